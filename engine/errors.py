@@ -1,0 +1,303 @@
+"""Every error that the engine raises, as one tree that carries facts.
+
+Each class takes the facts, builds its sentence once and keeps the facts as attributes, so
+that the command line prints the sentence and the window can mark the operator. A layer says
+*what* is wrong; the frame around it says *where* by raising one of these from it.
+
+The status names are those of KuiperInfer (``include/status_code.hpp`` before its
+a039f71, where parameter and inference statuses still were two enumerations), so that its
+users find the words they know.
+"""
+
+from __future__ import annotations
+
+import difflib
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "EngineError",
+    "ExpressionError",
+    "ExportError",
+    "FeedError",
+    "InferStatus",
+    "InferenceError",
+    "LayerError",
+    "ModelFileError",
+    "ParameterError",
+    "ParseParameterAttrStatus",
+    "SessionStateError",
+    "UnknownNameError",
+    "UnsupportedOperatorError",
+    "ValueNotComputedError",
+    "describe_shapes",
+]
+
+
+class ParseParameterAttrStatus(Enum):
+    """What is missing or wrong in an operator's parameters and attributes."""
+
+    kParameterMissingUnknown = -1
+    kParameterAttrParseSuccess = 0
+    kParameterMissingStride = 1
+    kParameterMissingPadding = 2
+    kParameterMissingKernel = 3
+    kParameterMissingUseBias = 4
+    kParameterMissingInChannel = 5
+    kParameterMissingOutChannel = 6
+    kParameterMissingEps = 7
+    kParameterMissingNumFeatures = 8
+    kParameterMissingDim = 9
+    kParameterMissingExpr = 10
+    kParameterMissingOutHW = 11
+    kParameterMissingShape = 12
+    kParameterMissingGroups = 13
+    kParameterMissingScale = 14
+    kParameterMissingResizeMode = 15
+    kParameterMissingDilation = 16
+    kParameterMissingPaddingMode = 17
+    kParameterMissingOutputPadding = 18
+    kParameterMissingAlignCorner = 19
+    kAttrMissingBias = 21
+    kAttrMissingWeight = 22
+    kAttrMissingRunningMean = 23
+    kAttrMissingRunningVar = 24
+    kAttrMissingOutFeatures = 25
+    kAttrMissingYoloStrides = 26
+    kAttrMissingYoloAnchorGrides = 27
+    kAttrMissingYoloGrides = 28
+
+
+_STATUS_OF_PARAMETER = {
+    "stride": ParseParameterAttrStatus.kParameterMissingStride,
+    "padding": ParseParameterAttrStatus.kParameterMissingPadding,
+    "kernel_size": ParseParameterAttrStatus.kParameterMissingKernel,
+    "in_channels": ParseParameterAttrStatus.kParameterMissingInChannel,
+    "in_features": ParseParameterAttrStatus.kParameterMissingInChannel,
+    "out_channels": ParseParameterAttrStatus.kParameterMissingOutChannel,
+    "out_features": ParseParameterAttrStatus.kAttrMissingOutFeatures,
+    "eps": ParseParameterAttrStatus.kParameterMissingEps,
+    "num_features": ParseParameterAttrStatus.kParameterMissingNumFeatures,
+    "dim": ParseParameterAttrStatus.kParameterMissingDim,
+    "expr": ParseParameterAttrStatus.kParameterMissingExpr,
+    "output_size": ParseParameterAttrStatus.kParameterMissingOutHW,
+    "shape": ParseParameterAttrStatus.kParameterMissingShape,
+    "groups": ParseParameterAttrStatus.kParameterMissingGroups,
+    "scale_factor": ParseParameterAttrStatus.kParameterMissingScale,
+    "mode": ParseParameterAttrStatus.kParameterMissingResizeMode,
+    "dilation": ParseParameterAttrStatus.kParameterMissingDilation,
+    "padding_mode": ParseParameterAttrStatus.kParameterMissingPaddingMode,
+    "output_padding": ParseParameterAttrStatus.kParameterMissingOutputPadding,
+    "align_corners": ParseParameterAttrStatus.kParameterMissingAlignCorner,
+    "bias": ParseParameterAttrStatus.kAttrMissingBias,
+    "weight": ParseParameterAttrStatus.kAttrMissingWeight,
+    "running_mean": ParseParameterAttrStatus.kAttrMissingRunningMean,
+    "running_var": ParseParameterAttrStatus.kAttrMissingRunningVar,
+    "strides": ParseParameterAttrStatus.kAttrMissingYoloStrides,
+    "anchor_grids": ParseParameterAttrStatus.kAttrMissingYoloAnchorGrides,
+    "grids": ParseParameterAttrStatus.kAttrMissingYoloGrides,
+}
+
+
+class InferStatus(Enum):
+    """How the execution of an operator ended."""
+
+    kInferUnknown = -1
+    kInferSuccess = 0
+    kInferInputsEmpty = 1
+    kInferOutputsEmpty = 2
+    kInferParameterError = 3
+    kInferArraySizeMismatch = 4
+    kInferLayerNotImplement = 5
+
+
+def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
+    """Spell shapes the way the window does: ``1×64×56×56, 3``; a 0-d shape is ``scalar``."""
+
+    def one(shape: tuple[int, ...] | str) -> str:
+        if isinstance(shape, str):
+            return shape
+        return "×".join(map(str, shape)) or "scalar"
+
+    return ", ".join(one(shape) for shape in shapes) or "none"
+
+
+class EngineError(Exception):
+    """Base of everything that the engine raises on purpose."""
+
+
+class ModelFileError(EngineError):
+    """A model file cannot be read.
+
+    Attributes
+    ----------
+    path : Path
+    line : int or None
+        Line of the ``.param`` file, counted from 1; None where no line is to blame.
+    reason : str
+        What is wrong and what to do, without the place.
+    """
+
+    def __init__(self, path: Path | str, reason: str, line: int | None = None) -> None:
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{place}: {reason}")
+        self.path, self.line, self.reason = path, line, reason
+
+
+class UnknownNameError(EngineError, KeyError):
+    """A name that the graph does not have; suggests the nearest.
+
+    Attributes
+    ----------
+    name, suggestion : str
+        `suggestion` is empty when nothing is near.
+    """
+
+    def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        self.sentence = f"the graph has no {kind} named {name!r}{hint}"
+        super().__init__(self.sentence)
+        self.name, self.suggestion = name, near[0] if near else ""
+
+    def __str__(self) -> str:
+        return self.sentence  # KeyError would quote it
+
+
+class LayerError(EngineError):
+    """What a layer finds wrong; the frame adds the operator.
+
+    Attributes
+    ----------
+    status : InferStatus
+    """
+
+    def __init__(
+        self, reason: str, status: InferStatus = InferStatus.kInferParameterError
+    ) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class ParameterError(EngineError):
+    """A parameter or attribute is missing or wrong; found when the layer is built.
+
+    Attributes
+    ----------
+    operator, operator_type, parameter : str
+    status : ParseParameterAttrStatus
+        The status of KuiperInfer that belongs to `parameter`.
+    """
+
+    def __init__(
+        self,
+        parameter: str,
+        reason: str,
+        *,
+        operator: str = "",
+        operator_type: str = "",
+        shapes: Sequence[tuple[int, ...] | str] = (),
+    ) -> None:
+        where = f"{operator_type} {operator!r}: " if operator else ""
+        super().__init__(f"{where}{reason}")
+        self.parameter, self.reason = parameter, reason
+        self.operator, self.operator_type, self.shapes = operator, operator_type, tuple(shapes)
+        self.status = _STATUS_OF_PARAMETER.get(
+            parameter, ParseParameterAttrStatus.kParameterMissingUnknown
+        )
+
+
+class UnsupportedOperatorError(EngineError):
+    """No layer is registered for an operator type.
+
+    Attributes
+    ----------
+    operator, operator_type, suggestion : str
+    status : InferStatus
+        Always kInferLayerNotImplement.
+    """
+
+    def __init__(self, operator: str, operator_type: str, known: Collection[str] = ()) -> None:
+        near = difflib.get_close_matches(operator_type, known, n=1, cutoff=0.85)
+        hint = f"; the nearest known type is {near[0]}" if near else ""
+        super().__init__(f"{operator!r}: no layer for operator type {operator_type}{hint}")
+        self.operator, self.operator_type = operator, operator_type
+        self.suggestion = near[0] if near else ""
+        self.status = InferStatus.kInferLayerNotImplement
+
+
+class InferenceError(EngineError):
+    """An operator failed while it ran.
+
+    Attributes
+    ----------
+    operator, operator_type, reason : str
+    shapes : tuple of tuple of int or str
+        Shapes of the operator's inputs; a word for an input that is no tensor.
+    status : InferStatus
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        operator_type: str,
+        shapes: Sequence[tuple[int, ...] | str],
+        reason: str,
+        status: InferStatus = InferStatus.kInferUnknown,
+    ) -> None:
+        super().__init__(
+            f"{operator_type} {operator!r} failed on inputs {describe_shapes(shapes)}: {reason}"
+        )
+        self.operator, self.operator_type, self.reason = operator, operator_type, reason
+        self.shapes, self.status = tuple(shapes), status
+
+
+class ExpressionError(EngineError):
+    """An expression cannot be read or evaluated.
+
+    Attributes
+    ----------
+    text : str
+        The whole expression.
+    position : int
+        Index of the offending character in `text`, from 0.
+    reason : str
+    """
+
+    def __init__(self, text: str, position: int, reason: str) -> None:
+        start = max(0, position - 30)
+        shown = text[start : position + 30]
+        super().__init__(
+            f"{reason} at character {position + 1} of the expression: "
+            f"{'…' if start else ''}{shown}{'…' if position + 30 < len(text) else ''}"
+        )
+        self.text, self.position, self.reason = text, position, reason
+
+
+class FeedError(EngineError):
+    """What was fed does not fit the model's inputs."""
+
+
+class SessionStateError(EngineError):
+    """A call that the session's present state does not allow."""
+
+
+class ValueNotComputedError(EngineError, LookupError):
+    """An operand has no value yet.
+
+    Attributes
+    ----------
+    operand : str
+    """
+
+    def __init__(self, operand: str, why: str) -> None:
+        super().__init__(f"operand {operand!r} has no value: {why}")
+        self.operand = operand
+
+
+class ExportError(EngineError):
+    """A dump could not be written; nothing half written is left behind."""

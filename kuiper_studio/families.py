@@ -1,0 +1,82 @@
+"""Operator families: what the window colours and labels operators by.
+
+One table from operator type to family; colours are tokens of the same name in the theme.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FAMILIES", "Family", "family_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A family of operators.
+
+    Attributes
+    ----------
+    token : str
+        Name of the theme colour.
+    label : str
+        The four or five letters painted beside the colour.
+    """
+
+    token: str
+    label: str
+
+
+FAMILIES: Final = {
+    token: Family(token, label)
+    for token, label in {
+        "io": "I/O",
+        "conv": "CONV",
+        "lin": "LIN",
+        "act": "ACT",
+        "norm": "NORM",
+        "pool": "POOL",
+        "expr": "EXPR",
+        "shape": "SHAPE",
+        "attn": "ATTN",
+        "red": "RED",
+    }.items()
+}
+
+# First match of the bare name (after the last dot, lower case, no underscores) wins.
+_RULES: Final = (
+    ("io", r"input|output|attribute|tupleconstruct|tupleunpack|listconstruct|listunpack"),
+    ("attn", r"multiheadattention|scaleddotproductattention"),
+    ("conv", r"(quantized)?(lazy)?(deform)?conv.*"),
+    ("lin", r"linear|bilinear|matmul|bmm|mm|addmm|baddbmm|mv|dot|einsum|embedding|lstm|gru|rnn"),
+    ("norm", r".*norm(\dd)?|normalize"),
+    ("pool", r".*pool(\dd)?|upsample.*|interpolate|gridsample|affinegrid|pixel(un)?shuffle"),
+    (
+        "act",
+        r".*relu6?|sigmoid|hardsigmoid|logsigmoid|silu|hardswish|tanh|hardtanh|tanhshrink|"
+        r"gelu|elu|celu|selu|glu|mish|softmax|logsoftmax|softmin|softmax2d|softplus|softsign|"
+        r"softshrink|hardshrink|threshold|dropout\d?d?|alphadropout|featurealphadropout",
+    ),
+    ("red", r"mean|sum|prod|max|min|amax|amin|argmax|argmin|std|var|logsumexp|cumsum|cumprod|"
+            r"topk|sort|argsort|all|any|median|aminmax|norm"),
+    (
+        "shape",
+        r"view|viewas|reshape|reshapeas|permute|transpose|t|flatten|unflatten|cat|stack|slice|"
+        r"slicecopy|split|tensorsplit|chunk|unbind|pad|.*pad\dd|squeeze|unsqueeze|expand|"
+        r"expandas|repeat|select|index|narrow|roll|flip|tile|contiguous|clone|fold|unfold|"
+        r"channelshuffle|sliceindexes|gather|scatter|size|identity|movedim|to|type",
+    ),
+    ("expr", r"expression|add|sub|mul|div|pow|sqrt|rsqrt|exp|log|abs|neg|clamp|where|"
+             r"eq|ne|lt|le|gt|ge|maximum|minimum|floor|ceil|round|sin|cos|tan|reciprocal|square"),
+)  # fmt: skip
+_COMPILED: Final = tuple((token, re.compile(rf"(?:{rule})$")) for token, rule in _RULES)
+
+
+def family_of(operator_type: str) -> Family:
+    """Family of an operator type; an unknown one is labelled with its first five letters."""
+    bare = operator_type.rpartition(".")[2].rpartition("::")[2].lower().replace("_", "")
+    for token, rule in _COMPILED:
+        if rule.match(bare):
+            return FAMILIES[token]
+    return Family("other", bare[:5].upper() or "OTHER")

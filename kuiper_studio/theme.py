@@ -1,0 +1,209 @@
+"""Colours, type and spacing of the window, in one place, for both themes.
+
+`Theme` is the only object that views ask for a colour or a font; painted canvases read
+tokens from it and repaint on `Theme.changed`. The values and their contrast ratios are
+argued in the project's look tokens: text 4.5:1, marks and control borders 3:1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import lru_cache
+from typing import Final
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
+
+__all__ = ["DARK", "LIGHT", "Scheme", "Theme", "Tokens"]
+
+
+class Scheme(Enum):
+    """Which theme the user asked for."""
+
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """One theme's colours as ``#RRGGBB``; names as in the look tokens."""
+
+    window: str
+    panel: str
+    base: str
+    raised: str
+    hover: str
+    line: str
+    sel: str
+    selTxt: str  # noqa: N815
+    curBg: str  # noqa: N815
+    failBg: str  # noqa: N815
+    text: str
+    text2: str
+    text3: str
+    link: str
+    focus: str
+    ctl: str
+    primary: str
+    cur: str
+    onCur: str  # noqa: N815
+    done: str
+    bp: str
+    edit: str
+    fail: str
+    unsup: str
+    nan: str
+    pinf: str
+    ninf: str
+    div: str
+    warn: str
+    io: str
+    conv: str
+    lin: str
+    act: str
+    norm: str
+    pool: str
+    expr: str
+    shape: str
+    attn: str
+    red: str
+    other: str
+
+
+DARK: Final = Tokens(
+    window="#1A1D23", panel="#20242B", base="#16191E", raised="#2A2F38", hover="#303641",
+    line="#333A45", sel="#1F4A82", selTxt="#FFFFFF", curBg="#3A2F17", failBg="#3B2022",
+    text="#E6EAF0", text2="#B1BAC7", text3="#98A3B2", link="#7DB8FF", focus="#5CA8FF",
+    ctl="#7A8597", primary="#2F6FC4", cur="#FFC24A", onCur="#16191E", done="#58C08A",
+    bp="#FF6B61", edit="#D79BFF", fail="#FF7A70", unsup="#C7A07A", nan="#FF6AD5",
+    pinf="#FF9F40", ninf="#58B7FF", div="#E8C547", warn="#F0B04A",
+    io="#A7B0BD", conv="#5CA8FF", lin="#4FC3D9", act="#FF8A5B", norm="#45C49A",
+    pool="#E08FC4", expr="#E3CF57", shape="#B7A6FF", attn="#FF9DB0", red="#A8CF6B",
+    other="#A7B0BD",
+)  # fmt: skip
+
+LIGHT: Final = Tokens(
+    window="#EDEFF2", panel="#F8F9FA", base="#FFFFFF", raised="#FFFFFF", hover="#E6EAEF",
+    line="#D3D8DF", sel="#CFE3FC", selTxt="#1A1F27", curBg="#FFF1D6", failBg="#FDECEA",
+    text="#1A1F27", text2="#434C5A", text3="#576170", link="#0B57BD", focus="#0F62D0",
+    ctl="#77818F", primary="#0F62D0", cur="#985400", onCur="#FFFFFF", done="#187A48",
+    bp="#C92A22", edit="#8A35C9", fail="#BE1E17", unsup="#7E5526", nan="#B3008A",
+    pinf="#B35300", ninf="#0062B8", div="#7A6200", warn="#8F5600",
+    io="#5D6774", conv="#0B62C4", lin="#00728A", act="#B8430E", norm="#00764F",
+    pool="#A6307C", expr="#766000", shape="#5B44C2", attn="#B32B50", red="#4C6E10",
+    other="#5D6774",
+)  # fmt: skip
+
+TOKEN_NAMES: Final = tuple(field.name for field in fields(Tokens))
+
+
+@lru_cache(maxsize=256)
+def _color(value: str) -> QColor:
+    return QColor(value)
+
+
+class Theme(QObject):
+    """The theme in use.
+
+    Signals
+    -------
+    changed
+        The tokens are other ones now; repaint.
+    """
+
+    changed = Signal()
+
+    def __init__(self, scheme: Scheme = Scheme.SYSTEM, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._scheme = scheme
+        self._tokens = self._resolve()
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_changed)
+
+    @property
+    def scheme(self) -> Scheme:
+        """What the user asked for."""
+        return self._scheme
+
+    @property
+    def tokens(self) -> Tokens:
+        """The colours in use."""
+        return self._tokens
+
+    @property
+    def dark(self) -> bool:
+        """Whether the dark tokens are in use."""
+        return self._tokens is DARK
+
+    def set_scheme(self, scheme: Scheme) -> None:
+        """Choose a theme; silent when nothing changes."""
+        self._scheme = scheme
+        self._refresh()
+
+    def color(self, token: str, alpha: float = 1.0) -> QColor:
+        """Colour of a token; `alpha` from 0 to 1."""
+        value = QColor(_color(getattr(self._tokens, token)))
+        if alpha < 1.0:
+            value.setAlphaF(alpha)
+        return value
+
+    @staticmethod
+    def ui_font(pixels: float = 12, weight: int = 400) -> QFont:
+        """Proportional face at a size in logical pixels."""
+        return _font("Inter", QFont.StyleHint.SansSerif, pixels, weight)
+
+    @staticmethod
+    def mono_font(pixels: float = 11, weight: int = 400) -> QFont:
+        """Face for numbers, names and shapes at a size in logical pixels."""
+        return _font("JetBrains Mono", QFont.StyleHint.Monospace, pixels, weight)
+
+    def palette(self) -> QPalette:
+        """Palette for the Fusion style."""
+        palette = QPalette()
+        roles = {
+            QPalette.ColorRole.Window: "window", QPalette.ColorRole.WindowText: "text",
+            QPalette.ColorRole.Base: "base", QPalette.ColorRole.AlternateBase: "panel",
+            QPalette.ColorRole.Text: "text", QPalette.ColorRole.Button: "raised",
+            QPalette.ColorRole.ButtonText: "text", QPalette.ColorRole.BrightText: "fail",
+            QPalette.ColorRole.ToolTipBase: "raised", QPalette.ColorRole.ToolTipText: "text",
+            QPalette.ColorRole.PlaceholderText: "text3", QPalette.ColorRole.Link: "link",
+            QPalette.ColorRole.LinkVisited: "link", QPalette.ColorRole.Highlight: "sel",
+            QPalette.ColorRole.HighlightedText: "selTxt", QPalette.ColorRole.Midlight: "hover",
+            QPalette.ColorRole.Mid: "line", QPalette.ColorRole.Dark: "ctl",
+            QPalette.ColorRole.Light: "hover", QPalette.ColorRole.Shadow: "line",
+            QPalette.ColorRole.Accent: "focus",
+        }  # fmt: skip
+        for role, token in roles.items():
+            palette.setColor(role, self.color(token))
+        faded = self.color("text3", 0.55)
+        for role in (
+            QPalette.ColorRole.WindowText,
+            QPalette.ColorRole.Text,
+            QPalette.ColorRole.ButtonText,
+        ):
+            palette.setColor(QPalette.ColorGroup.Disabled, role, faded)
+        return palette
+
+    def _resolve(self) -> Tokens:
+        if self._scheme is Scheme.SYSTEM:
+            system = QGuiApplication.styleHints().colorScheme()
+            return DARK if system is Qt.ColorScheme.Dark else LIGHT
+        return DARK if self._scheme is Scheme.DARK else LIGHT
+
+    def _refresh(self) -> None:
+        tokens = self._resolve()
+        if tokens is not self._tokens:
+            self._tokens = tokens
+            self.changed.emit()
+
+    def _on_system_changed(self, _scheme: Qt.ColorScheme) -> None:
+        self._refresh()
+
+
+def _font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFont:
+    font = QFont(family)
+    font.setStyleHint(hint)
+    font.setPixelSize(max(1, round(pixels)))
+    font.setWeight(QFont.Weight(weight))
+    return font
