@@ -15,14 +15,16 @@ import difflib
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
 __all__ = [
     "EngineError",
-    "ExpressionError",
     "ExportError",
+    "ExpressionError",
     "FeedError",
     "InferStatus",
     "InferenceError",
@@ -164,6 +166,7 @@ class UnknownNameError(EngineError, KeyError):
         super().__init__(self.sentence)
         self.name, self.suggestion = name, near[0] if near else ""
 
+    @override
     def __str__(self) -> str:
         return self.sentence  # KeyError would quote it
 

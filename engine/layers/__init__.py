@@ -1,1 +1,36 @@
-"""TODO."""
+"""The operators: small files, one operator or close family each, and their registry.
+
+Importing this package imports every module in it, so that adding an operator touches
+exactly one source file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs
+from engine.layers.registry import (
+    Registration,
+    build_layer,
+    register,
+    registered_types,
+    registration,
+)
+
+__all__ = [
+    "Floats",
+    "Ints",
+    "Layer",
+    "Number",
+    "OperatorCall",
+    "Outputs",
+    "Registration",
+    "build_layer",
+    "register",
+    "registered_types",
+    "registration",
+]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,282 @@
+"""Bind an operator of the file to the arguments of the code that computes it.
+
+An argument can come from three places: a parameter (``dim=1``), an attribute
+(``@weight=(64,3,7,7)f32``) or an operand, named (``$input=3``) or by position. The names
+are PyTorch's own, so the signature of the registered code says all that is needed: which
+arguments there are, their defaults, and, through the annotations, what a parameter must be.
+Everything known when the model opens is checked here, once.
+
+A parameter that merely says whether an attribute exists (``bias=True`` beside ``@bias``)
+yields to the attribute. Dots in attribute names read as underscores
+(``@out_proj.weight`` is the argument ``out_proj_weight``).
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import LayerError, ParameterError
+from engine.layers.layer import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from engine.layers.layer import OperatorCall
+    from engine.values import Value
+
+__all__ = ["FunctionLayer", "bind"]
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """Arguments of registered code.
+
+    Attributes
+    ----------
+    names : tuple of str
+        In order, without ``self`` and without the variadic ones.
+    required : frozenset of str
+    hints : mapping of str to object
+        Resolved annotations.
+    variadic : bool
+        Whether there is ``*operands``.
+    extra : bool
+        Whether there is ``**more`` for parameters and attributes of any name.
+    """
+
+    names: tuple[str, ...]
+    required: frozenset[str]
+    hints: Mapping[str, Any]
+    variadic: bool
+    extra: bool
+
+
+@lru_cache(maxsize=4096)
+def _signature_of(code: Callable[..., Any]) -> _Signature:
+    parameters = [p for p in inspect.signature(code).parameters.values() if p.name != "self"]
+    plain = [p for p in parameters if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
+    return _Signature(
+        names=tuple(p.name for p in plain),
+        required=frozenset(p.name for p in plain if p.default is p.empty),
+        hints=get_type_hints(code),
+        variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
+        extra=any(p.kind is p.VAR_KEYWORD for p in parameters),
+    )
+
+
+def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
+    """Build the layer of an operator from registered code.
+
+    Parameters
+    ----------
+    target : callable
+        A function or a `Layer` class.
+    call : OperatorCall
+
+    Returns
+    -------
+    Layer
+        Takes the operator's inputs in file order.
+
+    Raises
+    ------
+    ParameterError
+        Names the operator, its type and the parameter.
+    """
+    try:
+        if isinstance(target, type) and issubclass(target, Layer):
+            return _bind_class(target, call)
+        return _bind_function(target, call)
+    except ParameterError as exc:
+        raise _located(exc.parameter, exc.reason, call) from exc
+    except (LayerError, ValueError, TypeError) as exc:
+        raise _located("", str(exc), call) from exc
+
+
+def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
+    shapes = [array.shape for array in call.attributes.values()]
+    return ParameterError(
+        parameter, reason, operator=call.name, operator_type=call.type, shapes=shapes
+    )
+
+
+def _bind_function(function: Callable[..., Any], call: OperatorCall) -> Layer:
+    signature = _signature_of(function)
+    static = _static_arguments(signature, call, taken=_named_inputs(signature, call))
+    slots = _operand_slots(signature, call.input_names, static)
+    _require(signature.required - static.keys() - set(slots))
+    return FunctionLayer(function, static, slots, signature.names)
+
+
+def _bind_class(layer_class: type[Layer], call: OperatorCall) -> Layer:
+    build = _signature_of(layer_class.__init__)
+    static = _static_arguments(build, call, taken=frozenset())
+    _require(build.required - static.keys())
+    layer = layer_class(**static)
+    forward = _signature_of(layer_class.forward)
+    slots = _operand_slots(forward, call.input_names, {})
+    _require(forward.required - set(slots))
+    if slots == [*forward.names[: len(slots)]] or (forward.variadic and not any(slots)):
+        return layer
+    return FunctionLayer(layer.forward, {}, slots, forward.names)
+
+
+def _named_inputs(signature: _Signature, call: OperatorCall) -> frozenset[str]:
+    return frozenset(name for name in call.input_names if name in signature.names)
+
+
+def _static_arguments(
+    signature: _Signature, call: OperatorCall, taken: frozenset[str]
+) -> dict[str, Any]:
+    """Arguments that parameters and attributes give, checked and converted."""
+    attributes = {name.replace(".", "_"): array for name, array in call.attributes.items()}
+    static: dict[str, Any] = {}
+    for name, array in attributes.items():
+        if name not in signature.names and not signature.extra:
+            raise ParameterError(name, f"attribute {name!r} is not known to this layer")
+        static[name] = array
+    for name, value in call.params.items():
+        if name in taken or name in attributes:
+            continue
+        if name in signature.names:
+            static[name] = _checked(name, value, signature.hints.get(name, Any))
+        elif signature.extra:
+            static[name] = value
+        else:
+            raise ParameterError(
+                name,
+                f"parameter {name}={_shown(value)} is not known to this layer, which takes "
+                f"{', '.join(signature.names) or 'none'}",
+            )
+    return static
+
+
+def _operand_slots(
+    signature: _Signature, input_names: tuple[str, ...], static: Mapping[str, Any]
+) -> list[str]:
+    """Argument name of each operand; ``""`` for one that goes to ``*operands``."""
+    named = {name for name in input_names if name in signature.names}
+    free = [n for n in signature.names if n not in static and n not in named]
+    if signature.variadic:  # *operands comes first; what follows it is keyword-only
+        free = []
+    slots: list[str] = []
+    used: set[str] = set()
+    for name in input_names:
+        if name in signature.names and name not in used:
+            slots.append(name)
+            used.add(name)
+        elif free:
+            slots.append(free.pop(0))
+        elif signature.variadic:
+            slots.append("")
+        else:
+            raise LayerError(
+                f"{len(input_names)} operands are more than this layer takes"
+                f" ({', '.join(signature.names)})"
+            )
+    return slots
+
+
+def _require(missing: Iterable[str]) -> None:
+    for name in sorted(missing):
+        raise ParameterError(name, f"{name!r} is missing")
+
+
+class FunctionLayer(Layer):
+    """A layer whose computation is a plain function.
+
+    Parameters
+    ----------
+    function : callable
+    static : mapping of str to object
+        Arguments known since the model was opened.
+    slots : sequence of str
+        Argument name of each operand, ``""`` for a variadic one.
+    names : tuple of str
+        The function's arguments in order.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        static: dict[str, Any],
+        slots: list[str],
+        names: tuple[str, ...],
+    ) -> None:
+        self._function = partial(function, **static) if static else function
+        # Operands that are the leading arguments go by position, which is faster.
+        by_position = not any(slots) or slots == [*names[: len(slots)]]
+        self._slots = None if by_position else slots
+
+    @override
+    def forward(self, *inputs: Value) -> object:
+        if self._slots is None:
+            return self._function(*inputs)
+        loose = [value for slot, value in zip(self._slots, inputs, strict=True) if not slot]
+        named = {slot: v for slot, v in zip(self._slots, inputs, strict=True) if slot}
+        return self._function(*loose, **named)
+
+
+def _checked(name: str, value: Any, hint: Any) -> Any:
+    """Convert a parameter to what its annotation asks for."""
+    options = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+    for strict in (True, False):
+        for option in options:
+            converted = _as(value, option, exact=strict)
+            if converted is not _ABSENT:
+                return converted
+    if isinstance(value, bool) and np.ndarray in {get_origin(o) or o for o in options}:
+        if value:
+            raise ParameterError(name, f"{name}=True, but the model has no attribute @{name}")
+        return None
+    raise ParameterError(name, f"parameter {name} is {_shown(value)}, not {_spoken(options)}")
+
+
+def _as(value: Any, option: Any, *, exact: bool) -> Any:
+    """`value` as `option`, or `_ABSENT`; `exact` forbids widening int to float."""
+    if option is Any:
+        return value
+    if option is None or option is type(None):
+        return None if value is None else _ABSENT
+    if get_origin(option) is tuple:
+        item = get_args(option)[0]
+        if not isinstance(value, tuple):
+            return _ABSENT
+        items = tuple(_as(v, item, exact=exact) for v in value)
+        return _ABSENT if any(v is _ABSENT for v in items) else items
+    if not isinstance(option, type):
+        return _ABSENT
+    if isinstance(value, option) and isinstance(value, bool) == (option is bool):
+        return value
+    if not exact and option in {float, complex} and isinstance(value, (int, float)):
+        return _ABSENT if isinstance(value, bool) else option(value)
+    return _ABSENT
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+_SPOKEN = {
+    int: "an integer", float: "a number", bool: "True or False", str: "a word",
+    complex: "a complex number", type(None): "None",
+}  # fmt: skip
+
+
+def _spoken(options: Iterable[Any]) -> str:
+    def one(option: Any) -> str:
+        if get_origin(option) is tuple:
+            return f"a list of {_SPOKEN.get(get_args(option)[0], 'values').split()[-1]}s"
+        return _SPOKEN.get(option, "a tensor")
+
+    return " or ".join(dict.fromkeys(one(option) for option in options))

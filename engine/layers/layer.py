@@ -1,0 +1,83 @@
+"""The frame that every operator's computation lives in.
+
+A layer is built once from an operator's parameters and attributes, where every check
+happens, and then only computes. What it needs to know of its operator comes as an
+`OperatorCall`; it never sees the graph.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.values import Array, Value
+
+__all__ = ["Floats", "Ints", "Layer", "Number", "OperatorCall", "Outputs"]
+
+# Annotations that parameters are checked against when a layer is bound.
+Ints: TypeAlias = int | tuple[int, ...]
+Floats: TypeAlias = float | tuple[float, ...]
+Number: TypeAlias = int | float | complex
+
+
+class Outputs(tuple["Value", ...]):
+    """Several results of one operator, in order.
+
+    An operator of the file may use fewer outputs than the layer gives (``torch.max`` with a
+    dim and no indices); the frame then drops the rest. A plain tuple, by contrast, is one
+    list-valued output.
+    """
+
+    __slots__ = ()
+
+
+class Layer(ABC):
+    """Computes one operator."""
+
+    @abstractmethod
+    def forward(self, *inputs: Value) -> object:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        *inputs : Value
+            The operator's inputs in file order; arrays are read-only.
+
+        Returns
+        -------
+        Value or Outputs
+            May alias the inputs.
+
+        Raises
+        ------
+        LayerError
+            With what is wrong; the runtime adds which operator it was.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCall:
+    """What a layer may know of the operator that it is built for.
+
+    Attributes
+    ----------
+    name, type : str
+    params : mapping of str to Value
+        Parameters as plain values.
+    attributes : mapping of str to Array
+        Weights; read-only and mapped lazily.
+    input_names : tuple of str
+        PyTorch's argument name of each input, ``""`` where the file gives none.
+    output_count : int
+    """
+
+    name: str
+    type: str
+    params: Mapping[str, Value]
+    attributes: Mapping[str, Array] = field(default_factory=dict)
+    input_names: tuple[str, ...] = ()
+    output_count: int = 1
