@@ -1,0 +1,357 @@
+"""RuntimeGraph: the executable wrap of a PNNX pair, with KuiperInfer's states."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+
+from engine.errors import (
+    FeedError,
+    ModelFileError,
+    SessionStateError,
+    UnknownNameError,
+    describe_shapes,
+)
+from engine.pnnx import DTYPES, Graph
+from engine.runtime.operand import RuntimeOperand
+from engine.runtime.operator import RuntimeOperator
+from engine.values import flatten_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from engine.pnnx import Operand, Operator
+    from engine.values import Array, Value
+
+__all__ = ["GraphState", "RuntimeGraph"]
+
+
+class GraphState(Enum):
+    """How far a graph is on its way to run; values are KuiperInfer's."""
+
+    NEED_INIT = -2
+    NEED_BUILD = -1
+    COMPLETE = 0
+
+
+class RuntimeGraph:
+    """A PNNX model that can run.
+
+    Parameters
+    ----------
+    param_path : path
+        The ``.param`` file.
+    bin_path : path, optional
+        The ``.bin`` file; found by its content beside `param_path` when not given. A model
+        whose ``.bin`` is not there opens as structure only.
+
+    Attributes
+    ----------
+    state : GraphState
+    """
+
+    def __init__(self, param_path: str | Path, bin_path: str | Path | None = None) -> None:
+        self.param_path = Path(param_path)
+        self._bin_argument = Path(bin_path) if bin_path is not None else None
+        self.state = GraphState.NEED_INIT
+        self._file: Graph | None = None
+        self._operators: tuple[RuntimeOperator, ...] = ()
+        self._operator_by_name: dict[str, RuntimeOperator] = {}
+        self._operands: dict[str, RuntimeOperand] = {}
+
+    # Life
+
+    def init(self) -> None:
+        """Read the files.
+
+        Raises
+        ------
+        ModelFileError
+            With path, line and reason.
+        """
+        self._file = Graph.load(self.param_path, self._bin_argument)
+        self._operators, self._operands = (), {}
+        self.state = GraphState.NEED_BUILD
+
+    def build(self) -> None:
+        """Order the operators, share the operands and bind a layer to each operator.
+
+        Calls `init` first when that has not been done.
+        """
+        if self.state is GraphState.NEED_INIT:
+            self.init()
+        ordered = _execution_order(self.file, self.param_path)
+        self._operands = {
+            name: RuntimeOperand(
+                name, index, operand.shape, DTYPES.get(operand.dtype) if operand.dtype else None
+            )
+            for index, (name, operand) in enumerate(self.file.operands.items())
+        }
+        self._operators = tuple(
+            RuntimeOperator(
+                operator, index, self._shared(operator.inputs), self._shared(operator.outputs)
+            )
+            for index, operator in enumerate(ordered)
+        )
+        self._operator_by_name = {operator.name: operator for operator in self._operators}
+        self._connect()
+        if self.has_weights or not any(op.attributes for op in self._operators):
+            for operator in self._operators:
+                operator.bind_layer()
+        else:
+            for operator in self._operators:
+                self._bind_structure_only(operator)
+        self.state = GraphState.COMPLETE
+
+    def forward(self, inputs: Sequence[npt.ArrayLike]) -> tuple[Value, ...]:
+        """Run the whole graph once; nothing but the outputs is kept.
+
+        Parameters
+        ----------
+        inputs : sequence of array_like
+            In the order of the ``pnnx.Input`` operators.
+
+        Returns
+        -------
+        tuple of Value
+            In the order of the ``pnnx.Output`` operators; tuples are flattened.
+
+        Raises
+        ------
+        FeedError
+            If `inputs` do not fit.
+        InferenceError, UnsupportedOperatorError, ParameterError
+            If an operator cannot run.
+        """
+        values: dict[str, Value] = dict(self.check_inputs(inputs))
+        remaining = {name: len(operand.consumers) for name, operand in self._operands.items()}
+        outputs: list[Value] = []
+        for operator in self._operators:
+            if operator.is_input:
+                continue
+            arguments = [values[operand.name] for operand in operator.inputs]
+            if operator.is_output:
+                outputs.extend(arguments)
+                continue
+            results = operator.forward(arguments)
+            values.update(zip((o.name for o in operator.outputs), results, strict=True))
+            for operand in operator.inputs:
+                remaining[operand.name] -= 1
+                if not remaining[operand.name]:
+                    values.pop(operand.name, None)
+        return tuple(flatten_value(tuple(outputs)))
+
+    # What is in it
+
+    @property
+    def file(self) -> Graph:
+        """The file's graph as it stands."""
+        if self._file is None:
+            raise SessionStateError("the graph is not initialised: call init() first")
+        return self._file
+
+    @property
+    def bin_path(self) -> Path | None:
+        """The weights' file; None for a model opened as structure only."""
+        return self.file.weights_path
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the ``.bin`` is there."""
+        return self.file.has_weights
+
+    @property
+    def operators(self) -> tuple[RuntimeOperator, ...]:
+        """Operators in execution order."""
+        return self._operators
+
+    @property
+    def operands(self) -> Mapping[str, RuntimeOperand]:
+        """Operands by name, in file order."""
+        return self._operands
+
+    def operator(self, name: str) -> RuntimeOperator:
+        """Operator by name.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest name as a suggestion.
+        """
+        try:
+            return self._operator_by_name[name]
+        except KeyError:
+            raise UnknownNameError("operator", name, self._operator_by_name) from None
+
+    def operand(self, name: str) -> RuntimeOperand:
+        """Operand by name.
+
+        Raises
+        ------
+        UnknownNameError
+            With the nearest name as a suggestion.
+        """
+        try:
+            return self._operands[name]
+        except KeyError:
+            raise UnknownNameError("operand", name, self._operands) from None
+
+    @property
+    def input_operands(self) -> tuple[RuntimeOperand, ...]:
+        """What is to be fed, in the order of the ``pnnx.Input`` operators."""
+        return tuple(o for op in self._operators if op.is_input for o in op.outputs)
+
+    @property
+    def output_operands(self) -> tuple[RuntimeOperand, ...]:
+        """What comes out, in the order of the ``pnnx.Output`` operators."""
+        return tuple(o for op in self._operators if op.is_output for o in op.inputs)
+
+    @property
+    def unsupported(self) -> tuple[RuntimeOperator, ...]:
+        """Operators that cannot run; each one's `reason` says why."""
+        return tuple(op for op in self._operators if op.error is not None)
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """Copy the structure into networkx.
+
+        Returns
+        -------
+        networkx.MultiDiGraph
+            Nodes are operator names; an edge's key is the operand's name and the input's
+            position.
+        """
+        graph = nx.MultiDiGraph()
+        graph.add_nodes_from((op.name, {"operator": op}) for op in self._operators)
+        for operator in self._operators:
+            for position, operand in enumerate(operator.inputs):
+                if operand.producer is not None:
+                    graph.add_edge(
+                        operand.producer.name, operator.name, key=(operand.name, position)
+                    )
+        return graph
+
+    # Feeding
+
+    def check_inputs(
+        self, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+    ) -> dict[str, Array]:
+        """Check values for the inputs and convert them to the inputs' dtypes.
+
+        Parameters
+        ----------
+        inputs : sequence of array_like, or mapping of str to array_like
+            In the order of the ``pnnx.Input`` operators, or by operand name.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By operand name; C-contiguous read-only copies. Sizes may differ from those
+            the model was exported at, ranks may not.
+
+        Raises
+        ------
+        FeedError
+            If one is missing, surplus, of another rank, or of a dtype that cannot be
+            converted without loss of kind.
+        """
+        if self.state is not GraphState.COMPLETE:
+            raise SessionStateError("the graph is not built: call build() first")
+        operands = self.input_operands
+        if hasattr(inputs, "keys"):
+            given = dict(inputs)
+            unknown = given.keys() - {operand.name for operand in operands}
+            if unknown:
+                raise FeedError(
+                    f"{', '.join(sorted(unknown))} is no input of the model; its inputs are "
+                    f"{', '.join(operand.name for operand in operands)}"
+                )
+            missing = [o.name for o in operands if o.name not in given]
+            if missing:
+                raise FeedError(f"no value was given for input {', '.join(missing)}")
+        else:
+            listed = list(inputs)
+            if len(listed) != len(operands):
+                raise FeedError(
+                    f"{len(listed)} inputs were given, the model takes {len(operands)}: "
+                    + describe_shapes(_spell(operand) for operand in operands)
+                )
+            given = dict(zip((o.name for o in operands), listed, strict=True))
+        return {o.name: _convert(o, np.asarray(given[o.name])) for o in operands}
+
+    # Building
+
+    def _shared(self, operands: Sequence[Operand]) -> tuple[RuntimeOperand, ...]:
+        return tuple(self._operands[operand.name] for operand in operands)
+
+    def _connect(self) -> None:
+        consumers: dict[str, list[RuntimeOperator]] = {name: [] for name in self._operands}
+        for operator in self._operators:
+            for operand in operator.outputs:
+                operand.producer = operator
+            for operand in operator.inputs:
+                consumers[operand.name].append(operator)
+        for name, operators in consumers.items():
+            self._operands[name].consumers = tuple(operators)
+
+    def _bind_structure_only(self, operator: RuntimeOperator) -> None:
+        if operator.attributes:
+            operator.error = ModelFileError(
+                self.param_path,
+                "its weights are missing: the model was opened without a .bin file",
+            )
+        else:
+            operator.bind_layer()
+
+
+def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
+    """Topological order; the file's own wherever that is one."""
+    produced: set[str] = set()
+    for operator in graph.operators:
+        if any(operand.name not in produced for operand in operator.inputs):
+            break
+        produced.update(operand.name for operand in operator.outputs)
+    else:
+        return graph.operators
+    digraph = nx.DiGraph()
+    digraph.add_nodes_from(range(len(graph.operators)))
+    place = {id(operator): index for index, operator in enumerate(graph.operators)}
+    for index, operator in enumerate(graph.operators):
+        for operand in operator.inputs:
+            if operand.producer is not None:
+                digraph.add_edge(place[id(operand.producer)], index)
+    try:
+        order = list(nx.lexicographical_topological_sort(digraph))
+    except nx.NetworkXUnfeasible:
+        raise ModelFileError(path, "its operators form a cycle, so none can be first") from None
+    return [graph.operators[index] for index in order]
+
+
+def _spell(operand: RuntimeOperand) -> str:
+    if operand.shape is None:
+        return f"{operand.name} of any shape"
+    dims = "×".join("?" if dim is None else str(dim) for dim in operand.shape)
+    return f"{operand.name} of {dims}"
+
+
+def _convert(operand: RuntimeOperand, value: Array) -> Array:
+    """Copy `value` as the input's dtype."""
+    if operand.shape is not None and value.ndim != len(operand.shape):
+        raise FeedError(
+            f"input {_spell(operand)} was given {describe_shapes([value.shape])}, "
+            f"which has {value.ndim} dimensions and not {len(operand.shape)}"
+        )
+    dtype = operand.dtype if operand.dtype is not None else value.dtype
+    if not np.can_cast(value.dtype, dtype, casting="same_kind"):
+        raise FeedError(
+            f"input {operand.name} takes {dtype}, and {value.dtype} cannot become that "
+            "without loss"
+        )
+    copied = np.array(value, dtype=dtype, order="C")
+    copied.flags.writeable = False
+    return copied

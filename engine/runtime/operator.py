@@ -1,0 +1,220 @@
+"""An operator of the executable graph, and the frame its layer runs in."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.errors import (
+    EngineError,
+    InferenceError,
+    InferStatus,
+    LayerError,
+    UnsupportedOperatorError,
+)
+from engine.layers import OperatorCall, Outputs, build_layer
+from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
+from engine.values import describe_value, freeze
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.layers import Layer
+    from engine.pnnx import Operator
+    from engine.runtime.operand import RuntimeOperand
+    from engine.values import Value
+
+__all__ = ["INPUT_TYPE", "OUTPUT_TYPE", "RuntimeOperator"]
+
+INPUT_TYPE = "pnnx.Input"
+OUTPUT_TYPE = "pnnx.Output"
+
+
+class RuntimeOperator:
+    """One operator, its place in the order, and the layer that computes it.
+
+    Attributes
+    ----------
+    name, type : str
+    index : int
+        Position in execution order.
+    inputs, outputs : tuple of RuntimeOperand
+        The same objects as its neighbours'.
+    input_names : tuple of str
+        PyTorch's argument name of each input, ``""`` where the file gives none.
+    layer : Layer or None
+        None before `build`, and when `error` says why there is none.
+    error : EngineError or None
+        Why the operator cannot run: no layer for its type, or wrong parameters.
+    """
+
+    __slots__ = (
+        "__dict__",  # for cached_property
+        "_operator",
+        "error",
+        "index",
+        "inputs",
+        "layer",
+        "outputs",
+    )
+
+    def __init__(
+        self,
+        operator: Operator,
+        index: int,
+        inputs: tuple[RuntimeOperand, ...],
+        outputs: tuple[RuntimeOperand, ...],
+    ) -> None:
+        self._operator = operator
+        self.index = index
+        self.inputs, self.outputs = inputs, outputs
+        self.layer: Layer | None = None
+        self.error: EngineError | None = None
+
+    @property
+    def name(self) -> str:
+        """Name, unique in the graph."""
+        return self._operator.name
+
+    @property
+    def type(self) -> str:
+        """Operator type as the file writes it, e.g. ``nn.Conv2d``."""
+        return self._operator.type
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """PyTorch's argument name of each input, ``""`` where the file gives none."""
+        return tuple(self._operator.input_names)
+
+    @cached_property
+    def params(self) -> Mapping[str, Value]:
+        """Parameters as plain values, by name."""
+        return MappingProxyType({k: p.value for k, p in self._operator.params.items()})
+
+    @cached_property
+    def parameters(self) -> Mapping[str, RuntimeParameter]:
+        """Parameters with their types, by name."""
+        return MappingProxyType(
+            {k: runtime_parameter(p) for k, p in self._operator.params.items()}
+        )
+
+    @cached_property
+    def attributes(self) -> Mapping[str, RuntimeAttribute]:
+        """Weights by name."""
+        return MappingProxyType(
+            {k: RuntimeAttribute(a) for k, a in self._operator.attrs.items()}
+        )
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the operator brings a fed value into the graph."""
+        return self.type == INPUT_TYPE
+
+    @property
+    def is_output(self) -> bool:
+        """Whether the operator hands a value out of the graph."""
+        return self.type == OUTPUT_TYPE
+
+    @property
+    def reason(self) -> str:
+        """Why there is no layer; ``""`` when the operator can run."""
+        return str(self.error) if self.error is not None else ""
+
+    def bind_layer(self) -> None:
+        """Build the layer; what is wrong is kept in `error`, never raised.
+
+        A model with an operator that cannot run still opens, and everything that does not
+        depend on the operator runs.
+        """
+        if self.is_input or self.is_output:
+            return
+        try:
+            self.layer = build_layer(
+                OperatorCall(
+                    name=self.name,
+                    type=self.type,
+                    params=self.params,
+                    attributes={k: a.array for k, a in self.attributes.items()},
+                    input_names=self.input_names,
+                    output_count=len(self.outputs),
+                )
+            )
+        except EngineError as exc:
+            self.error = exc
+
+    def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        inputs : sequence of Value
+            One per input operand.
+
+        Returns
+        -------
+        tuple of Value
+            One per output operand; arrays are read-only and may alias `inputs`.
+
+        Raises
+        ------
+        UnsupportedOperatorError, ParameterError
+            If the operator has no layer.
+        InferenceError
+            Whatever went wrong inside the layer, with operator, type and input shapes.
+        """
+        if self.layer is None:
+            raise self.error or UnsupportedOperatorError(self.name, self.type)
+        if len(inputs) != len(self.inputs):
+            raise self._failure(
+                inputs,
+                f"{len(inputs)} inputs were given, the operator takes {len(self.inputs)}",
+                InferStatus.kInferInputsEmpty
+                if not inputs
+                else InferStatus.kInferArraySizeMismatch,
+            )
+        try:
+            with np.errstate(all="ignore"):  # inf and NaN are results here, as in PyTorch
+                results = self._spread(self.layer.forward(*inputs))
+            return tuple(freeze(result) for result in results)
+        except LayerError as exc:
+            raise self._failure(inputs, str(exc), exc.status) from exc
+        except MemoryError as exc:
+            raise self._failure(inputs, f"not enough memory: {exc}") from exc
+        except Exception as exc:
+            # A layer may be anybody's code: whatever it raises is a failed operator.
+            reason = str(exc) or type(exc).__name__
+            raise self._failure(inputs, reason) from exc
+
+    def _spread(self, result: object) -> tuple[object, ...]:
+        """One result per output operand."""
+        wanted = len(self.outputs)
+        if isinstance(result, Outputs) and len(result) >= wanted:
+            return tuple(result[:wanted])
+        if wanted == 1 and not isinstance(result, Outputs):
+            return (result,)
+        if isinstance(result, (tuple, list)) and len(result) == wanted:
+            return tuple(result)
+        if wanted == 0:
+            return ()
+        count = len(result) if isinstance(result, (tuple, list)) else 1
+        raise LayerError(
+            f"the layer gave {count} results, the file has {wanted} outputs",
+            InferStatus.kInferOutputsEmpty
+            if not count
+            else InferStatus.kInferArraySizeMismatch,
+        )
+
+    def _failure(
+        self,
+        inputs: Sequence[Value],
+        reason: str,
+        status: InferStatus = InferStatus.kInferUnknown,
+    ) -> InferenceError:
+        shapes = [describe_value(value) for value in inputs]
+        return InferenceError(self.name, self.type, shapes, reason, status)
+
+    def __repr__(self) -> str:
+        return f"RuntimeOperator({self.index}, {self.type}, {self.name!r})"

@@ -1,0 +1,395 @@
+"""Stepping through a graph: position, values, states and records.
+
+A session never changes the graph; many sessions may share one. Arrays that it hands out are
+read-only. After an operator fails the session is in the explicit state FAILED, and every
+value computed before stays there to look at.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.backends import choose_backends
+from engine.errors import EngineError, SessionStateError, ValueNotComputedError
+from engine.values import flatten_value, freeze
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from engine.backends import Kernel
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord"]
+
+
+class SessionState(Enum):
+    """Where a session stands."""
+
+    NEED_INPUT = "need input"
+    READY = "ready"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+class OperatorStatus(Enum):
+    """What became of an operator.
+
+    BLOCKED: an input is missing, because an operator before could not run.
+    """
+
+    PENDING = "pending"
+    EXECUTED = "executed"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One executed step.
+
+    Attributes
+    ----------
+    index : int
+        Position in execution order.
+    operator : RuntimeOperator
+    outputs : mapping of str to Value
+        By operand name; arrays are read-only.
+    seconds : float
+        Time in the kernel.
+    status : OperatorStatus
+    backend : str
+        Who computed it; ``""`` where nothing was computed.
+    reason : str
+        Why it did not run; ``""`` when it did.
+    """
+
+    index: int
+    operator: RuntimeOperator
+    outputs: Mapping[str, Value] = field(repr=False)
+    seconds: float
+    status: OperatorStatus
+    backend: str = ""
+    reason: str = ""
+
+
+class Session:
+    """Runs a graph operator by operator.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+        Built.
+    backend : str
+        ``auto`` or the name of a backend.
+
+    Attributes
+    ----------
+    graph : RuntimeGraph
+    state : SessionState
+    position : int
+        Index of the operator that runs next; the number of operators at the end.
+    error : EngineError or None
+        Why the session failed.
+    breakpoints : set of str
+        Names of operators that `run` stops before.
+    """
+
+    def __init__(self, graph: RuntimeGraph, backend: str = "auto") -> None:
+        backends = choose_backends(backend)
+        self.graph = graph
+        self.backend = backend
+        self.state = SessionState.NEED_INPUT
+        self.position = 0
+        self.error: EngineError | None = None
+        self.breakpoints: set[str] = set()
+        self._inputs: dict[str, Value] = {}
+        self._supplied: dict[str, Value] = {}
+        self._values: dict[str, Value] = {}
+        self._records: dict[str, StepRecord] = {}
+        self._kernels: list[tuple[str, Kernel]] = []
+        for operator in graph.operators:
+            for candidate in backends:
+                kernel = candidate.kernel(operator)
+                if kernel is not None:
+                    self._kernels.append((candidate.name, kernel))
+                    break
+        if not graph.input_operands:
+            self.restart()
+
+    # Feeding and going
+
+    def feed(self, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]) -> None:
+        """Give the inputs and go to the start.
+
+        Parameters
+        ----------
+        inputs : sequence of array_like, or mapping of str to array_like
+            In the order of the ``pnnx.Input`` operators, or by operand name. Copied.
+
+        Raises
+        ------
+        FeedError
+            If they do not fit; the session stays as it was.
+        """
+        self._inputs = dict(self.graph.check_inputs(inputs))
+        self._supplied.clear()
+        self.restart()
+
+    def restart(self) -> None:
+        """Go to the first operator and drop what was computed; inputs stay."""
+        self._values.clear()
+        self._records.clear()
+        self.error = None
+        self.position = 0
+        have_all = all(o.name in self._inputs for o in self.graph.input_operands)
+        self.state = SessionState.READY if have_all else SessionState.NEED_INPUT
+        if not self.graph.operators:
+            self.state = SessionState.FINISHED
+
+    def step(self) -> StepRecord:
+        """Run one operator.
+
+        Returns
+        -------
+        StepRecord
+            Also for an operator that has no layer, or whose inputs are missing because of
+            one: its status says so, and the session goes on behind it.
+
+        Raises
+        ------
+        InferenceError
+            If the operator fails; the session is FAILED then.
+        SessionStateError
+            If there is nothing to run.
+        """
+        self._require_runnable()
+        operator = self.graph.operators[self.position]
+        try:
+            record = self._execute(operator)
+        except EngineError as exc:
+            self.error = exc
+            self.state = SessionState.FAILED
+            self._records[operator.name] = StepRecord(
+                operator.index,
+                operator,
+                MappingProxyType({}),
+                0.0,
+                OperatorStatus.FAILED,
+                self._kernels[operator.index][0],
+                str(exc),
+            )
+            raise
+        self._records[operator.name] = record
+        self._values.update(record.outputs)
+        self.position += 1
+        at_end = self.position == len(self.graph.operators)
+        self.state = SessionState.FINISHED if at_end else SessionState.STOPPED
+        return record
+
+    def run(
+        self,
+        until: str | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> tuple[StepRecord, ...]:
+        """Run to the end, or to the next stop.
+
+        Parameters
+        ----------
+        until : str, optional
+            Name of the operator to stop before. One that has run already is no stop.
+        on_step : callable, optional
+            Called with each record.
+        cancelled : callable, optional
+            Asked between operators; True stops.
+
+        Returns
+        -------
+        tuple of StepRecord
+            What this call executed. At the end of the graph there is nothing to run, and
+            the tuple is empty.
+
+        Raises
+        ------
+        UnknownNameError
+            If `until` is no operator.
+        InferenceError
+            If an operator fails; what ran before stays.
+        """
+        stop = self.graph.operator(until).index if until is not None else -1
+        records: list[StepRecord] = []
+        if self.state is SessionState.FINISHED:
+            return ()
+        self._require_runnable()
+        while self.state is not SessionState.FINISHED:
+            if cancelled is not None and cancelled():
+                break
+            operator = self.graph.operators[self.position]
+            # A breakpoint that the session stands on does not stop it from leaving.
+            if operator.index == stop or (records and operator.name in self.breakpoints):
+                break
+            record = self.step()
+            records.append(record)
+            if on_step is not None:
+                on_step(record)
+        return tuple(records)
+
+    def supply(self, operand: str, value: npt.ArrayLike) -> None:
+        """Give the value of an operand whose producer cannot run, and go back to it.
+
+        Parameters
+        ----------
+        operand : str
+        value : array_like
+            Copied.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operand.
+        """
+        target = self.graph.operand(operand)
+        self._supplied[operand] = freeze(np.array(value, order="C"))
+        producer = target.producer
+        if producer is None or producer.index > self.position:
+            return
+        for operator in self.graph.operators[producer.index :]:
+            self._records.pop(operator.name, None)
+            for output in operator.outputs:
+                self._values.pop(output.name, None)
+        self.error = None
+        self.position = producer.index
+        self.state = SessionState.STOPPED if self.position else SessionState.READY
+
+    # Looking
+
+    @property
+    def records(self) -> tuple[StepRecord, ...]:
+        """Records of the present pass, in execution order."""
+        return tuple(self._records.values())
+
+    @property
+    def failed_operator(self) -> RuntimeOperator | None:
+        """The operator that failed, if one did."""
+        if self.state is not SessionState.FAILED:
+            return None
+        return self.graph.operators[self.position]
+
+    def record(self, operator: str) -> StepRecord | None:
+        """Record of an operator in the present pass; None if it is still pending."""
+        return self._records.get(self.graph.operator(operator).name)
+
+    def status(self, operator: str) -> OperatorStatus:
+        """Tell what became of an operator in the present pass."""
+        record = self.record(operator)
+        return record.status if record is not None else OperatorStatus.PENDING
+
+    def has_value(self, operand: str) -> bool:
+        """Whether an operand has a value."""
+        return operand in self._values
+
+    def value(self, operand: str) -> Value:
+        """Value of an operand.
+
+        Returns
+        -------
+        Value
+            A read-only array that aliases the session's own; a tuple for a list-valued
+            operand; an int for an integer.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operand.
+        ValueNotComputedError
+            If it has no value yet, with the reason.
+        """
+        try:
+            return self._values[operand]
+        except KeyError:
+            producer = self.graph.operand(operand).producer
+        if producer is None:
+            raise ValueNotComputedError(operand, "nothing produces it")
+        record = self._records.get(producer.name)
+        if record is not None:
+            raise ValueNotComputedError(operand, record.reason)
+        raise ValueNotComputedError(
+            operand,
+            f"{producer.type} {producer.name!r} (operator {producer.index}) has not run",
+        )
+
+    def outputs(self) -> tuple[Value, ...]:
+        """Values of the model's outputs.
+
+        Returns
+        -------
+        tuple of Value
+            In the order of the ``pnnx.Output`` operators, tuples flattened.
+
+        Raises
+        ------
+        ValueNotComputedError
+            If one has no value yet.
+        """
+        values = tuple(self.value(operand.name) for operand in self.graph.output_operands)
+        return tuple(flatten_value(values))
+
+    # Inside
+
+    def _require_runnable(self) -> None:
+        if self.state is SessionState.NEED_INPUT:
+            raise SessionStateError("the session has no input yet: feed() it first")
+        if self.state is SessionState.FAILED:
+            raise SessionStateError(f"the session has failed, restart it: {self.error}")
+        if self.state is SessionState.FINISHED:
+            raise SessionStateError("the session is at the end: restart it to run again")
+
+    def _execute(self, operator: RuntimeOperator) -> StepRecord:
+        given = {
+            o.name: self._supplied[o.name] for o in operator.outputs if o.name in self._supplied
+        }
+        if operator.is_input:
+            given = {o.name: self._inputs[o.name] for o in operator.outputs}
+        if len(given) == len(operator.outputs) and given:
+            backend = "" if operator.is_input else "supplied"
+            return self._record(operator, given, OperatorStatus.EXECUTED, backend)
+        missing = [o.name for o in operator.inputs if o.name not in self._values]
+        if missing:
+            why = f"its input {', '.join(dict.fromkeys(missing))} was not computed"
+            return self._record(operator, given, OperatorStatus.BLOCKED, reason=why)
+        if operator.is_output:
+            return self._record(operator, {}, OperatorStatus.EXECUTED)
+        if operator.error is not None:
+            return self._record(
+                operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
+            )
+        backend, kernel = self._kernels[operator.index]
+        arguments = [self._values[operand.name] for operand in operator.inputs]
+        started = time.perf_counter()
+        results = kernel(arguments)
+        seconds = time.perf_counter() - started
+        named = zip((o.name for o in operator.outputs), results, strict=True)
+        return self._record(operator, dict(named), OperatorStatus.EXECUTED, backend, seconds)
+
+    @staticmethod
+    def _record(
+        operator: RuntimeOperator,
+        outputs: dict[str, Value],
+        status: OperatorStatus,
+        backend: str = "",
+        seconds: float = 0.0,
+        reason: str = "",
+    ) -> StepRecord:
+        shown = MappingProxyType(outputs)
+        return StepRecord(operator.index, operator, shown, seconds, status, backend, reason)
