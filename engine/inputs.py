@@ -439,7 +439,7 @@ def _image_tensor(source: InputSource, operand: _InputOperand, options: ImageOpt
 def _picture_dims(
     shape: tuple[int | str | None, ...] | None, pixels: Array, options: ImageOptions
 ) -> tuple[int, int, int]:
-    """Channels, rows and columns that the model wants, or the picture's own where it is open."""
+    """Channels, rows and columns: the model's, or where open the picture's."""
     own = (1 if pixels.ndim == 2 else 3, pixels.shape[0], pixels.shape[1])
     wanted = shape[-3:] if shape is not None else (None, None, None)
     channels, rows, columns = (

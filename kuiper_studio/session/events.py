@@ -1,0 +1,225 @@
+"""The frozen values that cross threads or reach the views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from engine.dump import DumpOptions
+
+    from engine.inputs import ImageOptions, InputSource
+    from engine.runtime import RuntimeGraph
+    from engine.session import SessionState, StepRecord
+    from engine.values import Array
+
+__all__ = [
+    "ExportRequest",
+    "Failure",
+    "Fed",
+    "FeedRequest",
+    "LogEntry",
+    "OpenRequest",
+    "Opened",
+    "Progress",
+    "RestartRequest",
+    "RunEnded",
+    "RunRequest",
+    "RunState",
+    "Stepped",
+    "WorkFailed",
+]
+
+
+class RunState(Enum):
+    """What the window is doing with its model."""
+
+    EMPTY = "no model open"
+    LOADING = "opening"
+    NEED_INPUT = "needs an input"
+    READY = "ready"
+    STOPPED = "stopped"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Long work under way.
+
+    Attributes
+    ----------
+    label : str
+        What is done, for the status bar.
+    done, total : int
+        `total` 0 means that the end is not known.
+    """
+
+    label: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One line of the log.
+
+    Attributes
+    ----------
+    time : datetime
+        Local time.
+    level : str
+        ``info``, ``warning`` or ``error``.
+    text : str
+    """
+
+    time: datetime
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What went wrong, for the banner.
+
+    Attributes
+    ----------
+    title, reason, hint : str
+        One sentence each; `hint` says what to do and may be empty.
+    operator : str
+        Name of the operator that failed; ``""`` where none did.
+    """
+
+    title: str
+    reason: str
+    hint: str = ""
+    operator: str = ""
+
+
+# Requests: session to worker
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """Open a pair."""
+
+    run_id: int
+    param: Path
+    bin: Path | None
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRequest:
+    """Load the sources and feed them; the session goes to the start."""
+
+    run_id: int
+    sources: Mapping[str, InputSource]
+    options: ImageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """Go to the first operator."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Run some operators.
+
+    Attributes
+    ----------
+    steps : int or None
+        How many at most; None for no limit.
+    until : str or None
+        Name of the operator to stop before.
+    breakpoints : frozenset of str
+        Names of operators to stop before, unless the run begins there.
+    cancel : threading.Event
+        Set by the GUI thread to stop between operators.
+    """
+
+    run_id: int
+    steps: int | None
+    until: str | None
+    breakpoints: frozenset[str]
+    cancel: threading.Event = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Write a dump of what has been computed."""
+
+    run_id: int
+    path: Path
+    options: DumpOptions
+    cancel: threading.Event = field(repr=False, compare=False)
+
+
+# Responses: worker to session
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model is open."""
+
+    run_id: int
+    graph: RuntimeGraph
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """The inputs are in place, and the session stands at the start."""
+
+    run_id: int
+    values: Mapping[str, Array] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """Operators have been executed."""
+
+    run_id: int
+    records: tuple[StepRecord, ...]
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run, restart or export has come to its end."""
+
+    run_id: int
+    state: SessionState
+    position: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFailed:
+    """A request failed.
+
+    Attributes
+    ----------
+    error : Exception
+    record : StepRecord or None
+        Of the operator that failed, where one did.
+    state : SessionState or None
+        Where the engine's session stands now.
+    position : int
+    """
+
+    run_id: int
+    error: Exception
+    record: StepRecord | None = None
+    state: SessionState | None = None
+    position: int = 0

@@ -1,0 +1,50 @@
+"""What to look at after an operator failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.errors import InferenceError
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+
+__all__ = ["hint_for"]
+
+
+def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
+    """One sentence about where the cause of a failed operator may lie.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    error : InferenceError
+
+    Returns
+    -------
+    str
+        Empty when there is nothing to go by.
+    """
+    operator = graph.operator(error.operator)
+    for operand, shape in zip(operator.inputs, error.shapes, strict=False):
+        exported = operand.shape
+        if exported is None or not isinstance(shape, tuple):
+            continue
+        differs = len(exported) != len(shape) or any(
+            isinstance(want, int) and want != got
+            for want, got in zip(exported, shape, strict=False)
+        )
+        if differs:
+            return _about(operand.name, operand.producer, exported, shape)
+    return ""
+
+
+def _about(
+    name: str,
+    producer: RuntimeOperator | None,
+    exported: tuple[int | str | None, ...],
+    shape: tuple[int, ...],
+) -> str:
+    spelled = "×".join("?" if dim is None else str(dim) for dim in exported)
+    got = "×".join(map(str, shape))
+    source = f"{producer.type} {producer.name}" if producer is not None else "its producer"
+    return f"Look at {source}: operand {name} was exported as {spelled} and is {got} here."

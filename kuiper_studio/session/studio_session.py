@@ -1,0 +1,627 @@
+"""StudioSession: what the window shows, and the only way to change it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.statistics import TensorStatistics, statistics
+from PySide6.QtCore import QObject, QThread, Signal, Slot
+
+from engine.errors import InferenceError
+from engine.inputs import ImageOptions
+from engine.session import OperatorStatus, SessionState
+from kuiper_studio.session.events import (
+    ExportRequest,
+    Failure,
+    Fed,
+    FeedRequest,
+    LogEntry,
+    Opened,
+    OpenRequest,
+    Progress,
+    RestartRequest,
+    RunEnded,
+    RunRequest,
+    RunState,
+    Stepped,
+    WorkFailed,
+)
+from kuiper_studio.session.hints import hint_for
+from kuiper_studio.session.worker import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.dump import DumpOptions
+
+    from engine.inputs import InputSource
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.session import StepRecord
+    from engine.values import Value
+
+__all__ = ["StudioSession"]
+
+_log = logging.getLogger(__name__)
+
+_STATE_OF: Final = {
+    SessionState.NEED_INPUT: RunState.NEED_INPUT,
+    SessionState.READY: RunState.READY,
+    SessionState.STOPPED: RunState.STOPPED,
+    SessionState.FINISHED: RunState.FINISHED,
+    SessionState.FAILED: RunState.FAILED,
+}
+_LOG_LIMIT: Final = 2000
+
+
+class StudioSession(QObject):
+    """The one source of truth for the views.
+
+    Lives on the GUI thread; every method is called there. `close` must be called before it
+    is dropped, because it ends the worker's thread.
+
+    Signals
+    -------
+    graph_changed
+        Another model is open, or none.
+    state_changed
+        `state` is another one.
+    position_changed
+        Another operator is next.
+    stepped
+        Tuple of StepRecord, newly executed, in order.
+    values_reset
+        Everything computed was dropped.
+    inputs_changed
+        Other input sources, image options, or their values.
+    selection_changed
+        Name of the selected operator, ``""`` for none.
+    operand_changed
+        Name of the operand shown as a tensor, ``""`` for none.
+    breakpoints_changed
+        The set of breakpoints is another one.
+    labels_changed
+        Other class labels.
+    progress_changed
+        A `Progress`, or None when nothing long is under way.
+    logged
+        A `LogEntry`.
+    failed
+        A `Failure`.
+    """
+
+    graph_changed = Signal()
+    state_changed = Signal()
+    position_changed = Signal()
+    stepped = Signal(object)
+    values_reset = Signal()
+    inputs_changed = Signal()
+    selection_changed = Signal(str)
+    operand_changed = Signal(str)
+    breakpoints_changed = Signal()
+    labels_changed = Signal()
+    progress_changed = Signal(object)
+    logged = Signal(object)
+    failed = Signal(object)
+
+    _requested = Signal(object)
+
+    def __init__(self, parent: QObject | None = None, backend: str = "auto") -> None:
+        super().__init__(parent)
+        self._backend = backend
+        self._graph: RuntimeGraph | None = None
+        self._paths: tuple[Path, Path | None] | None = None
+        self._state = RunState.EMPTY
+        self._position = 0
+        self._selected = ""
+        self._operand = ""
+        self._values: dict[str, Value] = {}
+        self._records: dict[str, StepRecord] = {}
+        self._statistics: dict[str, TensorStatistics] = {}
+        self._sources: dict[str, InputSource] = {}
+        self._pending_sources: dict[str, InputSource] = {}
+        self._image_options = ImageOptions()
+        self._labels: tuple[str, ...] = ()
+        self._breakpoints: set[str] = set()
+        self._failure: Failure | None = None
+        self._progress: Progress | None = None
+        self._log_entries: list[LogEntry] = []
+        self._run_id = 0
+        self._busy = False
+        self._deferred: tuple[int | None, str | None] | None = None
+        self._cancel = threading.Event()
+        self._start_worker()
+
+    # What there is to see
+
+    @property
+    def graph(self) -> RuntimeGraph | None:
+        """The open model."""
+        return self._graph
+
+    @property
+    def model_path(self) -> Path | None:
+        """The ``.param`` of the open model."""
+        return self._graph.param_path if self._graph is not None else None
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend that models are run on."""
+        return self._backend
+
+    @property
+    def state(self) -> RunState:
+        """What is going on."""
+        return self._state
+
+    @property
+    def busy(self) -> bool:
+        """Whether the worker has a request to finish."""
+        return self._busy
+
+    @property
+    def position(self) -> int:
+        """Index of the operator that runs next; the number of operators at the end."""
+        return self._position
+
+    @property
+    def current(self) -> RuntimeOperator | None:
+        """The operator that runs next, or that has failed."""
+        if self._graph is None or self._position >= len(self._graph.operators):
+            return None
+        return self._graph.operators[self._position]
+
+    @property
+    def selected(self) -> str:
+        """Name of the selected operator, ``""`` for none."""
+        return self._selected
+
+    @property
+    def operand(self) -> str:
+        """Name of the operand shown as a tensor, ``""`` for none."""
+        return self._operand
+
+    @property
+    def inputs(self) -> Mapping[str, InputSource]:
+        """Input sources by operand name."""
+        return self._sources
+
+    @property
+    def image_options(self) -> ImageOptions:
+        """How pictures become tensors."""
+        return self._image_options
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Class labels; empty where no file was given."""
+        return self._labels
+
+    @property
+    def breakpoints(self) -> frozenset[str]:
+        """Names of operators that a run stops before."""
+        return frozenset(self._breakpoints)
+
+    @property
+    def failure(self) -> Failure | None:
+        """What failed last and has not been dismissed."""
+        return self._failure
+
+    @property
+    def progress(self) -> Progress | None:
+        """Long work under way."""
+        return self._progress
+
+    @property
+    def log_entries(self) -> tuple[LogEntry, ...]:
+        """The log, oldest first."""
+        return tuple(self._log_entries)
+
+    def value(self, operand: str) -> Value:
+        """Value of an operand, read-only; None when it has none yet (see `has_value`)."""
+        return self._values.get(operand)
+
+    def has_value(self, operand: str) -> bool:
+        """Whether an operand has been computed."""
+        return operand in self._values
+
+    def record(self, operator: str) -> StepRecord | None:
+        """Record of an operator in the present pass."""
+        return self._records.get(operator)
+
+    def status(self, operator: str) -> OperatorStatus:
+        """What became of an operator; UNSUPPORTED is known before it is reached."""
+        record = self._records.get(operator)
+        if record is not None:
+            return record.status
+        if self._graph is not None and self._graph.operator(operator).error is not None:
+            return OperatorStatus.UNSUPPORTED
+        return OperatorStatus.PENDING
+
+    def is_current(self, operator: str) -> bool:
+        """Whether an operator runs next."""
+        current = self.current
+        return current is not None and current.name == operator
+
+    def statistics(self, operand: str) -> TensorStatistics | None:
+        """Statistics of an operand's value, cached; None where it is no computed array."""
+        import numpy as np
+
+        known = self._statistics.get(operand)
+        if known is None:
+            value = self._values.get(operand)
+            if not isinstance(value, np.ndarray):
+                return None
+            known = self._statistics[operand] = statistics(value)
+        return known
+
+    # Opening and closing
+
+    def open(self, path: str | Path, bin_path: str | Path | None = None) -> None:
+        """Open a pair by either of its files; the present model stays until that worked."""
+        self._stop_running()
+        param, weights = Path(path), Path(bin_path) if bin_path is not None else None
+        self._paths = (param, weights)
+        self._set_progress(Progress(f"Opening {param.name}"))
+        if self._graph is None:
+            self._set_state(RunState.LOADING)
+        self._send(OpenRequest(self._next_run(), param, weights, self._backend))
+
+    def reload(self) -> None:
+        """Open the present model anew, with the same inputs."""
+        if self._paths is not None:
+            self._pending_sources = dict(self._sources)
+            self.open(*self._paths)
+
+    def close_model(self) -> None:
+        """Close the model."""
+        self._stop_running()
+        self._next_run()
+        self._paths = None
+        self._sources = {}
+        self._labels = ()
+        self._adopt(None)
+        self._set_state(RunState.EMPTY)
+
+    def set_backend(self, name: str) -> None:
+        """Run on another backend; an open model is opened anew."""
+        if name == self._backend:
+            return
+        self._backend = name
+        self.reload()
+
+    # Inputs
+
+    def set_inputs(
+        self,
+        sources: Mapping[str, InputSource],
+        options: ImageOptions | None = None,
+    ) -> None:
+        """Choose the inputs and go to the start.
+
+        Parameters
+        ----------
+        sources : mapping of str to InputSource
+            By operand name; the others keep theirs. Given before the model is open, they
+            are used as soon as it is.
+        options : ImageOptions, optional
+            For pictures; the present ones when not given.
+        """
+        if options is not None:
+            self._image_options = options
+        if self._graph is None or self._state is RunState.LOADING:
+            self._pending_sources = dict(sources)
+            return
+        self._sources = {**self._sources, **sources}
+        self.inputs_changed.emit()
+        self._feed()
+
+    def prepare_inputs(
+        self, sources: Mapping[str, InputSource], options: ImageOptions | None = None
+    ) -> None:
+        """Choose the inputs of the model that is opened next."""
+        self._pending_sources = dict(sources)
+        if options is not None:
+            self._image_options = options
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """Choose class labels; silent when nothing changes."""
+        if labels != self._labels:
+            self._labels = labels
+            self.labels_changed.emit()
+
+    # Running
+
+    def step(self) -> None:
+        """Run one operator."""
+        self._run(steps=1)
+
+    def resume(self) -> None:
+        """Run to the next breakpoint or the end."""
+        self._run()
+
+    def run_to(self, operator: str) -> None:
+        """Run until an operator is next; one that has run already is reached from the start."""
+        if self._graph is None:
+            return
+        if self._graph.operator(operator).index < self._position:
+            self.restart()
+        self._run(until=operator)
+
+    def restart(self) -> None:
+        """Go to the first operator; inputs stay."""
+        if self._graph is None:
+            return
+        self._stop_running()
+        self._forget_values()
+        self._send(RestartRequest(self._next_run()))
+
+    def stop(self) -> None:
+        """Stop a run between operators, or cancel an export; when idle go to the start."""
+        if self._busy:
+            self._cancel.set()
+        elif self._records:
+            self.restart()
+
+    def toggle_breakpoint(self, operator: str) -> None:
+        """Set or clear a breakpoint."""
+        if self._graph is None or not operator:
+            return
+        self._breakpoints ^= {self._graph.operator(operator).name}
+        self.breakpoints_changed.emit()
+
+    # Looking
+
+    def select(self, operator: str) -> None:
+        """Select an operator and show its output; silent when nothing changes."""
+        if operator == self._selected:
+            return
+        self._selected = operator
+        self.selection_changed.emit(operator)
+        if self._graph is not None and operator:
+            self._show_operand_of(self._graph.operator(operator))
+
+    def show_operand(self, operand: str) -> None:
+        """Show an operand as a tensor; silent when nothing changes."""
+        if operand != self._operand:
+            self._operand = operand
+            self.operand_changed.emit(operand)
+
+    def dismiss_failure(self) -> None:
+        """Take note of a failure; its banner goes."""
+        self._failure = None
+
+    def export_dump(self, path: str | Path, options: DumpOptions) -> None:
+        """Write a dump of what has been computed."""
+        if self._graph is None or self._busy:
+            return
+        self._cancel = threading.Event()
+        self._set_progress(Progress(f"Exporting to {Path(path).name}"))
+        self._send(ExportRequest(self._next_run(), Path(path), options, self._cancel))
+
+    def log(self, level: str, text: str) -> None:
+        """Add a line to the log."""
+        entry = LogEntry(datetime.now().astimezone(), level, text)
+        self._log_entries.append(entry)
+        del self._log_entries[:-_LOG_LIMIT]
+        self.logged.emit(entry)
+
+    def close(self) -> None:
+        """End the worker's thread; the session is of no use afterwards."""
+        self._cancel.set()
+        self._next_run()
+        self._thread.quit()
+        self._thread.wait()
+
+    # Inside
+
+    def _start_worker(self) -> None:
+        self._thread = QThread()
+        self._thread.setObjectName("engine")
+        self._worker = Worker()
+        self._worker.moveToThread(self._thread)
+        self._requested.connect(self._worker.handle)
+        self._worker.opened.connect(self._on_opened)
+        self._worker.fed.connect(self._on_fed)
+        self._worker.stepped.connect(self._on_stepped)
+        self._worker.ended.connect(self._on_ended)
+        self._worker.failed.connect(self._on_failed)
+        self._worker.progressed.connect(self._on_progressed)
+        self._thread.start()
+
+    def _next_run(self) -> int:
+        self._run_id += 1
+        return self._run_id
+
+    def _send(self, request: object) -> None:
+        self._busy = True
+        self._requested.emit(request)
+
+    def _stop_running(self) -> None:
+        """Ask a run to end; its late answers are dropped by their number."""
+        self._cancel.set()
+        self._deferred = None
+        if self._state is RunState.RUNNING:
+            self._set_state(RunState.STOPPED)
+
+    def _run(self, steps: int | None = None, until: str | None = None) -> None:
+        runnable = {RunState.READY, RunState.STOPPED}
+        waits_for_restart = self._busy and self._state is RunState.READY
+        if self._graph is None or self._state not in runnable:
+            return
+        if self._busy and not waits_for_restart:
+            return
+        self._failure = None
+        self._cancel = threading.Event()
+        self._set_state(RunState.RUNNING)
+        self._send(
+            RunRequest(
+                self._next_run(), steps, until, frozenset(self._breakpoints), self._cancel
+            )
+        )
+
+    def _feed(self) -> None:
+        if self._graph is None:
+            return
+        wanted = {operand.name for operand in self._graph.input_operands}
+        if not wanted <= self._sources.keys():
+            return
+        self._stop_running()
+        self._forget_values()
+        self._set_progress(Progress("Reading inputs"))
+        self._send(FeedRequest(self._next_run(), dict(self._sources), self._image_options))
+
+    def _adopt(self, graph: RuntimeGraph | None) -> None:
+        self._graph = graph
+        self._failure = None
+        self._breakpoints.clear()
+        self._selected = self._operand = ""
+        self._forget_values(silent=True)
+        self.graph_changed.emit()
+        self.selection_changed.emit("")
+        self.operand_changed.emit("")
+        self.inputs_changed.emit()
+        self.labels_changed.emit()
+
+    def _forget_values(self, *, silent: bool = False) -> None:
+        self._values.clear()
+        self._records.clear()
+        self._statistics.clear()
+        self._failure = None
+        self._position = 0
+        if self._state is not RunState.EMPTY and self._graph is not None:
+            fed = {o.name for o in self._graph.input_operands} <= self._sources.keys()
+            self._set_state(RunState.READY if fed else RunState.NEED_INPUT)
+        if not silent:
+            self.values_reset.emit()
+            self.position_changed.emit()
+
+    def _set_state(self, state: RunState) -> None:
+        if state is not self._state:
+            self._state = state
+            self.state_changed.emit()
+
+    def _set_progress(self, progress: Progress | None) -> None:
+        if progress != self._progress:
+            self._progress = progress
+            self.progress_changed.emit(progress)
+
+    def _show_operand_of(self, operator: RuntimeOperator) -> None:
+        """Show the first output; of an operator that has none, or none yet, an input."""
+        shown = [o.name for o in operator.outputs] or [o.name for o in operator.inputs]
+        if shown:
+            self.show_operand(shown[0])
+
+    def _follow(self, records: tuple[StepRecord, ...]) -> None:
+        """Select the operator that is next, and show what was computed last."""
+        following = self.current or records[-1].operator
+        if following.name != self._selected:
+            self._selected = following.name
+            self.selection_changed.emit(following.name)
+        for record in reversed(records):
+            if record.outputs:
+                self.show_operand(next(iter(record.outputs)))
+                return
+
+    # Answers of the worker; a late one of an earlier request is dropped
+
+    @Slot(object)
+    def _on_opened(self, answer: Opened) -> None:
+        if answer.run_id != self._run_id:
+            return
+        self._busy = False
+        self._set_progress(None)
+        graph = answer.graph
+        self._sources = {}
+        self._labels = ()
+        self._set_state(RunState.LOADING)
+        self._adopt(graph)
+        weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
+        self.log(
+            "info",
+            f"opened {graph.param_path.name}{weights}: {len(graph.operators)} operators "
+            f"in {answer.seconds * 1e3:.0f} ms",
+        )
+        for operator in graph.unsupported[:50]:
+            self.log("warning", operator.reason)
+        if graph.operators:
+            self.select(graph.operators[0].name)
+        wanted = {operand.name for operand in graph.input_operands}
+        kept = {k: v for k, v in self._pending_sources.items() if k in wanted}
+        self._pending_sources = {}
+        self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
+        if kept:
+            self.set_inputs(kept)
+
+    @Slot(object)
+    def _on_fed(self, answer: Fed) -> None:
+        if answer.run_id != self._run_id:
+            return
+        self.inputs_changed.emit()
+        shown = ", ".join(f"{name} = {self._sources[name].text}" for name in answer.values)
+        self.log("info", f"inputs: {shown}")
+        self._idle(RunState.READY)
+
+    @Slot(object)
+    def _on_stepped(self, answer: Stepped) -> None:
+        if answer.run_id != self._run_id:
+            return
+        for record in answer.records:
+            self._records[record.operator.name] = record
+            self._values.update(record.outputs)
+            if record.reason:
+                self.log("warning", f"{record.operator.name}: {record.reason}")
+        self._position = answer.position
+        self.stepped.emit(answer.records)
+        self.position_changed.emit()
+        self._follow(answer.records)
+
+    @Slot(object)
+    def _on_ended(self, answer: RunEnded) -> None:
+        if answer.run_id != self._run_id:
+            return
+        if answer.text:
+            self.log("info", answer.text)
+        self._idle(_STATE_OF[answer.state])
+
+    @Slot(object)
+    def _on_failed(self, answer: WorkFailed) -> None:
+        if answer.run_id != self._run_id:
+            return
+        self._busy = False
+        self._deferred = None
+        self._set_progress(None)
+        self._failure = self._describe(answer)
+        self.log("error", str(answer.error))
+        if answer.record is not None:
+            self._records[answer.record.operator.name] = answer.record
+            self._position = answer.position
+        if answer.state is not None and self._graph is not None:
+            self._set_state(_STATE_OF[answer.state])
+        elif self._graph is None:
+            self._set_state(RunState.EMPTY)
+        if answer.record is not None:
+            self.stepped.emit((answer.record,))
+            self.position_changed.emit()
+            self._selected = answer.record.operator.name
+            self.selection_changed.emit(self._selected)
+            self._show_operand_of(answer.record.operator)
+        self.failed.emit(self._failure)
+
+    @Slot(object)
+    def _on_progressed(self, progress: Progress) -> None:
+        if self._busy:
+            self._set_progress(progress)
+
+    def _describe(self, answer: WorkFailed) -> Failure:
+        error = answer.error
+        if isinstance(error, InferenceError):
+            hint = hint_for(self._graph, error) if self._graph is not None else ""
+            return Failure(f"{error.operator} failed", error.reason, hint, error.operator)
+        if answer.record is not None:
+            name = answer.record.operator.name
+            return Failure(f"{name} failed", str(error), operator=name)
+        title = "That did not work" if self._graph is not None else "The model cannot be opened"
+        return Failure(title, str(error) or type(error).__name__)

@@ -1,0 +1,170 @@
+"""The engine's thread.
+
+The worker owns the engine's session; nobody else touches it. It takes frozen requests in
+slots and answers with frozen responses by signals, which arrive in slots of
+`StudioSession` on the GUI thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+import engine
+from engine.errors import EngineError
+from engine.inputs import load_input
+from engine.session import SessionState
+from kuiper_studio.session.events import (
+    ExportRequest,
+    Fed,
+    FeedRequest,
+    Opened,
+    OpenRequest,
+    Progress,
+    RestartRequest,
+    RunEnded,
+    RunRequest,
+    Stepped,
+    WorkFailed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.session import Session, StepRecord
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger(__name__)
+
+# Records are handed over in bundles while running freely: the window repaints at most so often.
+_SECONDS_BETWEEN_REPORTS = 1 / 30
+
+
+class Worker(QObject):
+    """Runs the engine, one request after the other.
+
+    Signals
+    -------
+    opened, fed, stepped, ended, failed
+        Carry the frozen response of that name.
+    progressed
+        A `Progress`, while long work goes on.
+    """
+
+    opened = Signal(object)
+    fed = Signal(object)
+    stepped = Signal(object)
+    ended = Signal(object)
+    failed = Signal(object)
+    progressed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: Session | None = None
+
+    @Slot(object)
+    def handle(self, request: object) -> None:
+        """Carry out a request; whatever goes wrong becomes a `WorkFailed`."""
+        handlers: dict[type, Callable[..., None]] = {
+            OpenRequest: self._open,
+            FeedRequest: self._feed,
+            RestartRequest: self._restart,
+            RunRequest: self._run,
+            ExportRequest: self._export,
+        }
+        run_id = getattr(request, "run_id", -1)
+        try:
+            handlers[type(request)](request)
+        except EngineError as exc:
+            self._fail(run_id, exc)
+        except Exception as exc:  # noqa: BLE001
+            # Last Python frame of this thread: a bug lost here leaves the window waiting.
+            _log.exception("request %d crashed", run_id)
+            self._fail(run_id, exc)
+
+    @Slot()
+    def close(self) -> None:
+        """Let go of the model."""
+        self._session = None
+
+    def _open(self, request: OpenRequest) -> None:
+        started = time.perf_counter()
+        graph = engine.load(request.param, request.bin)
+        self._session = engine.Session(graph, backend=request.backend)
+        self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
+
+    def _feed(self, request: FeedRequest) -> None:
+        session = self._opened_session()
+        values = {}
+        for operand in session.graph.input_operands:
+            source = request.sources.get(operand.name)
+            if source is not None:
+                values[operand.name] = load_input(source, operand, request.options)
+        session.feed(values)
+        self.fed.emit(Fed(request.run_id, values))
+
+    def _restart(self, request: RestartRequest) -> None:
+        session = self._opened_session()
+        session.restart()
+        self.ended.emit(RunEnded(request.run_id, session.state, session.position))
+
+    def _run(self, request: RunRequest) -> None:
+        session = self._opened_session()
+        bundle: list[StepRecord] = []
+        reported = time.perf_counter()
+
+        def on_step(record: StepRecord) -> None:
+            nonlocal reported
+            bundle.append(record)
+            if time.perf_counter() - reported >= _SECONDS_BETWEEN_REPORTS:
+                flush()
+                reported = time.perf_counter()
+
+        def flush() -> None:
+            if bundle:
+                self.stepped.emit(Stepped(request.run_id, tuple(bundle), session.position))
+                bundle.clear()
+
+        session.breakpoints = set(request.breakpoints)
+        try:
+            if request.steps == 1:
+                on_step(session.step())
+            else:
+                session.run(request.until, on_step, request.cancel.is_set)
+        finally:
+            flush()
+        self.ended.emit(RunEnded(request.run_id, session.state, session.position))
+
+    def _export(self, request: ExportRequest) -> None:
+        from engine.dump import write_dump
+
+        session = self._opened_session()
+
+        def report(done: int, total: int) -> None:
+            self.progressed.emit(Progress(f"Exporting to {request.path.name}", done, total))
+
+        written = write_dump(
+            session, request.path, request.options, report, request.cancel.is_set
+        )
+        text = f"exported to {written}"
+        self.ended.emit(RunEnded(request.run_id, session.state, session.position, text))
+
+    def _opened_session(self) -> Session:
+        if self._session is None:
+            raise EngineError("no model is open")
+        return self._session
+
+    def _fail(self, run_id: int, error: Exception) -> None:
+        session = self._session
+        if session is None:
+            self.failed.emit(WorkFailed(run_id, error))
+            return
+        failed = session.failed_operator
+        record = session.record(failed.name) if failed is not None else None
+        if session.state is not SessionState.FAILED:
+            record = None
+        self.failed.emit(WorkFailed(run_id, error, record, session.state, session.position))
