@@ -33,6 +33,7 @@ __all__ = [
     "ParameterError",
     "ParseParameterAttrStatus",
     "SessionStateError",
+    "TensorError",
     "UnknownNameError",
     "UnsupportedOperatorError",
     "ValueNotComputedError",
@@ -279,6 +280,10 @@ class ExpressionError(EngineError):
             f"{'…' if start else ''}{shown}{'…' if position + 30 < len(text) else ''}"
         )
         self.text, self.position, self.reason = text, position, reason
+
+
+class TensorError(EngineError, ValueError):
+    """A Tensor cannot do what was asked: a wrong shape, index or count, or it is read-only."""
 
 
 class FeedError(EngineError):
