@@ -150,12 +150,8 @@ class Session:
         """Go to the first operator and drop what was computed; inputs stay."""
         self._values.clear()
         self._records.clear()
-        self.error = None
         self.position = 0
-        have_all = all(o.name in self._inputs for o in self.graph.input_operands)
-        self.state = SessionState.READY if have_all else SessionState.NEED_INPUT
-        if not self.graph.operators:
-            self.state = SessionState.FINISHED
+        self._settle()
 
     def step(self) -> StepRecord:
         """Run one operator.
@@ -193,8 +189,7 @@ class Session:
         self._records[operator.name] = record
         self._values.update(record.outputs)
         self.position += 1
-        at_end = self.position == len(self.graph.operators)
-        self.state = SessionState.FINISHED if at_end else SessionState.STOPPED
+        self._settle()
         return record
 
     def run(
@@ -245,6 +240,18 @@ class Session:
                 on_step(record)
         return tuple(records)
 
+    def step_back(self) -> None:
+        """Undo the last step; a failed operator counts as one.
+
+        What the operator gave is dropped. At the start there is nothing to undo.
+        """
+        if self.state is SessionState.FAILED:
+            self._forget(self.graph.operators[self.position])
+        elif self.position:
+            self.position -= 1
+            self._forget(self.graph.operators[self.position])
+        self._settle()
+
     def supply(self, operand: str, value: npt.ArrayLike) -> None:
         """Give the value of an operand whose producer cannot run, and go back to it.
 
@@ -265,12 +272,9 @@ class Session:
         if producer is None or producer.index > self.position:
             return
         for operator in self.graph.operators[producer.index :]:
-            self._records.pop(operator.name, None)
-            for output in operator.outputs:
-                self._values.pop(output.name, None)
-        self.error = None
+            self._forget(operator)
         self.position = producer.index
-        self.state = SessionState.STOPPED if self.position else SessionState.READY
+        self._settle()
 
     # Looking
 
@@ -346,6 +350,23 @@ class Session:
         return tuple(flatten_value(values))
 
     # Inside
+
+    def _forget(self, operator: RuntimeOperator) -> None:
+        self._records.pop(operator.name, None)
+        for operand in operator.outputs:
+            self._values.pop(operand.name, None)
+
+    def _settle(self) -> None:
+        """Set the state that belongs to the position, nothing having failed."""
+        self.error = None
+        if self.position:
+            self.state = SessionState.STOPPED
+        elif all(o.name in self._inputs for o in self.graph.input_operands):
+            self.state = SessionState.READY
+        else:
+            self.state = SessionState.NEED_INPUT
+        if self.position == len(self.graph.operators):
+            self.state = SessionState.FINISHED
 
     def _require_runnable(self) -> None:
         if self.state is SessionState.NEED_INPUT:

@@ -32,6 +32,7 @@ __all__ = [
     "RunEnded",
     "RunRequest",
     "RunState",
+    "StepBackRequest",
     "Stepped",
     "WorkFailed",
 ]
@@ -128,6 +129,13 @@ class FeedRequest:
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
     """Go to the first operator."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepBackRequest:
+    """Undo the last step."""
 
     run_id: int
 

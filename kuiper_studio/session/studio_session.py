@@ -27,6 +27,7 @@ from kuiper_studio.session.events import (
     RunEnded,
     RunRequest,
     RunState,
+    StepBackRequest,
     Stepped,
     WorkFailed,
 )
@@ -73,6 +74,8 @@ class StudioSession(QObject):
         Another operator is next.
     stepped
         Tuple of StepRecord, newly executed, in order.
+    stepped_back
+        Name of the operator whose step was undone.
     values_reset
         Everything computed was dropped.
     inputs_changed
@@ -97,6 +100,7 @@ class StudioSession(QObject):
     state_changed = Signal()
     position_changed = Signal()
     stepped = Signal(object)
+    stepped_back = Signal(str)
     values_reset = Signal()
     inputs_changed = Signal()
     selection_changed = Signal(str)
@@ -350,6 +354,23 @@ class StudioSession(QObject):
             self.restart()
         self._run(until=operator)
 
+    def step_back(self) -> None:
+        """Undo the last step, or the failed one; other operators keep their values."""
+        undone = self.current if self._state is RunState.FAILED else self._before_current()
+        if self._graph is None or self._busy or undone is None:
+            return
+        self._records.pop(undone.name, None)
+        for operand in undone.outputs:
+            self._values.pop(operand.name, None)
+            self._statistics.pop(operand.name, None)
+        self._failure = None
+        self._position = undone.index
+        self._send(StepBackRequest(self._next_run()))
+        self.stepped_back.emit(undone.name)
+        self.position_changed.emit()
+        previous = self._before_current()
+        self._follow(previous or undone)
+
     def restart(self) -> None:
         """Go to the first operator; inputs stay."""
         if self._graph is None:
@@ -514,16 +535,19 @@ class StudioSession(QObject):
         if shown:
             self.show_operand(shown[0])
 
-    def _follow(self, records: tuple[StepRecord, ...]) -> None:
+    def _before_current(self) -> RuntimeOperator | None:
+        if self._graph is None or not 0 < self._position <= len(self._graph.operators):
+            return None
+        return self._graph.operators[self._position - 1]
+
+    def _follow(self, last: RuntimeOperator) -> None:
         """Select the operator that is next, and show what was computed last."""
-        following = self.current or records[-1].operator
+        following = self.current or last
         if following.name != self._selected:
             self._selected = following.name
             self.selection_changed.emit(following.name)
-        for record in reversed(records):
-            if record.outputs:
-                self.show_operand(next(iter(record.outputs)))
-                return
+        if last.outputs:
+            self.show_operand(last.outputs[0].name)
 
     # Answers of the worker; a late one of an earlier request is dropped
 
@@ -576,7 +600,7 @@ class StudioSession(QObject):
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()
-        self._follow(answer.records)
+        self._follow(answer.records[-1].operator)
 
     @Slot(object)
     def _on_ended(self, answer: RunEnded) -> None:

@@ -27,6 +27,7 @@ from kuiper_studio.session.events import (
     RestartRequest,
     RunEnded,
     RunRequest,
+    StepBackRequest,
     Stepped,
     WorkFailed,
 )
@@ -73,6 +74,7 @@ class Worker(QObject):
             OpenRequest: self._open,
             FeedRequest: self._feed,
             RestartRequest: self._restart,
+            StepBackRequest: self._step_back,
             RunRequest: self._run,
             ExportRequest: self._export,
         }
@@ -110,6 +112,11 @@ class Worker(QObject):
     def _restart(self, request: RestartRequest) -> None:
         session = self._opened_session()
         session.restart()
+        self.ended.emit(RunEnded(request.run_id, session.state, session.position))
+
+    def _step_back(self, request: StepBackRequest) -> None:
+        session = self._opened_session()
+        session.step_back()
         self.ended.emit(RunEnded(request.run_id, session.state, session.position))
 
     def _run(self, request: RunRequest) -> None:
