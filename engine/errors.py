@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EngineError",
+    "ExportCancelledError",
     "ExportError",
     "ExpressionError",
     "FeedError",
@@ -309,3 +310,7 @@ class ValueNotComputedError(EngineError, LookupError):
 
 class ExportError(EngineError):
     """A dump could not be written; nothing half written is left behind."""
+
+
+class ExportCancelledError(ExportError):
+    """An export ended because the user asked for it."""
