@@ -44,33 +44,43 @@ FAMILIES: Final = {
     }.items()
 }
 
-# First match of the bare name (after the last dot, lower case, no underscores) wins.
-_RULES: Final = (
-    ("io", r"input|output|attribute|tupleconstruct|tupleunpack|listconstruct|listunpack"),
-    ("attn", r"multiheadattention|scaleddotproductattention"),
-    ("conv", r"(quantized)?(lazy)?(deform)?conv.*"),
-    ("lin", r"linear|bilinear|matmul|bmm|mm|addmm|baddbmm|mv|dot|einsum|embedding|lstm|gru|rnn"),
-    ("norm", r".*norm(\dd)?|normalize"),
-    ("pool", r".*pool(\dd)?|upsample.*|interpolate|gridsample|affinegrid|pixel(un)?shuffle"),
-    (
-        "act",
-        r".*relu6?|sigmoid|hardsigmoid|logsigmoid|silu|hardswish|tanh|hardtanh|tanhshrink|"
-        r"gelu|elu|celu|selu|glu|mish|softmax|logsoftmax|softmin|softmax2d|softplus|softsign|"
-        r"softshrink|hardshrink|threshold|dropout\d?d?|alphadropout|featurealphadropout",
-    ),
-    ("red", r"mean|sum|prod|max|min|amax|amin|argmax|argmin|std|var|logsumexp|cumsum|cumprod|"
-            r"topk|sort|argsort|all|any|median|aminmax|norm"),
-    (
-        "shape",
-        r"view|viewas|reshape|reshapeas|permute|transpose|t|flatten|unflatten|cat|stack|slice|"
-        r"slicecopy|split|tensorsplit|chunk|unbind|pad|.*pad\dd|squeeze|unsqueeze|expand|"
-        r"expandas|repeat|select|index|narrow|roll|flip|tile|contiguous|clone|fold|unfold|"
-        r"channelshuffle|sliceindexes|gather|scatter|size|identity|movedim|to|type",
-    ),
-    ("expr", r"expression|add|sub|mul|div|pow|sqrt|rsqrt|exp|log|abs|neg|clamp|where|"
-             r"eq|ne|lt|le|gt|ge|maximum|minimum|floor|ceil|round|sin|cos|tan|reciprocal|square"),
-)  # fmt: skip
-_COMPILED: Final = tuple((token, re.compile(rf"(?:{rule})$")) for token, rule in _RULES)
+# Patterns of the bare name (after the last dot, lower case, no underscores), space separated.
+# The first family with a pattern that matches wins.
+_RULES: Final = {
+    "io": "input output attribute tupleconstruct tupleunpack listconstruct listunpack",
+    "attn": "multiheadattention scaleddotproductattention",
+    "conv": "(quantized)?(lazy)?(deform)?conv.*",
+    "lin": """
+        linear bilinear matmul bmm mm addmm baddbmm mv dot einsum embedding lstm gru rnn
+    """,
+    "norm": r".+norm(\dd)? normalize",
+    "pool": r"""
+        .*pool(\dd)? upsample.* interpolate gridsample affinegrid pixel(un)?shuffle
+    """,
+    "act": r"""
+        .*relu6? sigmoid hardsigmoid logsigmoid silu hardswish tanh hardtanh tanhshrink gelu
+        elu celu selu glu mish softmax logsoftmax softmin softmax2d softplus softsign
+        softshrink hardshrink threshold dropout\d?d? alphadropout featurealphadropout
+    """,
+    "red": """
+        mean sum prod max min amax amin argmax argmin std var logsumexp cumsum cumprod topk
+        sort argsort all any median aminmax norm
+    """,
+    "shape": r"""
+        view viewas reshape reshapeas permute transpose t flatten unflatten cat stack slice
+        slicecopy split tensorsplit chunk unbind pad .*pad\dd squeeze unsqueeze expand
+        expandas repeat select index narrow roll flip tile contiguous clone fold unfold
+        channelshuffle sliceindexes gather scatter size identity movedim to type
+    """,
+    "expr": """
+        expression add sub mul div pow sqrt rsqrt exp log abs neg clamp where eq ne lt le gt
+        ge maximum minimum floor ceil round sin cos tan reciprocal square
+    """,
+}
+_COMPILED: Final = tuple(
+    (token, re.compile(f"(?:{'|'.join(patterns.split())})$"))
+    for token, patterns in _RULES.items()
+)
 
 
 def family_of(operator_type: str) -> Family:

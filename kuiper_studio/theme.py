@@ -1,21 +1,30 @@
 """Colours, type and spacing of the window, in one place, for both themes.
 
 `Theme` is the only object that views ask for a colour or a font; painted canvases read
-tokens from it and repaint on `Theme.changed`. The values and their contrast ratios are
-argued in the project's look tokens: text 4.5:1, marks and control borders 3:1.
+tokens from it and repaint on `Theme.changed`. `Theme.apply` gives the application its style,
+palette, fonts and style sheet, and again whenever the theme changes. The values and their
+contrast ratios are argued in the project's look tokens: text 4.5:1, marks and control
+borders 3:1.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Qt, QTemporaryDir, Signal
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
 
-__all__ = ["DARK", "LIGHT", "Scheme", "Theme", "Tokens"]
+from kuiper_studio.resource_paths import load_fonts, resources
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+__all__ = ["DARK", "LIGHT", "TOKEN_NAMES", "Scheme", "Theme", "Tokens"]
 
 
 class Scheme(Enum):
@@ -99,6 +108,18 @@ LIGHT: Final = Tokens(
 TOKEN_NAMES: Final = tuple(field.name for field in fields(Tokens))
 
 
+_HAS_FEATURES: Final = hasattr(QFont, "setFeature")  # since Qt 6.7
+_COLOR: Final = re.compile(r"@(?P<token>[A-Za-z]\w*)(?:/(?P<percent>\d+))?")
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_IMAGE: Final = re.compile(r"@image\((?P<icon>[\w-]+),(?P<token>\w+)\)")
+
+
+def _value(tokens: Tokens, name: str) -> str:
+    if name not in TOKEN_NAMES:
+        raise KeyError(name)
+    return str(getattr(tokens, name))
+
+
 @lru_cache(maxsize=256)
 def _color(value: str) -> QColor:
     return QColor(value)
@@ -119,6 +140,8 @@ class Theme(QObject):
         super().__init__(parent)
         self._scheme = scheme
         self._tokens = self._resolve()
+        self._app: QApplication | None = None
+        self._images = QTemporaryDir()
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_changed)
 
     @property
@@ -140,6 +163,32 @@ class Theme(QObject):
         """Choose a theme; silent when nothing changes."""
         self._scheme = scheme
         self._refresh()
+
+    def apply(self, app: QApplication) -> None:
+        """Dress the application: Fusion, palette, fonts and style sheet, now and on changes."""
+        load_fonts()
+        self._app = app
+        app.setStyle("Fusion")
+        app.setFont(self.ui_font())
+        self._dress()
+
+    def undress(self) -> None:
+        """Take the style sheet off the application and stop following changes."""
+        if self._app is not None:
+            self._app.setStyleSheet("")
+            self._app = None
+
+    def style_sheet(self) -> str:
+        """``resources/style.qss`` with colours and icons of the present tokens filled in.
+
+        Raises
+        ------
+        KeyError
+            The style sheet names a token that does not exist.
+        """
+        text = (resources() / "style.qss").read_text(encoding="utf-8")
+        text = _IMAGE.sub(self._image_url, _COMMENT.sub("", text))
+        return _COLOR.sub(self._css_color, text)
 
     def color(self, token: str, alpha: float = 1.0) -> QColor:
         """Colour of a token; `alpha` from 0 to 1."""
@@ -195,7 +244,31 @@ class Theme(QObject):
         tokens = self._resolve()
         if tokens is not self._tokens:
             self._tokens = tokens
+            self._dress()
             self.changed.emit()
+
+    def _dress(self) -> None:
+        if self._app is not None:
+            self._app.setPalette(self.palette())
+            self._app.setStyleSheet(self.style_sheet())
+
+    def _css_color(self, match: re.Match[str]) -> str:
+        value = _value(self._tokens, match["token"])
+        if match["percent"] is None:
+            return value
+        color = QColor(value)
+        alpha = round(int(match["percent"]) * 2.55)
+        return f"rgba({color.red()}, {color.green()}, {color.blue()}, {alpha})"
+
+    def _image_url(self, match: re.Match[str]) -> str:
+        # Style sheets take images from files only, so a tinted copy lives in a temporary
+        # folder as long as the theme does; the colour is in the name because Qt caches.
+        color = _value(self._tokens, match["token"])
+        path = Path(self._images.filePath(f"{match['icon']}-{color[1:]}.svg"))
+        if not path.exists():
+            svg = (resources() / "icons" / f"{match['icon']}.svg").read_text(encoding="utf-8")
+            path.write_text(svg.replace("currentColor", color), encoding="utf-8")
+        return f'url("{path.as_posix()}")'
 
     def _on_system_changed(self, _scheme: Qt.ColorScheme) -> None:
         self._refresh()
@@ -206,4 +279,8 @@ def _font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFo
     font.setStyleHint(hint)
     font.setPixelSize(max(1, round(pixels)))
     font.setWeight(QFont.Weight(weight))
+    if _HAS_FEATURES:
+        # Tabular figures, and no ligatures: "->" in a name is two characters.
+        for tag, on in (("tnum", 1), ("calt", 0), ("liga", 0)):
+            font.setFeature(QFont.Tag(tag), on)
     return font

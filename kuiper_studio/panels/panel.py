@@ -1,0 +1,59 @@
+"""What all panels share: a title, a suffix beside it, and actions for the dock's header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QAction
+
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Panel"]
+
+
+class Panel(QWidget):
+    """A view of the session that lives in a dock or a tab.
+
+    Signals
+    -------
+    suffix_changed : str
+        The short text beside the title is another one, for example ``6 / 51``.
+    """
+
+    suffix_changed = Signal(str)
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        session: StudioSession,
+        theme: Theme,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(name)
+        self.setWindowTitle(title)
+        self.setAccessibleName(title)
+        self.session = session
+        self.theme = theme
+        self._suffix = ""
+
+    @property
+    def suffix(self) -> str:
+        """Short text beside the title."""
+        return self._suffix
+
+    def set_suffix(self, text: str) -> None:
+        """Change the text beside the title; silent when nothing changes."""
+        if text != self._suffix:
+            self._suffix = text
+            self.suffix_changed.emit(text)
+
+    def title_actions(self) -> tuple[QAction, ...]:
+        """Actions shown as buttons in the dock's header."""
+        return ()
