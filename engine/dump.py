@@ -24,9 +24,7 @@ import json
 import math
 import re
 import shutil
-import tempfile
 import zipfile
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -34,18 +32,26 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from engine.atomic import written_beside
 from engine.cost import cost
 from engine.errors import ExportCancelledError, ExportError, UnknownNameError
 from engine.statistics import statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.values import Array, Value
 
-__all__ = ["FORMATS", "DumpOptions", "clean_name", "select_operators", "write_dump"]
+__all__ = [
+    "FORMATS",
+    "DumpOptions",
+    "clean_name",
+    "select_operators",
+    "write_arrays",
+    "write_dump",
+]
 
 Format = Literal["folder", "npz", "safetensors", "png"]
 FORMATS: Final[tuple[Format, ...]] = ("folder", "npz", "safetensors", "png")
@@ -265,11 +271,33 @@ def write_dump(
         _check_destination(destination, options)
         _check_space(destination, entries, options)
         job = _Job(session, options, entries, progress, cancelled)
-        with _written_beside(destination) as partial:
+        with written_beside(destination) as partial:
             job.write(partial)
     except OSError as exc:
         raise ExportError(f"{destination} was not written: {_spoken(exc)}") from exc
     return destination
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays to an ``.npz``, whole or not at all; an earlier file is replaced.
+
+    Raises
+    ------
+    ExportError
+        With the reason.
+    """
+    try:
+        with written_beside(path) as partial:
+            _save_npz(partial, arrays.items())
+    except OSError as exc:
+        raise ExportError(f"{path} was not written: {_spoken(exc)}") from exc
+
+
+def _save_npz(path: Path, arrays: Iterable[tuple[str, Array]]) -> None:
+    with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for name, array in arrays:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, _portable(array), allow_pickle=False)
 
 
 def _spoken(exc: OSError) -> str:
@@ -314,30 +342,6 @@ def _check_space(path: Path, entries: Sequence[_Entry], options: DumpOptions) ->
             f"{path} was not written: the dump takes {wanted / 1e6:.0f} MB and the disk has "
             f"{free / 1e6:.0f} MB free"
         )
-
-
-@contextmanager
-def _written_beside(destination: Path) -> Iterator[Path]:
-    """A place beside the destination that takes its name when all went well."""
-    holder = Path(
-        tempfile.mkdtemp(
-            prefix=f".{clean_name(destination.name)[:40]}-", dir=destination.parent
-        )
-    )
-    try:
-        partial = holder / "new"
-        yield partial
-        if destination.is_dir():
-            destination.rename(holder / "old")
-            try:
-                partial.rename(destination)
-            except OSError:
-                (holder / "old").rename(destination)
-                raise
-        else:
-            partial.replace(destination)
-    finally:
-        shutil.rmtree(holder, ignore_errors=True)
 
 
 class _Job:
@@ -398,11 +402,7 @@ class _Job:
 
     def _write_npz(self, path: Path) -> None:
         names = _Names()
-        with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            for entry in self._each():
-                key = names.claim(_key(entry))
-                with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, _portable(entry.array), allow_pickle=False)
+        _save_npz(path, ((names.claim(_key(entry)), entry.array) for entry in self._each()))
 
     def _write_safetensors(self, path: Path) -> None:
         from safetensors.numpy import save_file

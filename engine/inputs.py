@@ -30,6 +30,7 @@ __all__ = [
     "parse_number",
     "parse_source",
     "read_image",
+    "read_labels",
 ]
 
 IMAGE_SUFFIXES: Final = (
@@ -495,3 +496,25 @@ def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:
     if not np.all(std):
         raise FeedError("a std of 0 would divide by zero")
     return (planes.astype(np.float32) * np.float32(options.scale) - mean) / std
+
+
+# Labels
+
+
+def read_labels(path: Path) -> tuple[str, ...]:
+    """Read class names, one a line.
+
+    Raises
+    ------
+    FeedError
+        If the file cannot be read as text.
+    """
+    try:
+        if path.stat().st_size > 16 << 20:
+            raise FeedError(f"{path} is too large to be a list of labels")
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise FeedError(f"labels cannot be read from {path}: {exc}") from exc
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return tuple(line.strip() for line in lines)

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Kuiper Studio: a desktop debugger for neural networks in PNNX form."""

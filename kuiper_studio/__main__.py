@@ -1,0 +1,10 @@
+"""``python -m kuiper_studio`` and the ``kuiper-studio`` command."""
+
+from __future__ import annotations
+
+import sys
+
+from kuiper_studio.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
