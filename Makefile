@@ -1,0 +1,68 @@
+# Everything happens in .venv; `make run` and `make test` need nothing else on a Debian with
+# python3, python3-venv, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUN_OUTPUT := out
+
+export QT_LOGGING_RULES ?= qt.qpa.*=false
+
+.PHONY: run test lint format wheel check samples clean system-libraries
+
+run: $(VENV)/.app system-libraries
+	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
+	  $(BIN)/python -m kuiper_studio --sample; \
+	else \
+	  echo "There is no display: doing the same work without a window."; \
+	  QT_QPA_PLATFORM=offscreen $(BIN)/python -m kuiper_studio --sample --demo $(RUN_OUTPUT); \
+	fi
+
+test: $(VENV)/.test system-libraries
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Build the wheel, install it into an empty environment and do a whole session from there.
+wheel: $(VENV)/.lint system-libraries
+	bash .ci/check_wheel.sh $(BIN)/python
+
+check: lint wheel test
+
+# Make the sample models anew; needs PyTorch and pnnx, which are large.
+samples: $(VENV)/.samples
+	$(BIN)/python samples/make_samples.py
+
+system-libraries:
+	@bash .ci/system_libraries.sh
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.app: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	@touch $@
+
+$(VENV)/.lint: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
+	@touch $@
+
+$(VENV)/.samples: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,samples]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) $(RUN_OUTPUT) dist build .pytest_cache .mypy_cache .ruff_cache \
+	  .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
