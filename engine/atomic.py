@@ -29,11 +29,7 @@ def written_beside(destination: Path) -> Iterator[Path]:
         Where to write; does not exist yet. When the block raises, it is removed and the
         destination stays as it was.
     """
-    holder = Path(
-        tempfile.mkdtemp(
-            prefix=f".{clean_name(destination.name)[:40]}-", dir=destination.parent
-        )
-    )
+    holder = Path(tempfile.mkdtemp(prefix=".kuiper-", dir=destination.parent))
     try:
         partial = holder / "new"
         yield partial

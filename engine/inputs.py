@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Protocol
 
@@ -220,10 +220,7 @@ def load_inputs(
         if only.kind == "npz" and not only.member:
             return _load_archive(only, operands)
         if only.kind in {"random", "constant"}:
-            sources = [
-                InputSource(only.kind, seed=only.seed + i, value=only.value)
-                for i in range(len(operands))
-            ]
+            sources = [replace(only, seed=only.seed + i) for i in range(len(operands))]
     if len(sources) != len(operands):
         names = ", ".join(operand.name for operand in operands) or "none"
         raise FeedError(

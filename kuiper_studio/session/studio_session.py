@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import threading
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,18 +35,15 @@ from kuiper_studio.session.hints import hint_for
 from kuiper_studio.session.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.dump import DumpOptions
-
     from engine.inputs import InputSource
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
     from engine.values import Value
 
 __all__ = ["StudioSession"]
-
-_log = logging.getLogger(__name__)
 
 _STATE_OF: Final = {
     SessionState.NEED_INPUT: RunState.NEED_INPUT,
@@ -56,6 +53,14 @@ _STATE_OF: Final = {
     SessionState.FAILED: RunState.FAILED,
 }
 _LOG_LIMIT: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """What the model that is being opened gets as soon as it is open."""
+
+    sources: tuple[InputSource, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 class StudioSession(QObject):
@@ -126,7 +131,7 @@ class StudioSession(QObject):
         self._records: dict[str, StepRecord] = {}
         self._statistics: dict[str, TensorStatistics] = {}
         self._sources: dict[str, InputSource] = {}
-        self._pending_sources: dict[str, InputSource] = {}
+        self._pending = _Pending()
         self._image_options = ImageOptions()
         self._labels: tuple[str, ...] = ()
         self._breakpoints: set[str] = set()
@@ -275,8 +280,10 @@ class StudioSession(QObject):
 
     def reload(self) -> None:
         """Open the present model anew, with the same inputs."""
-        if self._paths is not None:
-            self._pending_sources = dict(self._sources)
+        if self._paths is not None and self._graph is not None:
+            wanted = [operand.name for operand in self._graph.input_operands]
+            sources = [self._sources[name] for name in wanted if name in self._sources]
+            self._pending = _Pending(tuple(sources), self._labels)
             self.open(*self._paths)
 
     def close_model(self) -> None:
@@ -308,27 +315,30 @@ class StudioSession(QObject):
         Parameters
         ----------
         sources : mapping of str to InputSource
-            By operand name; the others keep theirs. Given before the model is open, they
-            are used as soon as it is.
+            By operand name; the others keep theirs.
         options : ImageOptions, optional
             For pictures; the present ones when not given.
         """
         if options is not None:
             self._image_options = options
-        if self._graph is None or self._state is RunState.LOADING:
-            self._pending_sources = dict(sources)
-            return
         self._sources = {**self._sources, **sources}
         self.inputs_changed.emit()
         self._feed()
 
-    def prepare_inputs(
-        self, sources: Mapping[str, InputSource], options: ImageOptions | None = None
+    def prepare_source_list(
+        self, sources: Sequence[InputSource], options: ImageOptions | None = None
     ) -> None:
-        """Choose the inputs of the model that is opened next."""
-        self._pending_sources = dict(sources)
+        """Choose the inputs, in order, of the model that is opened next.
+
+        A single ``.npz``, random or constant source serves all inputs.
+        """
+        self._pending = replace(self._pending, sources=tuple(sources))
         if options is not None:
             self._image_options = options
+
+    def prepare_labels(self, labels: tuple[str, ...]) -> None:
+        """Choose the class labels of the model that is opened next."""
+        self._pending = replace(self._pending, labels=labels)
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """Choose class labels; silent when nothing changes."""
@@ -572,12 +582,14 @@ class StudioSession(QObject):
             self.log("warning", operator.reason)
         if graph.operators:
             self.select(graph.operators[0].name)
-        wanted = {operand.name for operand in graph.input_operands}
-        kept = {k: v for k, v in self._pending_sources.items() if k in wanted}
-        self._pending_sources = {}
+        pending, self._pending = self._pending, _Pending()
+        self.set_labels(pending.labels)
+        wanted = [operand.name for operand in graph.input_operands]
         self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
-        if kept:
-            self.set_inputs(kept)
+        if pending.sources:
+            self.set_inputs(
+                dict(zip(wanted, _spread(pending.sources, len(wanted)), strict=False))
+            )
 
     @Slot(object)
     def _on_fed(self, answer: Fed) -> None:
@@ -649,3 +661,11 @@ class StudioSession(QObject):
             return Failure(f"{name} failed", str(error), operator=name)
         title = "That did not work" if self._graph is not None else "The model cannot be opened"
         return Failure(title, str(error) or type(error).__name__)
+
+
+def _spread(sources: tuple[InputSource, ...], count: int) -> tuple[InputSource, ...]:
+    """A single source that can serve all inputs, as many times as there are inputs."""
+    only = sources[0]
+    if len(sources) > 1 or only.kind not in {"npz", "random", "constant"}:
+        return sources
+    return tuple(replace(only, seed=only.seed + place) for place in range(count))

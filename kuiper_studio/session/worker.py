@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 import engine
 from engine.errors import EngineError
-from engine.inputs import load_input
+from engine.inputs import load_inputs
 from engine.session import SessionState
 from kuiper_studio.session.events import (
     ExportRequest,
@@ -101,11 +101,11 @@ class Worker(QObject):
 
     def _feed(self, request: FeedRequest) -> None:
         session = self._opened_session()
-        values = {}
-        for operand in session.graph.input_operands:
-            source = request.sources.get(operand.name)
-            if source is not None:
-                values[operand.name] = load_input(source, operand, request.options)
+        operands = session.graph.input_operands
+        sources = [request.sources[operand.name] for operand in operands]
+        if len(set(sources)) == 1 and sources[0].kind == "npz" and not sources[0].member:
+            sources = sources[:1]  # one archive holds the arrays of all inputs
+        values = load_inputs(sources, operands, request.options)
         session.feed(values)
         self.fed.emit(Fed(request.run_id, values))
 

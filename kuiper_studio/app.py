@@ -1,0 +1,233 @@
+"""The application: making the window, for users, tests and scripts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QDeadlineTimer, QEventLoop, QObject, QSettings, Signal, Slot
+from PySide6.QtWidgets import QApplication
+from typing_extensions import override
+
+from engine.dump import DumpOptions
+from engine.errors import EngineError
+from engine.inputs import InputSource, parse_source, read_labels
+from kuiper_studio.icons import app_icon
+from kuiper_studio.main_window import MainWindow
+from kuiper_studio.sample_models import default_sample
+from kuiper_studio.session import RunState, StudioSession
+from kuiper_studio.theme import Scheme, Theme
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
+
+    from engine.inputs import ImageOptions
+    from engine.values import Array
+
+__all__ = ["make_application", "make_window", "run_demo", "run_window"]
+
+_SETTLED: Final = frozenset(set(RunState) - {RunState.LOADING, RunState.RUNNING})
+_DEMO_SIZE: Final = (1440, 900)
+
+
+def make_application() -> QApplication:
+    """The process's QApplication, made when there is none."""
+    running = QApplication.instance()
+    if isinstance(running, QApplication):
+        return running
+    application = QApplication(sys.argv[:1])
+    application.setApplicationName("kuiper-studio")
+    application.setApplicationDisplayName("Kuiper Studio")
+    application.setOrganizationName("kuiper-studio")
+    application.setDesktopFileName("kuiper-studio")
+    application.setWindowIcon(app_icon())
+    return application
+
+
+def make_window(
+    model: str | Path | None = None,
+    inputs: Sequence[str | Path | Array] = (),
+    *,
+    theme: Theme | None = None,
+    settings: QSettings | None = None,
+    wait: float = 30.0,
+) -> MainWindow:
+    """Build a ready window.
+
+    Parameters
+    ----------
+    model : path, optional
+        The ``.param`` or ``.bin`` to open.
+    inputs : sequence of str, path or ndarray
+        One per input, in order: arrays, or sources as on the command line.
+    theme : Theme, optional
+    settings : QSettings, optional
+        Where geometry, theme and recent models are kept; the user's own when not given.
+    wait : float
+        Seconds to wait for the model and its inputs; with 0 they arrive later.
+
+    Returns
+    -------
+    MainWindow
+        Not shown yet. ``window.session`` is what the views watch.
+    """
+    application = make_application()
+    settings = settings or QSettings(
+        QSettings.Format.IniFormat, QSettings.Scope.UserScope, "kuiper-studio", "kuiper-studio"
+    )
+    if theme is None:
+        theme = Theme(_stored_scheme(settings))
+    theme.apply(application)
+    session = StudioSession()
+    window = MainWindow(session, theme, settings)
+    if model is not None:
+        session.prepare_source_list([_source(item) for item in inputs])
+        session.open(model)
+        _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
+    return window
+
+
+def _source(item: str | Path | Array) -> InputSource:
+    if isinstance(item, np.ndarray):
+        return InputSource("array", array=item)
+    return parse_source(str(item))
+
+
+def _stored_scheme(settings: QSettings) -> Scheme:
+    try:
+        return Scheme(str(settings.value("theme", Scheme.SYSTEM.value)))
+    except ValueError:
+        return Scheme.SYSTEM
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Handle events until a condition holds, or the time is up."""
+    deadline = QDeadlineTimer(round(seconds * 1000))
+    while not condition() and not deadline.hasExpired():
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+
+
+class _LogRelay(QObject):
+    """Brings records of the logging module to the session, from any thread."""
+
+    recorded = Signal(str, str)
+
+    def __init__(self, session: StudioSession) -> None:
+        super().__init__(session)
+        self._session = session
+        self.recorded.connect(self._on_recorded)
+
+    @Slot(str, str)
+    def _on_recorded(self, level: str, text: str) -> None:
+        self._session.log(level, text)
+
+
+class _LogHandler(logging.Handler):
+    """Hands log records to the relay."""
+
+    def __init__(self, relay: _LogRelay) -> None:
+        super().__init__(logging.WARNING)
+        self._relay = relay
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        self._relay.recorded.emit(level, record.getMessage())
+
+
+def run_window(arguments: argparse.Namespace) -> int:
+    """Open the window and stay until it is closed; `arguments` are the command line's."""
+    application = make_application()
+    window = _window_of(arguments, wait=0.0)
+    handler = _LogHandler(_LogRelay(window.session))
+    logging.getLogger().addHandler(handler)
+    window.show()
+    try:
+        return application.exec()
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """Do a whole session without anybody watching.
+
+    Opens the model, steps it to the end, writes its dump and a picture of the window to the
+    folder ``arguments.demo``, and says where.
+
+    Raises
+    ------
+    EngineError
+        If something fails.
+    """
+    folder = Path(arguments.demo)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    window = _window_of(arguments, wait=60.0)
+    session = window.session
+    window.resize(*_DEMO_SIZE)
+    window.show()
+    try:
+        _require_working(session)
+        graph = session.graph
+        if graph is None:
+            raise EngineError("no model was given")
+        middle = len(graph.operators) // 2
+        steps = 0
+        while session.state in {RunState.READY, RunState.STOPPED}:
+            session.step()
+            _wait_until(lambda: session.state in _SETTLED and not session.busy, 600.0)
+            steps += 1
+            if steps == middle:
+                _take_picture(window, folder / "window.png")
+        _require_working(session)
+        options = DumpOptions(weights=True, overwrite=True)
+        session.export_dump(folder / "dump", options)
+        _wait_until(lambda: not session.busy, 600.0)
+        _require_working(session)
+        name = session.model_path.name if session.model_path else ""
+        sys.stdout.write(
+            f"{name}: {steps} of {len(graph.operators)} operators stepped\n"
+            f"per-layer dump: {(folder / 'dump').resolve()}\n"
+            f"picture of the window: {(folder / 'window.png').resolve()}\n"
+        )
+    finally:
+        window.close()
+    return 0
+
+
+def _take_picture(window: MainWindow, path: Path) -> None:
+    _wait_until(lambda: False, 0.5)  # let late pictures and statistics arrive
+    if not window.grab().save(str(path)):
+        raise EngineError(f"the picture {path} could not be written")
+
+
+def _require_working(session: StudioSession) -> None:
+    if session.failure is not None:
+        raise EngineError(f"{session.failure.title}: {session.failure.reason}")
+
+
+def _window_of(arguments: argparse.Namespace, wait: float) -> MainWindow:
+    """The window that a command line asks for."""
+    from kuiper_studio.cli import image_options
+
+    theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
+    window = make_window(theme=theme)
+    session = window.session
+    if arguments.sample:
+        window.open_sample(default_sample())
+    elif arguments.model is not None:
+        _open(session, arguments, image_options(arguments))
+    _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
+    return window
+
+
+def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageOptions) -> None:
+    session.prepare_source_list([parse_source(text) for text in arguments.input], options)
+    if arguments.labels:
+        session.prepare_labels(read_labels(Path(arguments.labels)))
+    session.open(arguments.model, arguments.bin)
