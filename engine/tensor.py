@@ -384,7 +384,11 @@ class Tensor:
     def __mul__(self, other: Self | Scalar) -> Self:
         return self.multiply(other)
 
-    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
+    def __array__(
+        self,
+        dtype: np.dtype[Any] | None = None,
+        copy: bool | None = None,  # noqa: FBT001 - NumPy's protocol
+    ) -> Array:
         if copy is None:
             return np.asarray(self._data, dtype)
         return np.array(self._data, dtype, copy=copy)

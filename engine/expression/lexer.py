@@ -1,0 +1,153 @@
+"""Split an expression into tokens that know where they stand.
+
+A word is anything between brackets and commas: a function (``add``), an operand (``@0``),
+a number, one of True, False and None, or a bare string. Which of these it is shows in its
+spelling alone, except for functions, which the parser looks up.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from engine.errors import ExpressionError
+
+__all__ = ["ConstantValue", "Token", "TokenKind", "tokenize"]
+
+ConstantValue = int | float | complex | bool | str | None
+
+
+class TokenKind(Enum):
+    """What a token is, by its spelling."""
+
+    OPEN = "("
+    CLOSE = ")"
+    OPEN_LIST = "["
+    CLOSE_LIST = "]"
+    COMMA = ","
+    OPERAND = "@"
+    CONSTANT = "constant"
+    NAME = "name"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token.
+
+    Attributes
+    ----------
+    kind : TokenKind
+    text : str
+        As written.
+    start, end : int
+        Half-open span in the expression.
+    value : int, float, complex, bool, str or None
+        The index of an operand, the value of a constant; the text otherwise.
+    """
+
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+    value: ConstantValue
+
+
+_PUNCTUATION: Final = {kind.value: kind for kind in list(TokenKind)[:5]}
+_WORDS: Final[dict[str, ConstantValue]] = {"True": True, "False": False, "None": None}
+
+# Words are split off first and looked at afterwards, so that an error can point at the
+# character inside the word. No alternative below can match the same text in two ways:
+# matching stays linear whatever the file holds.
+_TOKEN: Final = re.compile(r"[(),\[\]]|[\w.@:+\-]+", re.ASCII)
+_BLANKS: Final = re.compile(r"\s*")
+_OPERAND: Final = re.compile(r"@[0-9]*")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_REAL: Final = r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|nan)"
+_FLOAT: Final = re.compile(rf"[+-]?{_REAL}")
+# With two signs pnnx means the second: 1.2e+00+-9.0e-01j.
+_COMPLEX: Final = re.compile(rf"([+-]?{_REAL})\+?([+-]{_REAL})j")
+_IMAGINARY: Final = re.compile(rf"([+-]?{_REAL})j")
+_NAME: Final = re.compile(r"[A-Za-z_][\w.:]*", re.ASCII)
+_INT64_RANGE: Final = range(-(1 << 63), 1 << 63)
+_INT64_DIGITS: Final = 19
+
+
+def tokenize(text: str) -> list[Token]:
+    """Split an expression into tokens; blanks between them are dropped.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of Token
+
+    Raises
+    ------
+    ExpressionError
+        At a character that no token has, or at a word that is none of the above.
+    """
+    tokens: list[Token] = []
+    position = _skip_blanks(text, 0)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            shown = text[position]
+            raise ExpressionError(text, position, f"{shown!r} has no place in an expression")
+        word, end = match[0], match.end()
+        kind, value = _PUNCTUATION.get(word), word
+        tokens.append(
+            Token(kind, word, position, end, value) if kind else _word(text, word, position)
+        )
+        position = _skip_blanks(text, end)
+    return tokens
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    match = _BLANKS.match(text, position)
+    return match.end() if match else position
+
+
+def _word(text: str, word: str, start: int) -> Token:
+    """Classify a word by its spelling."""
+    end = start + len(word)
+    if word in _WORDS:
+        return Token(TokenKind.CONSTANT, word, start, end, _WORDS[word])
+    number = _number(text, word, start)
+    if number is not None:
+        return Token(TokenKind.CONSTANT, word, start, end, number)
+    pattern = _OPERAND if word[0] == "@" else _FLOAT if word[0] in "+-.0123456789" else _NAME
+    match = pattern.match(word)
+    fits = match.end() if match else 0
+    if fits < len(word):
+        after = f" after {word[:fits]!r}" if fits else ""
+        raise ExpressionError(text, start + fits, f"{word[fits]!r} has no place{after}")
+    if word == "@":
+        raise ExpressionError(text, start, "an operand is written @ and its number")
+    if word[0] == "@":
+        return Token(TokenKind.OPERAND, word, start, end, _integer(text, word[1:], start))
+    return Token(TokenKind.NAME, word, start, end, word)
+
+
+def _number(text: str, word: str, start: int) -> int | float | complex | None:
+    if _INTEGER.fullmatch(word):
+        return _integer(text, word, start)
+    if _FLOAT.fullmatch(word):
+        return float(word)
+    match = _COMPLEX.fullmatch(word)
+    if match:
+        return complex(float(match[1]), float(match[2]))
+    match = _IMAGINARY.fullmatch(word)
+    return complex(0.0, float(match[1])) if match else None
+
+
+def _integer(text: str, word: str, start: int) -> int:
+    digits = word.lstrip("+-").lstrip("0") or "0"
+    if len(digits) <= _INT64_DIGITS:
+        value = -int(digits) if word[0] == "-" else int(digits)
+        if value in _INT64_RANGE:
+            return value
+    raise ExpressionError(text, start, "the integer does not fit 64 bits")

@@ -1,0 +1,70 @@
+"""Special functions that NumPy lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["erf"]
+
+# erf(x) = x P(x²) / Q(x²) for |x| <= 3.95, where float32 reaches 1: a rational function
+# fitted here to math.erf for the least relative error (2e-8 in exact arithmetic). All
+# coefficients are positive, so nothing cancels. Highest power first.
+_LARGEST: Final = np.float32(3.95)
+_NUMERATOR: Final = np.array(
+    [2.02590968e-06, 2.8468846e-04, 3.80817940e-03, 5.28755039e-02, 1.91550672e-01,
+     1.12837911e00],
+    np.float32,
+)  # fmt: skip
+_DENOMINATOR: Final = np.array(
+    [3.78318582e-05, 1.17073068e-03, 1.50551265e-02, 1.14559785e-01, 5.03090024e-01, 1.0],
+    np.float32,
+)
+_CHUNK: Final = 1 << 15  # elements; the temporaries of a chunk stay in the cache
+
+
+def erf(x: Array) -> Array:
+    """Error function, element by element.
+
+    Parameters
+    ----------
+    x : ndarray of any shape, float16, float32 or float64
+
+    Returns
+    -------
+    ndarray of the same shape and dtype
+        A new array. Relative error below 5e-7 in float32; float64 is exact to the last
+        digits but about twenty times slower.
+    """
+    flat = np.ascontiguousarray(x).reshape(-1)
+    result = np.empty_like(flat)
+    kernel = _erf64 if x.dtype == np.float64 else _erf32
+    for start in range(0, flat.size, _CHUNK):
+        chunk = slice(start, start + _CHUNK)
+        result[chunk] = kernel(flat[chunk])
+    return result.reshape(x.shape)
+
+
+def _erf64(x: Array) -> Array:
+    return np.fromiter(map(math.erf, x.tolist()), np.float64, x.size)
+
+
+def _erf32(x: Array) -> Array:
+    clipped = np.clip(x.astype(np.float32, copy=False), -_LARGEST, _LARGEST)
+    square = clipped * clipped
+    result = clipped * _polynomial(_NUMERATOR, square) / _polynomial(_DENOMINATOR, square)
+    return np.clip(result, np.float32(-1), np.float32(1), out=result)
+
+
+def _polynomial(coefficients: Array, x: Array) -> Array:
+    """Horner's scheme, highest power first."""
+    result = np.full_like(x, coefficients[0])
+    for coefficient in coefficients[1:]:
+        result *= x
+        result += coefficient
+    return result
