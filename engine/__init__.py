@@ -9,14 +9,13 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
-from engine.runtime import GraphState, RuntimeGraph
-from engine.session import OperatorStatus, Session, SessionState, StepRecord
-from engine.tensor import Tensor
-
 if TYPE_CHECKING:
-    from pathlib import Path
+    from engine.runtime import GraphState, RuntimeGraph, load
+    from engine.session import OperatorStatus, Session, SessionState, StepRecord
+    from engine.tensor import Tensor
 
 __all__ = [
     "GraphState",
@@ -29,28 +28,23 @@ __all__ = [
     "load",
 ]
 
+_HOME = {
+    "GraphState": "engine.runtime",
+    "OperatorStatus": "engine.session",
+    "RuntimeGraph": "engine.runtime",
+    "Session": "engine.session",
+    "SessionState": "engine.session",
+    "StepRecord": "engine.session",
+    "Tensor": "engine.tensor",
+    "load": "engine.runtime",
+}
 
-def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeGraph:
-    """Open a PNNX pair, ready to run.
 
-    Parameters
-    ----------
-    param_path : path
-        The ``.param`` file.
-    bin_path : path, optional
-        The ``.bin`` file; found by its content beside `param_path` when not given.
-
-    Returns
-    -------
-    RuntimeGraph
-        In state COMPLETE. Weights are mapped, not read.
-
-    Raises
-    ------
-    ModelFileError
-        With path, line and reason.
-    """
-    graph = RuntimeGraph(param_path, bin_path)
-    graph.init()
-    graph.build()
-    return graph
+def __getattr__(name: str) -> object:
+    # Loaded when first used: the package's small modules (errors, inputs) are asked for by
+    # parts of the window that must appear before the layers are needed.
+    if name not in _HOME:
+        raise AttributeError(f"module 'engine' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -7,7 +7,7 @@ input is the producer's output, the same object.
 
 from __future__ import annotations
 
-from engine.runtime.graph import GraphState, RuntimeGraph
+from engine.runtime.graph import GraphState, RuntimeGraph, load
 from engine.runtime.operand import RuntimeOperand
 from engine.runtime.operator import RuntimeOperator
 from engine.runtime.parameter import (
@@ -44,4 +44,5 @@ __all__ = [
     "RuntimeParameterString",
     "RuntimeParameterStringArray",
     "RuntimeParameterType",
+    "load",
 ]

@@ -6,7 +6,6 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from engine.errors import (
@@ -24,12 +23,13 @@ from engine.values import flatten_value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import networkx as nx
     import numpy.typing as npt
 
     from engine.pnnx import Operand, Operator
     from engine.values import Array, Value
 
-__all__ = ["GraphState", "RuntimeGraph"]
+__all__ = ["GraphState", "RuntimeGraph", "load"]
 
 
 class GraphState(Enum):
@@ -226,6 +226,8 @@ class RuntimeGraph:
             Nodes are operator names; an edge's key is the operand's name and the input's
             position.
         """
+        import networkx as nx
+
         graph = nx.MultiDiGraph()
         graph.add_nodes_from((op.name, {"operator": op}) for op in self._operators)
         for operator in self._operators:
@@ -309,6 +311,32 @@ class RuntimeGraph:
             operator.bind_layer()
 
 
+def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeGraph:
+    """Open a PNNX pair, ready to run.
+
+    Parameters
+    ----------
+    param_path : path
+        The ``.param`` file.
+    bin_path : path, optional
+        The ``.bin`` file; found by its content beside `param_path` when not given.
+
+    Returns
+    -------
+    RuntimeGraph
+        In state COMPLETE. Weights are mapped, not read.
+
+    Raises
+    ------
+    ModelFileError
+        With path, line and reason.
+    """
+    graph = RuntimeGraph(param_path, bin_path)
+    graph.init()
+    graph.build()
+    return graph
+
+
 def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
     """Topological order; the file's own wherever that is one."""
     produced: set[str] = set()
@@ -318,6 +346,8 @@ def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
         produced.update(operand.name for operand in operator.outputs)
     else:
         return graph.operators
+    import networkx as nx
+
     digraph = nx.DiGraph()
     digraph.add_nodes_from(range(len(graph.operators)))
     place = {id(operator): index for index, operator in enumerate(graph.operators)}

@@ -1,0 +1,276 @@
+"""Sources become arrays; expectations are typed by hand."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from engine.errors import FeedError
+from engine.inputs import (
+    ImageOptions,
+    InputSource,
+    load_input,
+    load_inputs,
+    parse_number,
+    parse_source,
+    read_image,
+    read_labels,
+)
+
+
+@dataclass
+class FakeOperand:
+    name: str = "0"
+    shape: tuple[int | str | None, ...] | None = (1, 3, 2, 2)
+    dtype: np.dtype[Any] | None = np.dtype(np.float32)
+
+
+def write_picture(path, pixels):
+    Image.fromarray(np.asarray(pixels, np.uint8)).save(path)
+    return path
+
+
+class TestParseSource:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("random", InputSource("random")),
+            ("random:7", InputSource("random", seed=7)),
+            ("ones", InputSource("constant", value=1.0)),
+            ("zeros", InputSource("constant", value=0.0)),
+            ("constant:0.5", InputSource("constant", value=0.5)),
+            ("constant:1/4", InputSource("constant", value=0.25)),
+        ],
+    )
+    def test_words(self, text, expected):
+        assert parse_source(text) == expected
+        assert parse_source(expected.text) == expected
+
+    def test_files(self, tmp_path):
+        for name, kind in [("a.JPG", "image"), ("b.npy", "npy"), ("c.npz", "npz")]:
+            (tmp_path / name).touch()
+            assert parse_source(str(tmp_path / name)).kind == kind
+        member = parse_source(f"{tmp_path / 'c.npz'}:x")
+        assert (member.path, member.member) == (tmp_path / "c.npz", "x")
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("random:x", "input 'random:x': invalid literal for int"),
+            ("constant:", "is no number"),
+            ("constant:inf", "is not finite"),
+            ("missing.npy", "there is no such file"),
+            ("model.exe", "is no image, .npy or .npz file"),
+        ],
+    )
+    def test_wrong(self, text, sentence):
+        with pytest.raises(FeedError, match=sentence):
+            parse_source(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("0.5", 0.5), ("1/255", 1 / 255), ("-3", -3.0), ("2e-3", 0.002)]
+)
+def test_parse_number(text, expected):
+    assert parse_number(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "1/0", "nan", "1/2/3"])
+def test_parse_number_wrong(text):
+    with pytest.raises(ValueError, match="no number|not finite"):
+        parse_number(text)
+
+
+class TestPicture:
+    # One red, one green, one blue and one white pixel.
+    PIXELS = ([[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [255, 255, 255]])
+
+    def load(self, tmp_path, operand=None, **options):
+        path = write_picture(tmp_path / "p.png", self.PIXELS)
+        return load_input(
+            InputSource("image", path=path), operand or FakeOperand(), ImageOptions(**options)
+        )
+
+    def test_rgb(self, tmp_path):
+        tensor = self.load(tmp_path)
+        assert tensor.dtype == np.float32
+        expected = [[[1, 0], [0, 1]], [[0, 1], [0, 1]], [[0, 0], [1, 1]]]
+        np.testing.assert_allclose(tensor, [expected], rtol=0, atol=1e-6)
+
+    def test_bgr(self, tmp_path):
+        tensor = self.load(tmp_path, order="BGR")
+        np.testing.assert_allclose(tensor[0, 2], [[1, 0], [0, 1]], rtol=0, atol=1e-6)
+
+    def test_scale_mean_std(self, tmp_path):
+        tensor = self.load(tmp_path, scale=1.0, mean=(5.0, 0.0, 255.0), std=(2.0, 1.0, 5.0))
+        # Top left is red: (255 - 5) / 2, 0, (0 - 255) / 5.
+        np.testing.assert_allclose(tensor[0, :, 0, 0], [125, 0, -51], rtol=0, atol=1e-5)
+
+    def test_integer_input_keeps_pixels(self, tmp_path):
+        operand = FakeOperand(dtype=np.dtype(np.uint8))
+        assert self.load(tmp_path, operand)[0, 0, 0, 0] == 255
+
+    def test_grey_input(self, tmp_path):
+        tensor = self.load(tmp_path, FakeOperand(shape=(1, 1, 2, 2)), scale=1.0)
+        # ITU-R 601: 0.299 R + 0.587 G + 0.114 B
+        np.testing.assert_allclose(tensor[0, 0], [[76, 150], [29, 255]], rtol=0, atol=1)
+
+    def test_unbatched_and_repeated(self, tmp_path):
+        assert self.load(tmp_path, FakeOperand(shape=(3, 2, 2))).shape == (3, 2, 2)
+        assert self.load(tmp_path, FakeOperand(shape=(4, 3, 2, 2))).shape == (4, 3, 2, 2)
+
+    def test_open_size_is_the_pictures(self, tmp_path):
+        operand = FakeOperand(shape=("%n", None, None, None))
+        assert self.load(tmp_path, operand).shape == (1, 3, 2, 2)
+
+    def test_crop_keeps_proportions(self, tmp_path):
+        # Columns 0..7 grow from black to white; cutting the centre leaves out both ends.
+        ramp = np.repeat(np.arange(8, dtype=np.uint8)[None] * 30, 4, axis=0)
+        path = write_picture(tmp_path / "ramp.png", ramp)
+        operand = FakeOperand(shape=(1, 1, 4, 4))
+        options = ImageOptions(fit="crop", scale=1.0)
+        cut = load_input(InputSource("image", path=path), operand, options)
+        np.testing.assert_array_equal(cut[0, 0, 0], [60, 90, 120, 150])
+        squeezed = load_input(InputSource("image", path=path), operand, ImageOptions(scale=1.0))
+        assert squeezed[0, 0, 0, 0] < 60
+
+    @pytest.mark.parametrize(
+        ("operand", "options", "sentence"),
+        [
+            (FakeOperand(shape=(1, 10)), {}, "is no picture"),
+            (FakeOperand(shape=(1, 7, 2, 2)), {}, "takes 7 channels"),
+            (FakeOperand(), {"mean": (0.0, 0.0)}, "has 3 channels, and mean has 2 values"),
+            (FakeOperand(), {"std": (0.0,)}, "divide by zero"),
+            (FakeOperand(), {"size": (0, 5)}, "cannot be made 0×5"),
+        ],
+    )
+    def test_wrong(self, tmp_path, operand, options, sentence):
+        with pytest.raises(FeedError, match=sentence):
+            self.load(tmp_path, operand, **options)
+
+    def test_not_a_picture(self, tmp_path):
+        path = tmp_path / "p.png"
+        path.write_bytes(b"GIF89a not really")
+        with pytest.raises(FeedError, match="cannot be read as a picture"):
+            read_image(path)
+
+    def test_too_many_pixels(self, tmp_path, monkeypatch):
+        path = write_picture(tmp_path / "p.png", self.PIXELS)
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 3)
+        with pytest.raises(FeedError, match="2×2 pixels, too many"):
+            read_image(path)
+
+
+class TestNumpyFiles:
+    def test_npy(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.asfortranarray([[1, 2, 3], [4, 5, 6]]))
+        loaded = load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+        np.testing.assert_array_equal(loaded, [[1, 2, 3], [4, 5, 6]])
+
+    def test_npz_by_order_and_by_name(self, tmp_path):
+        operands = [FakeOperand("b"), FakeOperand("a")]
+        np.savez(tmp_path / "n.npz", a=np.float32(1), b=np.float32(2))
+        np.savez(tmp_path / "o.npz", x=np.float32(1), y=np.float32(2))
+        named = load_inputs([parse_source(str(tmp_path / "n.npz"))], operands)
+        ordered = load_inputs([parse_source(str(tmp_path / "o.npz"))], operands)
+        assert (named["b"], named["a"]) == (2, 1)
+        assert (ordered["b"], ordered["a"]) == (1, 2)
+
+    def test_npz_member(self, tmp_path):
+        np.savez(tmp_path / "n.npz", a=np.float32(1), b=np.float32(2))
+        assert load_input(parse_source(f"{tmp_path / 'n.npz'}:b"), FakeOperand()) == 2
+        with pytest.raises(FeedError, match="has no array 'c'; it has a, b"):
+            load_input(parse_source(f"{tmp_path / 'n.npz'}:c"), FakeOperand())
+
+    def test_wrong_count(self, tmp_path):
+        np.savez(tmp_path / "n.npz", a=np.float32(1), b=np.float32(2))
+        with pytest.raises(FeedError, match=r"has 2 arrays \(a, b\), the model takes 1"):
+            load_input(parse_source(str(tmp_path / "n.npz")), FakeOperand())
+
+    def test_pickle_is_refused(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+        with pytest.raises(FeedError, match="holds object, not numbers"):
+            load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+
+    def test_header_that_lies(self, tmp_path):
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(
+            header, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40,)}
+        )
+        (tmp_path / "a.npy").write_bytes(header.getvalue() + b"1234")
+        with pytest.raises(FeedError, match="claims 1099511627776 float32"):
+            load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+
+    @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY\x09\x00"])
+    def test_not_npy(self, tmp_path, content):
+        (tmp_path / "a.npy").write_bytes(content)
+        with pytest.raises(FeedError):
+            load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+
+    def test_not_npz(self, tmp_path):
+        (tmp_path / "a.npz").write_bytes(b"PK not a zip")
+        with pytest.raises(FeedError, match="cannot be read as .npz"):
+            load_input(parse_source(str(tmp_path / "a.npz")), FakeOperand())
+
+    def test_cut_short(self, tmp_path):
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            buffer = io.BytesIO()
+            np.save(buffer, np.zeros(8, np.float32))
+            archive.writestr("a.npy", buffer.getvalue()[:-4])
+        with pytest.raises(FeedError, match="cut short|claims"):
+            load_input(parse_source(str(tmp_path / "a.npz")), FakeOperand())
+
+
+class TestGenerated:
+    def test_random_is_repeatable(self):
+        one = load_input(InputSource("random", seed=3), FakeOperand())
+        same = load_input(InputSource("random", seed=3), FakeOperand())
+        other = load_input(InputSource("random", seed=4), FakeOperand())
+        np.testing.assert_array_equal(one, same)
+        assert not np.array_equal(one, other)
+        assert one.shape == (1, 3, 2, 2)
+        assert 0 <= one.min() <= one.max() < 1
+
+    @pytest.mark.parametrize(
+        "dtype", ["bool", "uint8", "int8", "int64", "float16", "complex64"]
+    )
+    def test_dtypes(self, dtype):
+        operand = FakeOperand(dtype=np.dtype(dtype))
+        for source in (InputSource("random"), InputSource("constant", value=1.0)):
+            assert load_input(source, operand).dtype == dtype
+
+    def test_one_source_for_all(self):
+        loaded = load_inputs([InputSource("random")], [FakeOperand("a"), FakeOperand("b")])
+        assert not np.array_equal(loaded["a"], loaded["b"])
+
+    @pytest.mark.parametrize(
+        ("shape", "sentence"),
+        [
+            (None, "does not say the shape"),
+            ((1, None), r"dimension 1 of input 0 is left open \(\?\)"),
+            ((1, "%n"), r"left open \(%n\)"),
+            ((1 << 20, 1 << 20), "larger than 8 GiB"),
+        ],
+    )
+    def test_unknown_or_huge_shape(self, shape, sentence):
+        with pytest.raises(FeedError, match=sentence):
+            load_input(InputSource("random"), FakeOperand(shape=shape))
+
+    def test_count(self):
+        with pytest.raises(FeedError, match=r"2 inputs were given, the model takes 1 \(0\)"):
+            load_inputs([InputSource("random")] * 2, [FakeOperand()])
+
+
+def test_labels(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_text("cat\n dog \n\n", encoding="utf-8")
+    assert read_labels(path) == ("cat", "dog")
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(FeedError, match="labels cannot be read"):
+        read_labels(path)
