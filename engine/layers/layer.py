@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,13 +39,16 @@ class Layer(ABC):
     """Computes one operator."""
 
     @abstractmethod
-    def forward(self, *inputs: Value) -> object:
+    def forward(self, *inputs: Any, **named: Any) -> object:
         """Compute the outputs.
 
         Parameters
         ----------
         *inputs : Value
-            The operator's inputs in file order; arrays are read-only.
+            The operator's inputs in file order; arrays are read-only. A layer names them
+            as PyTorch does and annotates what they must be.
+        **named : Value
+            Inputs that the file names out of order.
 
         Returns
         -------
