@@ -7,6 +7,7 @@ pickle, and the size that a header claims is compared with the file's before mem
 from __future__ import annotations
 
 import math
+import warnings
 import zipfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -399,7 +400,10 @@ def read_image(path: Path) -> Array:
     from PIL import Image, ImageOps
 
     try:
-        with Image.open(path) as image:
+        with warnings.catch_warnings():  # we say it ourselves, as an error
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            opened = Image.open(path)
+        with opened as image:
             if image.width * image.height > Image.MAX_IMAGE_PIXELS:
                 raise FeedError(
                     f"{path} has {image.width}×{image.height} pixels, too many to read"
