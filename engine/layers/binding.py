@@ -8,7 +8,9 @@ Everything known when the model opens is checked here, once.
 
 A parameter that merely says whether an attribute exists (``bias=True`` beside ``@bias``)
 yields to the attribute. Dots in attribute names read as underscores
-(``@out_proj.weight`` is the argument ``out_proj_weight``).
+(``@out_proj.weight`` is the argument ``out_proj_weight``). An operand whose name the code
+does not know goes by position, for pnnx names some of them freely (``$mask``). An argument
+annotated `OperatorCall` receives the call itself.
 """
 
 from __future__ import annotations
@@ -23,12 +25,11 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError
-from engine.layers.layer import Layer
+from engine.layers.layer import Layer, OperatorCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from engine.layers.layer import OperatorCall
     from engine.values import Value
 
 __all__ = ["FunctionLayer", "bind"]
@@ -43,10 +44,12 @@ class _Signature:
     Attributes
     ----------
     names : tuple of str
-        In order, without ``self`` and without the variadic ones.
+        In order, without a method's ``self``, the variadic ones and `call`.
     required : frozenset of str
     hints : mapping of str to object
         Resolved annotations.
+    call : str
+        Argument that receives the `OperatorCall`; ``""`` for none.
     variadic : bool
         Whether there is ``*operands``.
     extra : bool
@@ -56,21 +59,40 @@ class _Signature:
     names: tuple[str, ...]
     required: frozenset[str]
     hints: Mapping[str, Any]
+    call: str
     variadic: bool
     extra: bool
 
 
 @lru_cache(maxsize=4096)
-def _signature_of(code: Callable[..., Any]) -> _Signature:
-    parameters = [p for p in inspect.signature(code).parameters.values() if p.name != "self"]
-    plain = [p for p in parameters if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
+def _signature_of(code: Callable[..., Any], *, method: bool = False) -> _Signature:
+    if code is object.__init__:  # its own signature says that it takes anything
+        return _Signature((), frozenset(), {}, "", variadic=False, extra=False)
+    parameters = list(inspect.signature(code).parameters.values())[1 if method else 0 :]
+    hints = _hints_of(code)
+    call = next((p.name for p in parameters if hints.get(p.name) is OperatorCall), "")
+    plain = [
+        p
+        for p in parameters
+        if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD} and p.name != call
+    ]
     return _Signature(
         names=tuple(p.name for p in plain),
         required=frozenset(p.name for p in plain if p.default is p.empty),
-        hints=get_type_hints(code),
+        hints=hints,
+        call=call,
         variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
         extra=any(p.kind is p.VAR_KEYWORD for p in parameters),
     )
+
+
+def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(code)
+    except NameError:
+        # A user's layer may import what its annotations name for type checkers only; its
+        # parameters then come as they are.
+        return {}
 
 
 def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
@@ -118,11 +140,11 @@ def _bind_function(function: Callable[..., Any], call: OperatorCall) -> Layer:
 
 
 def _bind_class(layer_class: type[Layer], call: OperatorCall) -> Layer:
-    build = _signature_of(layer_class.__init__)
+    build = _signature_of(layer_class.__init__, method=True)
     static = _static_arguments(build, call, taken=frozenset())
     _require(build.required - static.keys())
     layer = layer_class(**static)
-    forward = _signature_of(layer_class.forward)
+    forward = _signature_of(layer_class.forward, method=True)
     slots = _operand_slots(forward, call.input_names, {})
     _require(forward.required - set(slots))
     if slots == [*forward.names[: len(slots)]] or (forward.variadic and not any(slots)):
@@ -139,7 +161,7 @@ def _static_arguments(
 ) -> dict[str, Any]:
     """Arguments that parameters and attributes give, checked and converted."""
     attributes = {name.replace(".", "_"): array for name, array in call.attributes.items()}
-    static: dict[str, Any] = {}
+    static: dict[str, Any] = {signature.call: call} if signature.call else {}
     for name, array in attributes.items():
         if name not in signature.names and not signature.extra:
             raise ParameterError(name, f"attribute {name!r} is not known to this layer")

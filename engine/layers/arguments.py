@@ -1,0 +1,226 @@
+"""What the arguments of many operators have in common: dims, sizes and dtypes.
+
+A size or index is a parameter in most files and an operand in graphs of dynamic shape; as
+an operand it is a Python integer, a tuple of them, or an integer tensor.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeGuard
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.values import describe_value
+
+if TYPE_CHECKING:
+    from engine.promotion import DType
+    from engine.values import Array, Value
+
+__all__ = [
+    "DTYPE_OF_NAME",
+    "as_dtype",
+    "as_int",
+    "as_ints",
+    "axes_of",
+    "axis_of",
+    "cast",
+    "is_array",
+    "require_array",
+    "require_ndim",
+]
+
+# PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
+# holds the values of both in the next wider dtype.
+DTYPE_OF_NAME: Final[dict[str, DType]] = {
+    name: np.dtype(dtype)
+    for names, dtype in (
+        (("bool",), np.bool_),
+        (("uint8",), np.uint8),
+        (("uint16",), np.uint16),
+        (("uint32",), np.uint32),
+        (("uint64",), np.uint64),
+        (("int8",), np.int8),
+        (("int16", "short"), np.int16),
+        (("int32", "int"), np.int32),
+        (("int64", "long"), np.int64),
+        (("float16", "half"), np.float16),
+        (("bfloat16", "float32", "float"), np.float32),
+        (("float64", "double"), np.float64),
+        (("complex32", "chalf", "complex64", "cfloat"), np.complex64),
+        (("complex128", "cdouble"), np.complex128),
+    )
+    for name in names
+}
+
+# The numbers of ``c10::ScalarType``, which stand for dtypes among the operands of a raw
+# ``aten::`` operator.
+_NAME_OF_CODE: Final = (
+    "uint8", "int8", "short", "int", "long", "half", "float", "double", "complex32",
+    "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16",
+)  # fmt: skip
+
+
+def as_dtype(dtype: Value) -> DType | None:
+    """Dtype that PyTorch's name or number stands for.
+
+    Parameters
+    ----------
+    dtype : str, int or None
+        ``"torch.float"``, ``6``, or None where the operator decides.
+
+    Raises
+    ------
+    LayerError
+        If there is no such dtype.
+    """
+    if dtype is None:
+        return None
+    name = dtype
+    if isinstance(dtype, (int, np.ndarray)):
+        code = as_int(dtype, "dtype")
+        name = _NAME_OF_CODE[code] if 0 <= code < len(_NAME_OF_CODE) else code
+    found = DTYPE_OF_NAME.get(str(name).removeprefix("torch."))
+    if found is None:
+        raise LayerError(f"dtype {dtype} is not known")
+    return found
+
+
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether a value is a tensor."""
+    return isinstance(value, np.ndarray)
+
+
+def require_array(value: Value, name: str) -> Array:
+    """Check that an operand is a tensor.
+
+    Raises
+    ------
+    LayerError
+        Naming the argument and what it is instead.
+    """
+    if not isinstance(value, np.ndarray):
+        raise LayerError(f"{name} is {describe_value(value)}, not a tensor")
+    return value
+
+
+def require_ndim(array: Array, ndim: int | tuple[int, ...], name: str = "input") -> None:
+    """Check the number of dimensions.
+
+    Raises
+    ------
+    LayerError
+        Naming the argument, its shape and what is wanted.
+    """
+    wanted = (ndim,) if isinstance(ndim, int) else ndim
+    if array.ndim not in wanted:
+        spoken = " or ".join(map(str, wanted))
+        raise LayerError(
+            f"{name} has {array.ndim} dimensions, not {spoken}: its shape is "
+            f"{describe_shapes([array.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+
+
+def as_int(value: Value, name: str) -> int:
+    """Read an integer that is a Python number or a tensor with one element.
+
+    Raises
+    ------
+    LayerError
+        If it is neither.
+    """
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub":
+        return int(value.item())
+    if isinstance(value, int):
+        return int(value)
+    raise LayerError(f"{name} is {describe_value(value)}, not an integer")
+
+
+def as_ints(value: Value, name: str) -> tuple[int, ...]:
+    """Read a list of integers; a single integer is a list of one, None an empty list.
+
+    Parameters
+    ----------
+    value : None, int, tuple of int, or integer ndarray of shape () or (N,)
+    name : str
+        What to call it in an error.
+
+    Raises
+    ------
+    LayerError
+        If it is something else.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return tuple(as_int(item, name) for item in value[..., np.newaxis])
+    if isinstance(value, tuple):
+        return tuple(as_int(item, name) for item in value)
+    return (as_int(value, name),)
+
+
+def axis_of(dim: Value, ndim: int, name: str = "dim") -> int:
+    """Count a dim from the front.
+
+    Parameters
+    ----------
+    dim : int
+        Negative ones count from the back. A 0-d tensor has the dims 0 and -1, as in
+        PyTorch.
+    ndim : int
+    name : str
+        What to call it in an error.
+
+    Raises
+    ------
+    LayerError
+        If the tensor has no such dim.
+    """
+    number = as_int(dim, name)
+    count = max(ndim, 1)
+    if not -count <= number < count:
+        raise LayerError(f"{name} {number} is not in a tensor of {ndim} dimensions")
+    return number % count
+
+
+def axes_of(dims: Value, ndim: int, name: str = "dim") -> tuple[int, ...]:
+    """Count dims from the front; None and the empty list mean all of them.
+
+    Raises
+    ------
+    LayerError
+        If the tensor has no such dim, or one comes twice.
+    """
+    numbers = as_ints(dims, name)
+    if not numbers:
+        return tuple(range(ndim))
+    axes = tuple(axis_of(dim, ndim, name) for dim in numbers)
+    if len(set(axes)) != len(axes):
+        raise LayerError(f"{name} {numbers} names a dimension twice")
+    return axes if ndim else ()
+
+
+def cast(array: Array, dtype: DType) -> Array:
+    """Convert to another dtype as PyTorch does.
+
+    Parameters
+    ----------
+    array : ndarray of any shape
+    dtype : dtype
+
+    Returns
+    -------
+    ndarray of the same shape
+        `array` itself where it has the dtype already. Floats are cut towards zero, wrap
+        around where an integer dtype is too narrow, and complex numbers keep their real
+        part.
+    """
+    if array.dtype == dtype:
+        return array
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "c" and dtype.kind not in "cb":
+            array = array.real
+        if array.dtype.kind == "f" and dtype.kind in "iu" and dtype.itemsize < 8:
+            array = array.astype(np.int64)
+        return np.asarray(array.astype(dtype))

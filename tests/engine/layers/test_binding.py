@@ -1,0 +1,317 @@
+"""How an operator of the file meets the arguments of the code that computes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError, ParameterError, ParseParameterAttrStatus
+from engine.layers import Floats, Ints, Layer, Number, OperatorCall
+from engine.layers.binding import FunctionLayer, bind
+from engine.values import Array, Value
+
+WEIGHT = np.arange(3, dtype=np.float32)
+
+
+def call(params=None, attributes=None, inputs=("",), outputs=1):
+    return OperatorCall("op_1", "test.op", params or {}, attributes or {}, inputs, outputs)
+
+
+def show(input: Array, other: Array, alpha: float = 1.0, mode: str = "plain") -> Value:
+    return (input, other, alpha, mode)
+
+
+def optional(input: Array, weight: Array | None = None, bias: Array | None = None) -> Value:
+    return (input, weight, bias)
+
+
+def variadic(*tensors: Value, dim: int = 0) -> Value:
+    return (*tensors, dim)
+
+
+def anything(input: Array, **more: Any) -> Value:
+    return tuple(sorted(more))
+
+
+def typed(
+    i: int = 0,
+    f: float = 0.0,
+    b: bool = False,
+    s: str = "",
+    ints: Ints = 0,
+    floats: Floats | None = None,
+    only: tuple[int, ...] = (),
+    number: Number = 0,
+    scalar_or_array: Array | float = 0.0,
+    free: Any = None,
+) -> Value:
+    return {k: v for k, v in locals().items() if v is not None}
+
+
+class Scale(Layer):
+    """Multiplies by a weight."""
+
+    def __init__(self, weight: Array, bias: Array | None = None, gain: float = 1.0) -> None:
+        self.weight, self.bias, self.gain = weight, bias, gain
+
+    def forward(self, input: Array, offset: Value = None) -> Value:
+        return (input, offset)
+
+
+class Plain(Layer):
+    """Has no parameters."""
+
+    def forward(self, input: Array) -> Value:
+        return input
+
+
+class Knowing(Layer):
+    """Asks what operator it is built for."""
+
+    def __init__(self, operator: OperatorCall, gain: float = 1.0) -> None:
+        self.operator = operator
+
+    def forward(self, *inputs: Value) -> Value:
+        return (self.operator.name, self.operator.output_count, len(inputs))
+
+
+class TestOperands:
+    @pytest.mark.parametrize(
+        ("names", "values", "expected"),
+        [
+            pytest.param(("", ""), (1, 2), (1, 2), id="by position"),
+            pytest.param(("input", "other"), (1, 2), (1, 2), id="named in order"),
+            pytest.param(("other", "input"), (1, 2), (2, 1), id="named in another order"),
+            pytest.param(("other", ""), (1, 2), (2, 1), id="the rest goes by position"),
+            pytest.param(("", "input"), (1, 2), (2, 1), id="position skips what is named"),
+            pytest.param(("self", "other"), (1, 2), (1, 2), id="an unknown name is a place"),
+            pytest.param(("mask", ""), (1, 2), (1, 2), id="an unknown name comes first"),
+            pytest.param(("input", "input"), (1, 2), (1, 2), id="the same name twice"),
+        ],
+    )
+    def test_slots(self, names, values, expected):
+        layer = bind(show, call(inputs=names))
+        assert layer.forward(*values) == (*expected, 1.0, "plain")
+
+    def test_an_operand_may_stand_for_a_parameter(self):
+        layer = bind(show, call({"mode": "m"}, inputs=("input", "other", "alpha")))
+        assert layer.forward(1, 2, 3) == (1, 2, 3, "m")
+
+    def test_an_operand_beats_the_parameter_of_the_same_name(self):
+        layer = bind(show, call({"alpha": 9.0}, inputs=("input", "other", "alpha")))
+        assert layer.forward(1, 2, 3) == (1, 2, 3, "plain")
+
+    def test_a_parameter_may_stand_for_an_operand(self):
+        layer = bind(lambda input, other: (input, other), call({"other": 2.5}))
+        assert layer.forward(1) == (1, 2.5)
+
+    def test_operands_step_over_parameters(self):
+        layer = bind(lambda a, b, c: (a, b, c), call({"b": 5}, inputs=("", "")))
+        assert layer.forward(1, 2) == (1, 5, 2)
+
+    @pytest.mark.parametrize("names", [("", "", ""), ("a", "b", "a"), ("input", "", "")])
+    def test_variadic(self, names):
+        assert bind(variadic, call({"dim": 1}, inputs=names)).forward(5, 6, 7) == (5, 6, 7, 1)
+
+    def test_variadic_with_a_named_operand(self):
+        layer = bind(variadic, call(inputs=("tensors", "tensors", "dim")))
+        assert layer.forward(5, 6, 2) == (5, 6, 2)
+
+    def test_variadic_without_operands(self):
+        assert bind(variadic, call(inputs=())).forward() == (0,)
+
+    def test_too_many(self):
+        with pytest.raises(ParameterError, match=r"^test.op 'op_1': 5 operands are more than"):
+            bind(show, call(inputs=("",) * 5))
+
+    def test_too_few(self):
+        with pytest.raises(ParameterError, match=r"^test.op 'op_1': 'other' is missing$"):
+            bind(show, call())
+
+
+class TestAttributes:
+    def test_beats_the_flag_of_the_same_name(self):
+        params, attributes = {"bias": True}, {"bias": WEIGHT}
+        _, weight, bias = bind(optional, call(params, attributes)).forward(1)
+        assert weight is None
+        assert bias is WEIGHT
+
+    def test_flag_alone(self):
+        with pytest.raises(ParameterError) as caught:
+            bind(optional, call({"bias": True}))
+        assert caught.value.reason == "bias=True, but the model has no attribute @bias"
+        assert caught.value.status is ParseParameterAttrStatus.kAttrMissingBias
+
+    def test_flag_false_is_none(self):
+        assert bind(optional, call({"bias": False})).forward(1) == (1, None, None)
+
+    def test_dots_read_as_underscores(self):
+        def attention(input: Array, out_proj_weight: Array) -> Value:
+            return out_proj_weight
+
+        layer = bind(attention, call(attributes={"out_proj.weight": WEIGHT}))
+        assert layer.forward(1) is WEIGHT
+
+    def test_unknown(self):
+        with pytest.raises(ParameterError, match="attribute 'scale' is not known"):
+            bind(optional, call(attributes={"scale": WEIGHT}))
+
+    def test_any_name(self):
+        layer = bind(anything, call({"a": 1}, {"w.x": WEIGHT}))
+        assert layer.forward(1) == ("a", "w_x")
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("name", "value", "expected"),
+        [
+            ("i", 3, 3),
+            ("f", 2.5, 2.5),
+            pytest.param("f", 2, 2.0, id="an integer for a float"),
+            ("b", True, True),
+            ("s", "same", "same"),
+            ("ints", 3, 3),
+            ("ints", (1, 2), (1, 2)),
+            pytest.param("floats", (1, 2), (1.0, 2.0), id="integers for floats"),
+            pytest.param("floats", (1.5,), (1.5,)),
+            pytest.param("floats", 3, 3.0),
+            ("only", (7,), (7,)),
+            ("number", 3, 3),
+            ("number", 1 + 2j, 1 + 2j),
+            ("scalar_or_array", 2, 2.0),
+            ("free", ("x", "y"), ("x", "y")),
+            ("free", True, True),
+        ],
+    )
+    def test_converted(self, name, value, expected):
+        got = bind(typed, call({name: value}, inputs=())).forward()[name]
+        assert got == expected
+        assert type(got) is type(expected)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "sentence"),
+        [
+            ("i", 2.5, "parameter i is 2.5, not an integer"),
+            ("i", True, "parameter i is True, not an integer"),
+            ("i", None, "parameter i is None, not an integer"),
+            ("b", 1, "parameter b is 1, not True or False"),
+            ("s", 1, "parameter s is 1, not a word"),
+            ("f", "x", "parameter f is 'x', not a number"),
+            ("f", True, "parameter f is True, not a number"),
+            (
+                "ints",
+                (1, 2.5),
+                "parameter ints is (1, 2.5), not an integer or a list of integers",
+            ),
+            ("ints", "same", "parameter ints is 'same', not an integer or a list of integers"),
+            ("only", 3, "parameter only is 3, not a list of integers"),
+            (
+                "floats",
+                "x",
+                "parameter floats is 'x', not a number or a list of numbers or None",
+            ),
+        ],
+    )
+    def test_wrong(self, name, value, sentence):
+        with pytest.raises(ParameterError) as caught:
+            bind(typed, call({name: value}, inputs=()))
+        assert str(caught.value) == f"test.op 'op_1': {sentence}"
+        assert caught.value.parameter == name
+        assert caught.value.operator == "op_1"
+        assert caught.value.operator_type == "test.op"
+
+    def test_unknown(self):
+        with pytest.raises(ParameterError) as caught:
+            bind(show, call({"beta": 1}, inputs=("", "")))
+        assert caught.value.reason == (
+            "parameter beta=1 is not known to this layer, which takes input, other, alpha, mode"
+        )
+
+    def test_long_values_are_cut(self):
+        with pytest.raises(ParameterError, match="…") as caught:
+            bind(typed, call({"i": tuple(range(100))}, inputs=()))
+        assert len(str(caught.value)) < 120
+
+    @pytest.mark.parametrize(
+        ("missing", "status"),
+        [
+            ("stride", ParseParameterAttrStatus.kParameterMissingStride),
+            ("kernel_size", ParseParameterAttrStatus.kParameterMissingKernel),
+            ("dim", ParseParameterAttrStatus.kParameterMissingDim),
+            ("weight", ParseParameterAttrStatus.kAttrMissingWeight),
+            ("running_var", ParseParameterAttrStatus.kAttrMissingRunningVar),
+            ("anything_else", ParseParameterAttrStatus.kParameterMissingUnknown),
+        ],
+    )
+    def test_missing(self, missing, status):
+        scope = {}
+        exec(f"def needs({missing}): return {missing}", scope)
+        with pytest.raises(ParameterError, match=f"{missing!r} is missing") as caught:
+            bind(scope["needs"], call(inputs=()))
+        assert caught.value.status is status
+
+    def test_annotations_for_type_checkers_only_check_nothing(self):
+        def from_a_user(input: NotImported, gain: int = 1) -> NotImported:  # noqa: F821
+            return gain
+
+        assert bind(from_a_user, call({"gain": "loud"})).forward(1) == "loud"
+
+
+class TestClasses:
+    def test_parameters_and_attributes_reach_the_constructor(self):
+        layer = bind(Scale, call({"gain": 2, "bias": False}, {"weight": WEIGHT}))
+        assert isinstance(layer, Scale)
+        assert layer.weight is WEIGHT
+        assert layer.bias is None
+        assert layer.gain == 2.0
+
+    def test_operands_by_name(self):
+        layer = bind(Scale, call({}, {"weight": WEIGHT}, inputs=("offset", "input")))
+        assert isinstance(layer, FunctionLayer)
+        assert layer.forward(1, 2) == (2, 1)
+
+    def test_missing_attribute(self):
+        with pytest.raises(ParameterError) as caught:
+            bind(Scale, call())
+        assert caught.value.status is ParseParameterAttrStatus.kAttrMissingWeight
+
+    def test_missing_operand(self):
+        with pytest.raises(ParameterError, match="'input' is missing"):
+            bind(Scale, call({}, {"weight": WEIGHT}, inputs=()))
+
+    def test_without_a_constructor(self):
+        assert bind(Plain, call()).forward(4) == 4
+        with pytest.raises(ParameterError, match="gain=1 is not known to this layer"):
+            bind(Plain, call({"gain": 1}))
+
+    def test_the_call_itself(self):
+        layer = bind(Knowing, call({"gain": 2.0}, inputs=("", ""), outputs=3))
+        assert layer.forward(1, 2) == ("op_1", 3, 2)
+
+    @pytest.mark.parametrize("error", [LayerError, ValueError, TypeError])
+    def test_what_the_constructor_finds_wrong_is_located(self, error):
+        class Picky(Layer):
+            def __init__(self, weight: Array) -> None:
+                raise error("the weight is odd")
+
+            def forward(self, input: Array) -> Value:
+                return input
+
+        with pytest.raises(ParameterError) as caught:
+            bind(Picky, call({}, {"weight": WEIGHT}))
+        assert str(caught.value) == "test.op 'op_1': the weight is odd"
+        assert caught.value.shapes == ((3,),)
+
+    def test_a_parameter_error_of_the_constructor_keeps_its_status(self):
+        class Picky(Layer):
+            def __init__(self, groups: int) -> None:
+                raise ParameterError("groups", "groups do not divide the channels")
+
+            def forward(self, input: Array) -> Value:
+                return input
+
+        with pytest.raises(ParameterError, match=r"^test.op 'op_1': groups do not") as caught:
+            bind(Picky, call({"groups": 3}))
+        assert caught.value.status is ParseParameterAttrStatus.kParameterMissingGroups

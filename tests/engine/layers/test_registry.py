@@ -1,0 +1,87 @@
+"""The table of layers: one registration per type, helpful errors, complete annotations."""
+
+from __future__ import annotations
+
+import inspect
+from typing import get_type_hints
+
+import numpy as np
+import pytest
+
+from engine.errors import InferStatus, UnsupportedOperatorError
+from engine.layers import (
+    Layer,
+    OperatorCall,
+    build_layer,
+    register,
+    registered_types,
+    registration,
+)
+
+
+@pytest.fixture
+def empty_registry(monkeypatch):
+    monkeypatch.setattr("engine.layers.registry._registrations", {})
+
+
+def double(input):
+    return input * 2
+
+
+def test_a_registered_function_computes(empty_registry):
+    register("test.double")(double)
+    layer = build_layer(OperatorCall("d", "test.double", {}, input_names=("",)))
+    assert layer.forward(np.float32(3)) == 6
+
+
+def test_registering_returns_the_function_itself(empty_registry):
+    assert register("test.double")(double) is double
+
+
+def test_several_types_share_one_target(empty_registry):
+    register("test.b", "test.a")(double)
+    assert registered_types() == ("test.a", "test.b")
+    assert registration("test.a").target is registration("test.b").target is double
+
+
+def test_registering_twice_is_an_error_that_names_the_first(empty_registry):
+    register("test.double")(double)
+    with pytest.raises(ValueError, match=r"'test.double' is already registered by .*double"):
+        register("test.double")(lambda input: input)
+    assert registration("test.double").target is double
+
+
+def test_an_unknown_type_is_not_registered():
+    assert registration("test.nothing") is None
+
+
+def test_an_unknown_type_is_unsupported_and_suggests(empty_registry):
+    register("test.double")(double)
+    with pytest.raises(UnsupportedOperatorError) as caught:
+        build_layer(OperatorCall("d0", "test.doubl", {}))
+    assert str(caught.value) == (
+        "'d0': no layer for operator type test.doubl; the nearest known type is test.double"
+    )
+    assert caught.value.status is InferStatus.kInferLayerNotImplement
+    assert caught.value.suggestion == "test.double"
+
+
+@pytest.mark.parametrize("operator_type", registered_types())
+def test_annotations_resolve(operator_type):
+    """The frame checks parameters by annotation; one that does not resolve checks nothing."""
+    target = registration(operator_type).target
+    codes = [target]
+    if isinstance(target, type) and issubclass(target, Layer):
+        own = target.__init__ is not object.__init__
+        codes = [target.forward, *([target.__init__] if own else [])]
+    for code in codes:
+        hints = get_type_hints(code)
+        names = [n for n in inspect.signature(code).parameters if n != "self"]
+        assert set(names) <= set(hints), f"{code.__qualname__} lacks annotations"
+
+
+@pytest.mark.parametrize("operator_type", registered_types())
+def test_every_layer_is_documented(operator_type):
+    """The docstrings are the operator notes that the application shows."""
+    target = registration(operator_type).target
+    assert inspect.getdoc(target), f"{target.__qualname__} has no docstring"
