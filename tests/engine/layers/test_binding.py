@@ -193,31 +193,31 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
         [
-            ("i", 2.5, "parameter i is 2.5, not an integer"),
-            ("i", True, "parameter i is True, not an integer"),
-            ("i", None, "parameter i is None, not an integer"),
-            ("b", 1, "parameter b is 1, not True or False"),
-            ("s", 1, "parameter s is 1, not a word"),
-            ("f", "x", "parameter f is 'x', not a number"),
-            ("f", True, "parameter f is True, not a number"),
+            ("i", 2.5, "2.5, not an integer"),
+            ("i", True, "True, not an integer"),
+            ("i", None, "None, not an integer"),
+            ("b", 1, "1, not True or False"),
+            ("s", 1, "1, not a word"),
+            ("f", "x", "'x', not a number"),
+            ("f", True, "True, not a number"),
             (
                 "ints",
                 (1, 2.5),
-                "parameter ints is (1, 2.5), not an integer or a list of integers",
+                "(1, 2.5), not an integer or a list of integers",
             ),
-            ("ints", "same", "parameter ints is 'same', not an integer or a list of integers"),
-            ("only", 3, "parameter only is 3, not a list of integers"),
+            ("ints", "same", "'same', not an integer or a list of integers"),
+            ("only", 3, "3, not a list of integers"),
             (
                 "floats",
                 "x",
-                "parameter floats is 'x', not a number or a list of numbers or None",
+                "'x', not a number or a list of numbers or None",
             ),
         ],
     )
     def test_wrong(self, name, value, sentence):
         with pytest.raises(ParameterError) as caught:
             bind(typed, call({name: value}, inputs=()))
-        assert str(caught.value) == f"test.op 'op_1': {sentence}"
+        assert str(caught.value) == f"test.op 'op_1': parameter {name} is {sentence}"
         assert caught.value.parameter == name
         assert caught.value.operator == "op_1"
         assert caught.value.operator_type == "test.op"
