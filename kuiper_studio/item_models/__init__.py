@@ -1,1 +1,36 @@
-"""TODO."""
+"""What tables and lists of the window show, as Qt item models without widgets."""
+
+from __future__ import annotations
+
+from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
+from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
+from kuiper_studio.item_models.operators import (
+    STATE_WORDS,
+    OperatorColumn,
+    OperatorRole,
+    OperatorsFilterModel,
+    OperatorsModel,
+    OperatorState,
+    operator_state,
+    output_shape,
+)
+from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
+
+__all__ = [
+    "LEVEL_ROLE",
+    "STATE_WORDS",
+    "LogColumn",
+    "LogModel",
+    "OperandColumn",
+    "OperandRow",
+    "OperandsModel",
+    "OperatorColumn",
+    "OperatorRole",
+    "OperatorState",
+    "OperatorsFilterModel",
+    "OperatorsModel",
+    "ParameterColumn",
+    "ParametersModel",
+    "operator_state",
+    "output_shape",
+]

@@ -1,0 +1,112 @@
+"""The session's log as a table."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Slot,
+)
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from kuiper_studio.session import LogEntry, StudioSession
+
+__all__ = ["LEVEL_ROLE", "LogColumn", "LogModel"]
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+LEVEL_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+LIMIT: Final = 2000
+
+
+class LogColumn(IntEnum):
+    """Columns of the table."""
+
+    TIME = 0
+    LEVEL = 1
+    TEXT = 2
+
+
+_HEADERS: Final = ("Time", "Level", "Text")
+
+
+class LogModel(QAbstractTableModel):
+    """Lines of the log, oldest first; beyond a limit the oldest go.
+
+    Parameters
+    ----------
+    session : StudioSession
+    """
+
+    def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._entries: list[LogEntry] = list(session.log_entries)[-LIMIT:]
+        session.logged.connect(self._on_logged)
+
+    def clear(self) -> None:
+        """Drop all lines."""
+        self.beginResetModel()
+        self._entries.clear()
+        self.endResetModel()
+
+    def text(self) -> str:
+        """All lines as plain text."""
+        lines = ("\t".join(self._texts(entry)) for entry in self._entries)
+        return "\n".join(lines)
+
+    @Slot(object)
+    def _on_logged(self, entry: LogEntry) -> None:
+        if len(self._entries) >= LIMIT:
+            self.beginRemoveRows(_ROOT, 0, 0)
+            del self._entries[0]
+            self.endRemoveRows()
+        row = len(self._entries)
+        self.beginInsertRows(_ROOT, row, row)
+        self._entries.append(entry)
+        self.endInsertRows()
+
+    @staticmethod
+    def _texts(entry: LogEntry) -> tuple[str, str, str]:
+        time = f"{entry.time:%H:%M:%S}.{entry.time.microsecond // 1000:03d}"
+        return time, entry.level, entry.text
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._entries)
+
+    @override
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(LogColumn)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        entry = self._entries[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._texts(entry)[index.column()].replace("\n", " ")
+            case Qt.ItemDataRole.ToolTipRole:
+                return entry.text if index.column() == LogColumn.TEXT else None
+        return entry.level if role == LEVEL_ROLE else None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        horizontal = orientation is Qt.Orientation.Horizontal
+        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
+            return _HEADERS[section]
+        return None

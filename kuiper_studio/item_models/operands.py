@@ -1,0 +1,174 @@
+"""Inputs and outputs of one operator as a table, one row per operand and peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+)
+from typing_extensions import override
+
+from kuiper_studio.item_models.text import dtype_text, shape_text
+
+if TYPE_CHECKING:
+    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["OperandColumn", "OperandRow", "OperandsModel"]
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+
+
+class OperandColumn(IntEnum):
+    """Columns of the table."""
+
+    DIRECTION = 0
+    OPERAND = 1
+    SHAPE = 2
+    DTYPE = 3
+    PEER = 4
+
+
+_HEADERS: Final = ("", "Operand", "Shape", "Type", "Producer or consumer")
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRow:
+    """One row.
+
+    Attributes
+    ----------
+    operand : RuntimeOperand
+    direction : str
+        ``in`` or ``out``; ``""`` in a row that only names another consumer.
+    argument : str
+        PyTorch's name of the input; ``""`` where the file gives none.
+    peer : RuntimeOperator or None
+        The producer of an input, one consumer of an output.
+    """
+
+    operand: RuntimeOperand
+    direction: str
+    argument: str
+    peer: RuntimeOperator | None
+
+
+class OperandsModel(QAbstractTableModel):
+    """Operands of the operator given by `show_operator`.
+
+    Parameters
+    ----------
+    session : StudioSession
+        Asked for computed shapes.
+    """
+
+    def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._rows: tuple[OperandRow, ...] = ()
+
+    def show_operator(self, operator: RuntimeOperator | None) -> None:
+        """Show another operator, or nothing."""
+        self.beginResetModel()
+        self._rows = _rows_of(operator) if operator is not None else ()
+        self.endResetModel()
+
+    def refresh(self) -> None:
+        """Announce that shapes may be known better now."""
+        if self._rows:
+            last = self.index(len(self._rows) - 1, OperandColumn.DTYPE)
+            self.dataChanged.emit(self.index(0, OperandColumn.SHAPE), last)
+
+    def row_at(self, row: int) -> OperandRow:
+        """Facts of a row."""
+        return self._rows[row]
+
+    def _display(self, row: OperandRow, column: int) -> str:
+        if not row.direction and column != OperandColumn.PEER:
+            return ""
+        match column:
+            case OperandColumn.DIRECTION:
+                return row.direction
+            case OperandColumn.OPERAND:
+                return row.operand.name
+            case OperandColumn.SHAPE:
+                return shape_text(self._facts(row)[0]) or "?"
+            case OperandColumn.DTYPE:
+                return dtype_text(self._facts(row)[1])
+            case _:
+                return row.peer.name if row.peer is not None else ""
+
+    def _facts(
+        self, row: OperandRow
+    ) -> tuple[tuple[int | str | None, ...] | None, np.dtype[Any] | None]:
+        """Computed shape and dtype, else the exported ones."""
+        value = self._session.value(row.operand.name)
+        if isinstance(value, np.ndarray):
+            return value.shape, value.dtype
+        return row.operand.shape, row.operand.dtype
+
+    def _tool_tip(self, row: OperandRow, column: int) -> str | None:
+        match column:
+            case OperandColumn.OPERAND:
+                named = f" ({row.argument})" if row.argument else ""
+                return f"Show operand {row.operand.name}{named} in the tensor view"
+            case OperandColumn.PEER if row.peer is not None:
+                return f"Select {row.peer.type} {row.peer.name} (#{row.peer.index})"
+            case OperandColumn.SHAPE if shape_text(row.operand.shape):
+                return f"exported as {shape_text(row.operand.shape)}"
+        return None
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    @override
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(OperandColumn)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        row = self._rows[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return self._display(row, index.column())
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tool_tip(row, index.column())
+        return None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        horizontal = orientation is Qt.Orientation.Horizontal
+        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
+            return _HEADERS[section]
+        return None
+
+
+def _rows_of(operator: RuntimeOperator) -> tuple[OperandRow, ...]:
+    rows = [
+        OperandRow(operand, "in", argument, operand.producer)
+        for operand, argument in zip(operator.inputs, operator.input_names, strict=True)
+    ]
+    for operand in operator.outputs:
+        peers = tuple(dict.fromkeys(operand.consumers))
+        rows.append(OperandRow(operand, "out", "", peers[0] if peers else None))
+        rows.extend(OperandRow(operand, "", "", peer) for peer in peers[1:])
+    return tuple(rows)

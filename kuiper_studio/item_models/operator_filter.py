@@ -1,0 +1,205 @@
+"""The filter language of the operators list, without Qt.
+
+Words separated by blanks must all hold; ``-`` before a word turns it round, quotes keep
+blanks together::
+
+    relu                type or name contains it
+    type:Conv name:layer1 family:pool
+    #12  #10-20         index
+    ms>1  ms<=0.5       measured time
+    shape:64  shape:64x56x56   a dimension, or dimensions in a row, of an output
+    state:failed        next, run, pending, failed, blocked, unsupported, breakpoint
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFacts:
+    """What a filter is asked about.
+
+    Attributes
+    ----------
+    index : int
+    type, name : str
+    family : str
+        Token and label, for example ``conv CONV``.
+    states : frozenset of str
+        Words of `STATES` that hold.
+    ms : float or None
+        Milliseconds; None before it ran.
+    shapes : tuple of tuple
+        Of the outputs.
+    """
+
+    index: int
+    type: str
+    name: str
+    family: str
+    states: frozenset[str]
+    ms: float | None
+    shapes: tuple[tuple[int | str | None, ...], ...]
+
+
+Test = Callable[[OperatorFacts], bool]
+
+STATES: Final = (
+    "next",
+    "run",
+    "pending",
+    "failed",
+    "blocked",
+    "unsupported",
+    "breakpoint",
+    "problem",
+)
+
+
+class FilterError(ValueError):
+    """A filter that cannot be understood, with a sentence that says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFilter:
+    """A parsed filter; an empty one accepts everything."""
+
+    tests: tuple[Test, ...] = ()
+
+    def accepts(self, facts: OperatorFacts) -> bool:
+        """Whether all words hold."""
+        return all(test(facts) for test in self.tests)
+
+
+def parse_filter(text: str) -> OperatorFilter:
+    """Read a filter.
+
+    Raises
+    ------
+    FilterError
+        If a word is not understood.
+    """
+    if text.count('"') % 2:
+        raise FilterError('a quotation mark is open: close it with "')
+    words = re.findall(r'(?:[^\s"]|"[^"]*")+', text)
+    return OperatorFilter(tuple(_parse_word(word) for word in words))
+
+
+def _parse_word(word: str) -> Test:
+    if len(word) > 1 and word[0] in "-!":
+        inner = _parse_word(word[1:])
+        return lambda facts: not inner(facts)
+    word = word.replace('"', "")
+    if word.startswith("#"):
+        return _index_test(word)
+    compared = re.fullmatch(r"(ms)(<=|>=|<|>|=)(.*)", word, re.IGNORECASE)
+    if compared:
+        return _ms_test(compared[2], compared[3])
+    key, colon, value = word.partition(":")
+    # "::" is part of names such as aten::add.
+    if not colon or not key or value.startswith(":"):
+        return _text_test(word)
+    make = _KEYED.get(key.lower())
+    if make is None:
+        known = ", ".join(f"{name}:" for name in _KEYED)
+        raise FilterError(f"{key}: is not known; use {known} #index or ms>1")
+    if not value:
+        raise FilterError(f"{key}: needs a value behind it")
+    return make(value)
+
+
+def _matcher(value: str) -> Callable[[str], bool]:
+    """Substring without regard to case; with ``*`` or ``?`` a pattern of the whole."""
+    low = value.lower()
+    if "*" in low or "?" in low:
+        pattern = re.compile(fnmatch.translate(low))
+        return lambda text: pattern.match(text.lower()) is not None
+    return lambda text: low in text.lower()
+
+
+def _text_test(value: str) -> Test:
+    matches = _matcher(value)
+    return lambda facts: matches(facts.type) or matches(facts.name)
+
+
+def _type_test(value: str) -> Test:
+    matches = _matcher(value)
+    return lambda facts: matches(facts.type)
+
+
+def _name_test(value: str) -> Test:
+    matches = _matcher(value)
+    return lambda facts: matches(facts.name)
+
+
+def _family_test(value: str) -> Test:
+    matches = _matcher(value)
+    return lambda facts: matches(facts.family)
+
+
+def _state_test(value: str) -> Test:
+    wanted = {state for state in STATES if state.startswith(value.lower())}
+    if not wanted:
+        raise FilterError(f"state:{value} is not known; use {', '.join(STATES)}")
+    return lambda facts: not wanted.isdisjoint(facts.states)
+
+
+def _shape_test(value: str) -> Test:
+    dims = tuple(dim for dim in re.split(r"[x×,]", value.lower()) if dim)
+    if not dims or not all(re.fullmatch(r"\d+|\?|%?[a-z_]\w*", dim) for dim in dims):
+        raise FilterError(f"shape:{value} is no shape; write shape:64 or shape:64x56x56")
+
+    def holds(facts: OperatorFacts) -> bool:
+        return any(_contains(shape, dims) for shape in facts.shapes)
+
+    return holds
+
+
+def _contains(shape: tuple[int | str | None, ...], dims: tuple[str, ...]) -> bool:
+    spelled = ["?" if dim is None else str(dim).lower() for dim in shape]
+    starts = range(len(spelled) - len(dims) + 1)
+    return any(spelled[start : start + len(dims)] == list(dims) for start in starts)
+
+
+def _index_test(word: str) -> Test:
+    match = re.fullmatch(r"#(\d{1,9})(?:-(\d{1,9}))?", word)
+    if match is None:
+        raise FilterError(f"{word} is no index; write #12 or #10-20")
+    first = int(match[1])
+    last = int(match[2]) if match[2] else first
+    return lambda facts: first <= facts.index <= last
+
+
+_COMPARE: Final = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+}
+
+
+def _ms_test(sign: str, value: str) -> Test:
+    try:
+        limit = float(value)
+    except ValueError:
+        raise FilterError(f"ms{sign}{value} is not understood; write ms>1 or ms<=0.5") from None
+    compare = _COMPARE[sign]
+    return lambda facts: facts.ms is not None and bool(compare(facts.ms, limit))
+
+
+_KEYED: Final[dict[str, Callable[[str], Test]]] = {
+    "type": _type_test,
+    "name": _name_test,
+    "family": _family_test,
+    "shape": _shape_test,
+    "state": _state_test,
+}

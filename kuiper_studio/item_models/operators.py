@@ -1,0 +1,428 @@
+"""The operators of the open model as a table in execution order, and its filter."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+    Signal,
+    Slot,
+)
+from typing_extensions import override
+
+from engine.session import OperatorStatus
+from kuiper_studio.families import family_of
+from kuiper_studio.item_models.operator_filter import (
+    FilterError,
+    OperatorFacts,
+    OperatorFilter,
+    parse_filter,
+)
+from kuiper_studio.item_models.text import ms_text, shape_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.runtime import RuntimeOperator
+    from engine.session import StepRecord
+    from kuiper_studio.session import StudioSession
+
+__all__ = [
+    "STATE_WORDS",
+    "OperatorColumn",
+    "OperatorRole",
+    "OperatorState",
+    "OperatorsFilterModel",
+    "OperatorsModel",
+    "operator_state",
+    "output_shape",
+]
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+
+
+class OperatorColumn(IntEnum):
+    """Columns of the table."""
+
+    BREAKPOINT = 0
+    STATE = 1
+    INDEX = 2
+    FAMILY = 3
+    TYPE = 4
+    NAME = 5
+    OUTPUT = 6
+    MS = 7
+
+
+class OperatorRole(IntEnum):
+    """What a row knows beyond its texts; the same in every column."""
+
+    NAME = Qt.ItemDataRole.UserRole + 1
+    STATE = Qt.ItemDataRole.UserRole + 2  # OperatorState
+    IS_CURRENT = Qt.ItemDataRole.UserRole + 3  # bool
+    FAMILY = Qt.ItemDataRole.UserRole + 4  # Family
+    RECORD = Qt.ItemDataRole.UserRole + 5  # StepRecord or None
+    OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
+    BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
+    FACTS = Qt.ItemDataRole.UserRole + 8  # OperatorFacts, for filters
+
+
+class OperatorState(Enum):
+    """What a row's glyph tells; of several that apply, the first here."""
+
+    FAILED = "failed"
+    CURRENT = "next"
+    UNSUPPORTED = "unsupported"
+    EXECUTED = "run"
+    BLOCKED = "blocked"
+    PENDING = "pending"
+
+
+STATE_WORDS: Final = {
+    OperatorState.FAILED: "failed",
+    OperatorState.CURRENT: "next to run",
+    OperatorState.UNSUPPORTED: "no layer",
+    OperatorState.EXECUTED: "executed",
+    OperatorState.BLOCKED: "blocked: an input was not computed",
+    OperatorState.PENDING: "pending",
+}
+
+_HEADERS: Final = {
+    OperatorColumn.BREAKPOINT: ("", "Breakpoint"),
+    OperatorColumn.STATE: ("", "State"),
+    OperatorColumn.INDEX: ("#", "Position in execution order"),
+    OperatorColumn.FAMILY: ("", "Family"),
+    OperatorColumn.TYPE: ("Type", "Operator type"),
+    OperatorColumn.NAME: ("Name", "Operator name"),
+    OperatorColumn.OUTPUT: ("Output", "Shape of the first output; a batch of 1 is left out"),
+    OperatorColumn.MS: ("ms", "Measured milliseconds"),
+}
+_RIGHT: Final = frozenset({OperatorColumn.INDEX, OperatorColumn.OUTPUT, OperatorColumn.MS})
+_STATE_OF: Final = {
+    OperatorStatus.FAILED: OperatorState.FAILED,
+    OperatorStatus.UNSUPPORTED: OperatorState.UNSUPPORTED,
+    OperatorStatus.EXECUTED: OperatorState.EXECUTED,
+    OperatorStatus.BLOCKED: OperatorState.BLOCKED,
+    OperatorStatus.PENDING: OperatorState.PENDING,
+}
+_PROBLEMS: Final = frozenset(
+    {OperatorState.FAILED, OperatorState.UNSUPPORTED, OperatorState.BLOCKED}
+)
+
+
+def operator_state(session: StudioSession, operator: str) -> OperatorState:
+    """State of an operator for glyphs and words."""
+    status = session.status(operator)
+    if status is OperatorStatus.FAILED:
+        return OperatorState.FAILED
+    if session.is_current(operator):
+        return OperatorState.CURRENT
+    return _STATE_OF[status]
+
+
+def output_shape(
+    session: StudioSession, operator: RuntimeOperator
+) -> Sequence[int | str | None] | None:
+    """Shape of the first output: the computed one, else the exported one, else None."""
+    if not operator.outputs:
+        return None
+    value = session.value(operator.outputs[0].name)
+    if isinstance(value, np.ndarray):
+        return value.shape
+    return operator.outputs[0].shape
+
+
+class OperatorsModel(QAbstractTableModel):
+    """Operators in execution order, following the session.
+
+    Parameters
+    ----------
+    session : StudioSession
+    """
+
+    def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._operators: tuple[RuntimeOperator, ...] = ()
+        self._current_row = -1
+        self._breakpoints: frozenset[str] = frozenset()
+        self._answers = self._answer_table()
+        session.graph_changed.connect(self._on_graph_changed)
+        session.stepped.connect(self._on_stepped)
+        session.stepped_back.connect(self._on_stepped_back)
+        session.position_changed.connect(self._on_position_changed)
+        session.values_reset.connect(self._on_values_reset)
+        session.breakpoints_changed.connect(self._on_breakpoints_changed)
+        self._on_graph_changed()
+
+    def row_of(self, name: str) -> int:
+        """Row of an operator; -1 when there is none of that name."""
+        graph = self._session.graph
+        if graph is None or not name:
+            return -1
+        return graph.operator(name).index
+
+    def operator_at(self, row: int) -> RuntimeOperator:
+        """Operator of a row."""
+        return self._operators[row]
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        self.beginResetModel()
+        graph = self._session.graph
+        self._operators = graph.operators if graph is not None else ()
+        self._current_row = self._find_current()
+        self._breakpoints = self._session.breakpoints
+        self.endResetModel()
+
+    @Slot(object)
+    def _on_stepped(self, records: tuple[StepRecord, ...]) -> None:
+        if records:
+            self._announce(records[0].index, records[-1].index)
+
+    @Slot(str)
+    def _on_stepped_back(self, name: str) -> None:
+        row = self.row_of(name)
+        self._announce(row, row)
+
+    @Slot()
+    def _on_position_changed(self) -> None:
+        row = self._find_current()
+        if row != self._current_row:
+            before, self._current_row = self._current_row, row
+            for changed in (before, row):
+                self._announce(changed, changed)
+
+    @Slot()
+    def _on_values_reset(self) -> None:
+        self._announce(0, len(self._operators) - 1)
+
+    @Slot()
+    def _on_breakpoints_changed(self) -> None:
+        changed = self._breakpoints ^ self._session.breakpoints
+        self._breakpoints = self._session.breakpoints
+        for name in changed:
+            row = self.row_of(name)
+            self._announce(row, row)
+
+    def _find_current(self) -> int:
+        current = self._session.current
+        return current.index if current is not None else -1
+
+    def _announce(self, first: int, last: int) -> None:
+        if 0 <= first <= last < len(self._operators):
+            self.dataChanged.emit(
+                self.index(first, 0), self.index(last, self.columnCount() - 1)
+            )
+
+    # What rows say
+
+    def _display(self, operator: RuntimeOperator, column: int) -> str:
+        match column:
+            case OperatorColumn.INDEX:
+                return str(operator.index)
+            case OperatorColumn.TYPE:
+                return operator.type
+            case OperatorColumn.NAME:
+                return operator.name
+            case OperatorColumn.OUTPUT:
+                return shape_text(output_shape(self._session, operator), drop_batch=True)
+            case OperatorColumn.MS:
+                record = self._session.record(operator.name)
+                return ms_text(record.seconds if record is not None else None)
+            case _:
+                return ""
+
+    def _tool_tip(self, operator: RuntimeOperator, column: int) -> str:
+        match column:
+            case OperatorColumn.BREAKPOINT:
+                stops = operator.name in self._breakpoints
+                return "breakpoint: a run stops before it" if stops else ""
+            case OperatorColumn.STATE:
+                return self._state_text(operator)
+            case OperatorColumn.FAMILY:
+                return family_of(operator.type).label
+            case OperatorColumn.OUTPUT:
+                return "\n".join(
+                    f"{operand.name}: {shape_text(operand.shape) or 'shape not known'}"
+                    for operand in operator.outputs
+                )
+            case OperatorColumn.MS:
+                record = self._session.record(operator.name)
+                return f"{record.seconds * 1e3:.4f} ms, {record.backend}" if record else ""
+            case _:
+                return self._display(operator, column)
+
+    def _state_text(self, operator: RuntimeOperator) -> str:
+        state = operator_state(self._session, operator.name)
+        record = self._session.record(operator.name)
+        reason = (record.reason if record is not None else "") or operator.reason
+        words = STATE_WORDS[state]
+        return f"{words}: {reason}" if reason and state in _PROBLEMS else words
+
+    def _accessible(self, operator: RuntimeOperator, column: int) -> str:
+        match column:
+            case OperatorColumn.BREAKPOINT:
+                return "breakpoint" if operator.name in self._breakpoints else ""
+            case OperatorColumn.STATE | OperatorColumn.FAMILY:
+                return self._tool_tip(operator, column)
+            case _:
+                return self._display(operator, column)
+
+    def _facts(self, operator: RuntimeOperator) -> OperatorFacts:
+        session = self._session
+        state = operator_state(session, operator.name)
+        words = {state.value}
+        if operator.name in self._breakpoints:
+            words.add("breakpoint")
+        if state in _PROBLEMS:
+            words.add("problem")
+        family = family_of(operator.type)
+        record = session.record(operator.name)
+        shapes = [operand.shape for operand in operator.outputs[1:]]
+        return OperatorFacts(
+            index=operator.index,
+            type=operator.type,
+            name=operator.name,
+            family=f"{family.token} {family.label}",
+            states=frozenset(words),
+            ms=record.seconds * 1e3 if record is not None else None,
+            shapes=tuple(
+                tuple(shape)
+                for shape in (output_shape(session, operator), *shapes)
+                if shape is not None
+            ),
+        )
+
+    def _answer_table(self) -> dict[int, Callable[[RuntimeOperator], object]]:
+        """Functions that answer the roles that are the same in every column."""
+        session = self._session
+        return {
+            OperatorRole.NAME: lambda operator: operator.name,
+            OperatorRole.STATE: lambda operator: operator_state(session, operator.name),
+            OperatorRole.IS_CURRENT: lambda operator: session.is_current(operator.name),
+            OperatorRole.FAMILY: lambda operator: family_of(operator.type),
+            OperatorRole.RECORD: lambda operator: session.record(operator.name),
+            OperatorRole.OPERATOR: lambda operator: operator,
+            OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
+            OperatorRole.FACTS: self._facts,
+        }
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._operators)
+
+    @override
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(OperatorColumn)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        operator, column = self._operators[index.row()], index.column()
+        answer = self._answers.get(role)
+        if answer is not None:
+            return answer(operator)
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._display(operator, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                return self._tool_tip(operator, column) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return self._accessible(operator, column)
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+        return None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        if orientation is not Qt.Orientation.Horizontal or section not in _HEADERS:
+            return None
+        text, tip = _HEADERS[OperatorColumn(section)]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return text
+            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+                return tip
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(section)
+        return None
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    flag = Qt.AlignmentFlag
+    return flag.AlignVCenter | (flag.AlignRight if column in _RIGHT else flag.AlignLeft)
+
+
+class OperatorsFilterModel(QSortFilterProxyModel):
+    """Rows of an `OperatorsModel` that a filter accepts.
+
+    Signals
+    -------
+    hint_changed : str
+        What is wrong with the filter's text; ``""`` when nothing is.
+    """
+
+    hint_changed = Signal(str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._text = ""
+        self._hint = ""
+        self._filter = OperatorFilter()
+
+    @property
+    def text(self) -> str:
+        """The filter as typed."""
+        return self._text
+
+    @property
+    def hint(self) -> str:
+        """What is wrong with it; ``""`` when nothing is."""
+        return self._hint
+
+    def set_text(self, text: str) -> None:
+        """Filter by other words; those not understood leave the last good filter in place."""
+        self._text = text
+        try:
+            parsed = parse_filter(text)
+        except FilterError as exc:
+            self._set_hint(str(exc))
+            return
+        self._set_hint("")
+        self._filter = parsed
+        self.invalidate()
+
+    def _set_hint(self, hint: str) -> None:
+        if hint != self._hint:
+            self._hint = hint
+            self.hint_changed.emit(hint)
+
+    # Overrides of Qt methods
+
+    @override
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
+        if not self._filter.tests:
+            return True
+        source = self.sourceModel()
+        facts = source.data(source.index(source_row, 0, source_parent), OperatorRole.FACTS)
+        return self._filter.accepts(facts)

@@ -1,0 +1,87 @@
+"""Parameters of one operator as a table."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+)
+from typing_extensions import override
+
+from kuiper_studio.item_models.text import param_text
+
+if TYPE_CHECKING:
+    from engine.runtime import RuntimeOperator
+
+__all__ = ["ParameterColumn", "ParametersModel"]
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+
+
+class ParameterColumn(IntEnum):
+    """Columns of the table."""
+
+    NAME = 0
+    VALUE = 1
+
+
+_HEADERS: Final = ("Parameter", "Value")
+
+
+class ParametersModel(QAbstractTableModel):
+    """Parameters of the operator given by `show_operator`, in the file's order."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: tuple[tuple[str, str, str], ...] = ()
+
+    def show_operator(self, operator: RuntimeOperator | None) -> None:
+        """Show another operator, or nothing."""
+        self.beginResetModel()
+        parameters = operator.parameters if operator is not None else {}
+        self._rows = tuple(
+            (name, param_text(p.value), p.type.name.lower().replace("_", " "))
+            for name, p in parameters.items()
+        )
+        self.endResetModel()
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    @override
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(ParameterColumn)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        name, value, kind = self._rows[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return name if index.column() == ParameterColumn.NAME else value
+            case Qt.ItemDataRole.ToolTipRole:
+                return f"{name} = {value}\n{kind}"
+        return None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        horizontal = orientation is Qt.Orientation.Horizontal
+        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
+            return _HEADERS[section]
+        return None

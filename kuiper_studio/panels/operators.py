@@ -1,0 +1,477 @@
+"""The operators panel: all operators in execution order, with a filter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QModelIndex, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import (
+    QAction,
+    QFontMetrics,
+    QGuiApplication,
+    QKeySequence,
+    QPainter,
+    QPixmap,
+)
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models import (
+    OperatorColumn,
+    OperatorRole,
+    OperatorsFilterModel,
+    OperatorsModel,
+    OperatorState,
+)
+from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent, QShowEvent
+
+    from engine.runtime import RuntimeOperator
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["OperatorsPanel"]
+
+COMFORTABLE_ROW_HEIGHT: Final = 28
+SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
+# Icon, colour and size of each state's glyph.
+GLYPHS: Final = {
+    OperatorState.FAILED: ("cross", "fail", 12),
+    OperatorState.CURRENT: ("play-filled", "cur", 13),
+    OperatorState.UNSUPPORTED: ("unsupported", "unsup", 13),
+    OperatorState.EXECUTED: ("check", "done", 13),
+    OperatorState.BLOCKED: ("pending", "ctl", 12),
+    OperatorState.PENDING: ("pending", "ctl", 12),
+}
+# Not yet reached, or never: written in the quieter colour.
+_QUIET: Final = frozenset({OperatorState.PENDING, OperatorState.BLOCKED})
+
+
+class OperatorDelegate(RowDelegate):
+    """Paints the rows of the operators table."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        state: OperatorState = index.data(OperatorRole.STATE)
+        match index.column():
+            case OperatorColumn.BREAKPOINT:
+                if index.data(OperatorRole.BREAKPOINT):
+                    self._draw_icon(painter, rect, "breakpoint", "bp", 12)
+            case OperatorColumn.STATE:
+                name, token, size = GLYPHS[state]
+                if selected and state in _QUIET:
+                    token = "selTxt"  # noqa: S105 - a colour
+                self._draw_icon(painter, rect, name, token, size)
+            case OperatorColumn.FAMILY:
+                bar = QRectF(rect.right() - 6, rect.center().y() - 6.5, 3, 14)
+                painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
+            case _:
+                self._draw_words(painter, rect, index, state, selected=selected)
+
+    def _draw_words(
+        self,
+        painter: QPainter,
+        rect: QRect,
+        index: Index,
+        state: OperatorState,
+        *,
+        selected: bool,
+    ) -> None:
+        column = index.column()
+        loud = column in {OperatorColumn.TYPE, OperatorColumn.NAME} and state not in _QUIET
+        color = self.theme.color("selTxt" if selected else "text" if loud else "text2")
+        text = str(index.data())
+        left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+        if column == OperatorColumn.TYPE:
+            font = self.bold if state is OperatorState.CURRENT else self.ui
+            self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
+        elif column == OperatorColumn.NAME:
+            self.draw_text(painter, rect.adjusted(0, 0, -2, 0), text, self.mono, color, left)
+        elif column == OperatorColumn.INDEX:
+            self.draw_text(painter, rect, text, self.mono, color, right)
+        else:
+            self.draw_text(
+                painter, rect.adjusted(0, 0, -1, 0), text, self.small_mono, color, right
+            )
+
+    def _draw_icon(
+        self, painter: QPainter, rect: QRect, name: str, token: str, size: int
+    ) -> None:
+        scale = painter.device().devicePixelRatioF()
+        drawn: QPixmap = pixmap(name, self.theme, token, size, scale)
+        left = rect.left() + (rect.width() - size) // 2
+        painter.drawPixmap(left, rect.top() + (rect.height() - size) // 2, drawn)
+
+
+class OperatorTable(Table):
+    """The operators; the gutter at the left takes breakpoints.
+
+    Signals
+    -------
+    menu_requested : (QModelIndex, QPoint)
+        A context menu is wanted for a row, at a global position.
+    left_at_top
+        The up key was pressed in the first row.
+    """
+
+    menu_requested = Signal(QModelIndex, QPoint)
+    left_at_top = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(theme, parent)
+        self._wanted_type_width = 0
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+
+    def fit_columns(self, operators: Sequence[RuntimeOperator], output_characters: int) -> None:
+        """Give the columns their widths.
+
+        Parameters
+        ----------
+        operators : sequence of RuntimeOperator
+            All of them; the first ones decide about the types.
+        output_characters : int
+            Length of the longest shape.
+        """
+        digits = max(2, len(str(len(operators) - 1)))
+        header = self.horizontalHeader()
+        widths = {
+            OperatorColumn.BREAKPOINT: 20,
+            OperatorColumn.STATE: 14,
+            OperatorColumn.INDEX: round(6.6 * digits) + 4,
+            OperatorColumn.FAMILY: 11,
+            OperatorColumn.OUTPUT: min(max(62, 6 * output_characters + 2), 102),
+            OperatorColumn.MS: 31,
+        }
+        for column, width in widths.items():
+            header.resizeSection(column, width)
+        metrics = QFontMetrics(self._theme.ui_font())
+        types = {operator.type for operator in operators[:SAMPLED_ROWS]}
+        widest = max((metrics.horizontalAdvance(name) for name in types), default=0)
+        self._wanted_type_width = widest + 4
+        self._share_width()
+
+    def _share_width(self) -> None:
+        """Let types have what they want within limits; names get the rest."""
+        header = self.horizontalHeader()
+        shared = {OperatorColumn.TYPE, OperatorColumn.NAME}
+        taken = sum(header.sectionSize(c) for c in OperatorColumn if c not in shared)
+        free = max(0, self.viewport().width() - taken)
+        for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.51 * free))
+        header.resizeSection(OperatorColumn.TYPE, for_types)
+        header.resizeSection(OperatorColumn.NAME, free - for_types)
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share_width()
+
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        by_mouse = event.reason() is event.Reason.Mouse
+        index = self.indexAt(event.pos()) if by_mouse else self.currentIndex()
+        if index.isValid():
+            here = event.globalPos()
+            if not by_mouse:
+                here = self.viewport().mapToGlobal(self.visualRect(index).bottomLeft())
+            self.menu_requested.emit(index, here)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.matches(QKeySequence.StandardKey.Copy):
+            index = self.currentIndex()
+            if index.isValid():
+                QGuiApplication.clipboard().setText(index.data(OperatorRole.NAME))
+            return
+        if event.key() == Qt.Key.Key_Up and self.currentIndex().row() == 0:
+            self.left_at_top.emit()
+            return
+        super().keyPressEvent(event)
+
+
+class OperatorsPanel(Panel):
+    """All operators in execution order.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("operators", "Operators", session, theme, parent)
+        self.model = OperatorsModel(session, self)
+        self.rows = OperatorsFilterModel(self)
+        self.rows.setSourceModel(self.model)
+        self.filter_box = self._make_filter_box()
+        self._breakpoints_only = self._make_toggle(
+            "breakpoint-off", "state:breakpoint", "Only operators with a breakpoint"
+        )
+        self._problems_only = self._make_toggle(
+            "warning",
+            "state:problem",
+            "Only operators that failed, are blocked or have no layer",
+        )
+        self._hint = QLabel()
+        self._hint.setProperty("role", "error")
+        self._hint.setWordWrap(True)
+        self._hint.setContentsMargins(10, 0, 10, 6)
+        self._hint.hide()
+        self.table = self._make_table()
+        self._more = self._make_more_action()
+        strip = QHBoxLayout()
+        strip.setContentsMargins(8, 6, 4, 6)
+        strip.setSpacing(2)
+        strip.addWidget(self.filter_box, 1)
+        strip.addSpacing(4)
+        strip.addWidget(self._breakpoints_only)
+        strip.addWidget(self._problems_only)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self._hint)
+        column.addWidget(self.table, 1)
+        self._connect()
+
+    def focus_filter(self) -> None:
+        """Put the cursor into the filter, its text selected."""
+        self.filter_box.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.filter_box.selectAll()
+
+    def set_filter(self, text: str) -> None:
+        """Filter by other words."""
+        self.filter_box.setText(text)
+
+    def set_comfortable(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
+        """Make the rows higher, or compact again."""
+        self.table.set_row_height(COMFORTABLE_ROW_HEIGHT if on else ROW_HEIGHT)
+
+    # Building
+
+    def _make_filter_box(self) -> QLineEdit:
+        box = QLineEdit()
+        box.setObjectName("operatorsFilter")
+        box.setPlaceholderText("Filter, e.g. type:Conv ms>1")
+        box.setAccessibleName("Filter of the operators")
+        box.setToolTip(
+            "Words that all must hold, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
+            "ms>1  shape:64x56x56  state:failed; -word turns one round"
+        )
+        box.setClearButtonEnabled(True)
+        box.addAction(
+            icon("search", self.theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
+        )
+        return box
+
+    def _make_toggle(self, icon_name: str, word: str, tip: str) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        button.setIcon(icon(icon_name, self.theme, "text"))
+        button.setIconSize(QSize(15, 15))
+        button.setCheckable(True)
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
+        button.setProperty("word", word)
+        button.toggled.connect(self._apply_filter)
+        return button
+
+    def _make_table(self) -> OperatorTable:
+        table = OperatorTable(self.theme, self)
+        table.setObjectName("operatorsTable")
+        table.setAccessibleName("Operators in execution order")
+        table.setModel(self.rows)
+        table.setItemDelegate(OperatorDelegate(self.theme, table))
+        table.setSortingEnabled(False)
+        return table
+
+    def _make_more_action(self) -> QAction:
+        action = QAction(icon("more", self.theme), "More", self)
+        action.setToolTip("More about this list")
+        menu = QMenu(self)
+        comfortable = menu.addAction("Comfortable rows")
+        comfortable.setCheckable(True)
+        comfortable.toggled.connect(self.set_comfortable)
+        menu.addAction("Copy table", self._copy_table)
+        action.setMenu(menu)
+        return action
+
+    def _connect(self) -> None:
+        self.filter_box.textChanged.connect(self._apply_filter)
+        self.filter_box.returnPressed.connect(self._enter_table)
+        self.rows.hint_changed.connect(self._on_hint_changed)
+        self.rows.modelReset.connect(self._on_rows_reset)
+        self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
+        self.table.activated.connect(self._on_activated)
+        self.table.clicked.connect(self._on_clicked)
+        self.table.menu_requested.connect(self._show_menu)
+        self.table.left_at_top.connect(self.focus_filter)
+        self.session.graph_changed.connect(self._on_graph_changed)
+        self.session.position_changed.connect(self._on_position_changed)
+        self.session.selection_changed.connect(self._on_selection_changed)
+        self._on_graph_changed()
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        graph = self.session.graph
+        operators = graph.operators if graph is not None else ()
+        column = OperatorColumn.OUTPUT
+        rows = range(min(SAMPLED_ROWS, len(operators)))
+        longest = max((len(self.model.index(row, column).data()) for row in rows), default=0)
+        self.table.fit_columns(operators, longest)
+        empty = "No operator matches the filter." if operators else "No model is open."
+        self.table.set_empty_text(empty)
+        self._on_position_changed()
+        self._on_selection_changed(self.session.selected)
+
+    @Slot()
+    def _on_position_changed(self) -> None:
+        count = self.model.rowCount()
+        self.set_suffix(f"{self.session.position} / {count}" if count else "")
+
+    @Slot(str)
+    def _on_selection_changed(self, name: str) -> None:
+        row = self.model.row_of(name)
+        index = self.rows.mapFromSource(self.model.index(row, OperatorColumn.TYPE))
+        if not index.isValid():
+            self.table.clearSelection()
+            return
+        if index.row() != self.table.currentIndex().row() or not self.table.selectedIndexes():
+            self.table.setCurrentIndex(index)
+        self.table.scrollTo(index)
+
+    # Answers to the user
+
+    @Slot()
+    def _apply_filter(self) -> None:
+        words = [self.filter_box.text()]
+        toggles = (self._breakpoints_only, self._problems_only)
+        words += [button.property("word") for button in toggles if button.isChecked()]
+        self.rows.set_text(" ".join(word for word in words if word))
+        self._on_selection_changed(self.session.selected)
+
+    @Slot(str)
+    def _on_hint_changed(self, hint: str) -> None:
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self.filter_box.setProperty("invalid", bool(hint))
+        self.filter_box.style().unpolish(self.filter_box)
+        self.filter_box.style().polish(self.filter_box)
+
+    @Slot()
+    def _on_rows_reset(self) -> None:
+        self._on_selection_changed(self.session.selected)
+
+    @Slot()
+    def _enter_table(self) -> None:
+        if self.rows.rowCount():
+            if not self.table.currentIndex().isValid():
+                self.table.setCurrentIndex(self.rows.index(0, OperatorColumn.TYPE))
+            self.table.setFocus(Qt.FocusReason.TabFocusReason)
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_row_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        if current.isValid():
+            self.session.select(current.data(OperatorRole.NAME))
+
+    @Slot(QModelIndex)
+    def _on_clicked(self, index: QModelIndex) -> None:
+        if index.column() == OperatorColumn.BREAKPOINT:
+            self.session.toggle_breakpoint(index.data(OperatorRole.NAME))
+
+    @Slot(QModelIndex)
+    def _on_activated(self, index: QModelIndex) -> None:
+        self._show_output(index.data(OperatorRole.OPERATOR))
+
+    def _show_output(self, operator: RuntimeOperator) -> None:
+        self.session.select(operator.name)
+        if operator.outputs:
+            self.session.show_operand(operator.outputs[0].name)
+
+    @Slot(QModelIndex, QPoint)
+    def _show_menu(self, index: QModelIndex, position: QPoint) -> None:
+        menu = self.make_menu(index.data(OperatorRole.OPERATOR))
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(position)
+
+    def make_menu(self, operator: RuntimeOperator) -> QMenu:
+        """Context menu of an operator."""
+        menu = QMenu(self)
+        run = menu.addAction(icon("run-to", self.theme), "Run to here")
+        run.triggered.connect(lambda: self.session.run_to(operator.name))
+        stop = menu.addAction(icon("breakpoint", self.theme, "bp"), "Toggle breakpoint")
+        stop.triggered.connect(lambda: self.session.toggle_breakpoint(operator.name))
+        show = menu.addAction(icon("image", self.theme), "Show output")
+        show.triggered.connect(lambda: self._show_output(operator))
+        show.setEnabled(bool(operator.outputs))
+        menu.addSeparator()
+        copy = menu.addAction(icon("copy", self.theme), "Copy name")
+        clipboard = QGuiApplication.clipboard()
+        copy.triggered.connect(lambda: clipboard.setText(operator.name))
+        copy_type = menu.addAction("Copy type")
+        copy_type.triggered.connect(lambda: clipboard.setText(operator.type))
+        same = menu.addAction(icon("filter", self.theme), f"Filter by type {operator.type}")
+        same.triggered.connect(lambda: self.set_filter(f"type:{operator.type}"))
+        return menu
+
+    @Slot()
+    def _copy_table(self) -> None:
+        columns = [c for c in OperatorColumn if c.name not in {"BREAKPOINT", "FAMILY"}]
+        lines = ["\t".join(c.name.lower() for c in columns)]
+        for row in range(self.rows.rowCount()):
+            role = Qt.ItemDataRole.AccessibleTextRole
+            lines.append("\t".join(str(self.rows.index(row, c).data(role)) for c in columns))
+        QGuiApplication.clipboard().setText("\n".join(lines))
+
+    @Slot()
+    def _scroll_to_selected(self) -> None:
+        self.table.scrollToTop()
+        self._on_selection_changed(self.session.selected)
+
+    # Overrides of Qt methods
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # Only now is the height known that decides what is in view.
+        QTimer.singleShot(0, self, self._scroll_to_selected)
+
+    @override
+    def title_actions(self) -> tuple[QAction, ...]:
+        return (self._more,)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape and self.filter_box.text():
+            self.filter_box.clear()
+            return
+        if event.key() == Qt.Key.Key_Down and self.filter_box.hasFocus():
+            self._enter_table()
+            return
+        super().keyPressEvent(event)
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(346, 500)

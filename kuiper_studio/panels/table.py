@@ -1,0 +1,210 @@
+"""A table and its painter, in the look that all lists of the window share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+from typing_extensions import override
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent, QObject
+    from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
+
+    from kuiper_studio.theme import Theme
+
+__all__ = ["ROW_HEIGHT", "Index", "RowDelegate", "Table"]
+
+Index = QModelIndex | QPersistentModelIndex
+ROW_HEIGHT = 22
+_KEYBOARD_REASONS = frozenset(
+    {
+        Qt.FocusReason.TabFocusReason,
+        Qt.FocusReason.BacktabFocusReason,
+        Qt.FocusReason.ShortcutFocusReason,
+    }
+)
+
+
+class Table(QTableView):
+    """Rows without grid or row numbers, hovered as a whole, ringed when reached by keyboard.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._hovered_row = -1
+        self._ringed = False
+        self._empty_text = ""
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setMouseTracking(True)
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalHeader().hide()
+        self.verticalHeader().setMinimumSectionSize(1)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.set_row_height(ROW_HEIGHT)
+        self.horizontalHeader().setHighlightSections(False)
+        self.horizontalHeader().setMinimumSectionSize(1)
+        self.horizontalHeader().setFixedHeight(ROW_HEIGHT)
+        self.show_header(shown=True)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def hovered_row(self) -> int:
+        """Row under the mouse; -1 for none."""
+        return self._hovered_row
+
+    def set_row_height(self, pixels: int) -> None:
+        """Give all rows one height."""
+        self.verticalHeader().setDefaultSectionSize(pixels)
+
+    def show_header(self, *, shown: bool) -> None:
+        """Show or hide the column titles."""
+        self.horizontalHeader().setVisible(shown)
+        self.setProperty("headed", shown)
+
+    def set_empty_text(self, text: str) -> None:
+        """Choose what is written where there are no rows."""
+        self._empty_text = text
+        self.viewport().update()
+
+    def _set_hovered_row(self, row: int) -> None:
+        if row != self._hovered_row:
+            self._hovered_row = row
+            self.viewport().update()
+
+    # Overrides of Qt methods
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_hovered_row(self.indexAt(event.position().toPoint()).row())
+        super().mouseMoveEvent(event)
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_hovered_row(-1)
+        super().leaveEvent(event)
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ringed = event.reason() in _KEYBOARD_REASONS
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._ringed = False
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # Enter is the item's, not the window's default button.
+        if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers():
+            if self.currentIndex().isValid():
+                self.activated.emit(self.currentIndex())
+            return
+        super().keyPressEvent(event)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        model = self.model()
+        painter = QPainter(self.viewport())
+        if self._empty_text and model.rowCount() == 0:
+            painter.setFont(self._theme.ui_font())
+            painter.setPen(self._theme.color("text3"))
+            area = self.viewport().rect().adjusted(12, 10, -12, -10)
+            flags = Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignHCenter
+            wrapped = flags.value | Qt.TextFlag.TextWordWrap.value
+            painter.drawText(area, wrapped, self._empty_text)
+        if self._ringed:
+            painter.setPen(QPen(self._theme.color("focus"), 2))
+            painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))
+        painter.end()
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Paints cells with the theme's fonts and colours; subclasses say what.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        self.ui = theme.ui_font()
+        self.bold = theme.ui_font(weight=600)
+        self.mono = theme.mono_font()
+        self.small_mono = theme.mono_font(10)
+
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        """Paint the contents of a cell over its background."""
+        color = self.theme.color("selTxt" if selected else "text")
+        text = str(index.data(Qt.ItemDataRole.DisplayRole) or "")
+        self.draw_text(painter, rect.adjusted(6, 0, -4, 0), text, self.ui, color)
+
+    @staticmethod
+    def draw_text(
+        painter: QPainter,
+        rect: QRect,
+        text: str,
+        font: QFont,
+        color: QColor,
+        align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+    ) -> None:
+        """Write one line, its middle left out where it does not fit."""
+        painter.setFont(font)
+        painter.setPen(color)
+        shown = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideMiddle, rect.width())
+        painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, shown)
+
+    # Overrides of Qt methods
+
+    @override
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        index: Index,
+    ) -> None:
+        state: QStyle.StateFlag = option.state
+        rect: QRect = option.rect
+        view = self.parent()
+        selected = bool(state & QStyle.StateFlag.State_Selected)
+        if selected:
+            painter.fillRect(rect, self.theme.color("sel"))
+        elif isinstance(view, Table) and view.hovered_row == index.row():
+            painter.fillRect(rect, self.theme.color("hover"))
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.draw_cell(painter, rect, index, selected=selected)
+        painter.restore()
+
+    @override
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(super().sizeHint(option, index).width(), ROW_HEIGHT)
