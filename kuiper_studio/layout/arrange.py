@@ -1,0 +1,173 @@
+"""The way from a request to a layout: components apart, then side by side."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kuiper_studio.layout.layering import assign_layers, connected_components, make_dag
+from kuiper_studio.layout.model import Floats, Layout, LayoutCancelledError, LayoutRequest
+from kuiper_studio.layout.routing import Label, Placed, Spacing, place_component
+from kuiper_studio.layout.rows import assign_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["layout"]
+
+_COMPONENT_GAP: Final = 2.0  # in sibling gaps
+_SHELF_ASPECT: Final = 1.6
+
+
+def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) -> Layout:
+    """Lay a graph out in layers.
+
+    Chains are straight, each in a row of its own; edges between neighbouring layers go from
+    port to port, edges over several layers run in a free row or in a lane beside all rows.
+    The same request always gives the same layout.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    cancelled : callable, optional
+        Asked now and then, on the calling thread; True stops.
+
+    Returns
+    -------
+    Layout
+
+    Raises
+    ------
+    ValueError
+        If an edge names no node, or the graph has a cycle.
+    LayoutCancelledError
+        If `cancelled` said so.
+    """
+
+    def check() -> None:
+        if cancelled is not None and cancelled():
+            raise LayoutCancelledError
+
+    check()
+    count = len(request.sizes)
+    if any(not (0 <= s < count and 0 <= t < count) for s, t, _ in request.edges):
+        raise ValueError(f"an edge names a node outside 0 … {count - 1}")
+    if not count:
+        return Layout(request.orientation)
+    turned = request.orientation == "top-down"
+    sizes = np.asarray(request.sizes, np.float64).reshape(count, 2)
+    if turned:
+        sizes = sizes[:, ::-1]
+    members = connected_components(count, ((s, t) for s, t, _ in request.edges))
+    parts = _place_parts(request, sizes, members, check)
+    offsets = _pack([part.size for part in parts], _COMPONENT_GAP * request.sibling_gap)
+    return _assemble(request, members, parts, offsets)
+
+
+def _place_parts(
+    request: LayoutRequest,
+    sizes: Floats,
+    members: Sequence[Sequence[int]],
+    check: Callable[[], None],
+) -> list[Placed]:
+    turned = request.orientation == "top-down"
+    spacing = Spacing(request.gap, request.sibling_gap, straight_side=1 if turned else -1)
+    local = [0] * len(request.sizes)
+    component = [0] * len(request.sizes)
+    for number, nodes in enumerate(members):
+        for index, node in enumerate(nodes):
+            local[node], component[node] = index, number
+    edges: list[list[tuple[int, int, str]]] = [[] for _ in members]
+    widths: list[list[float]] = [[] for _ in members]
+    labelled = bool(request.label_widths) and not turned
+    for number, (source, target, key) in enumerate(request.edges):
+        edges[component[source]].append((local[source], local[target], key))
+        if labelled:
+            widths[component[source]].append(request.label_widths[number])
+    parts = []
+    for number, nodes in enumerate(members):
+        if number % 64 == 0:
+            check()
+        dag = make_dag(len(nodes), ((s, t) for s, t, _ in edges[number]))
+        layers = assign_layers(dag)
+        rows = assign_rows(dag, layers, check)
+        parts.append(
+            place_component(
+                sizes[list(nodes)], edges[number], widths[number], layers, rows, spacing, check
+            )
+        )
+    return parts
+
+
+def _pack(sizes: Sequence[tuple[float, float]], gap: float) -> list[tuple[float, float]]:
+    """Put components on shelves as long as the longest of them, or as a pleasant rectangle."""
+    area = sum((length + gap) * (breadth + gap) for length, breadth in sizes)
+    limit = max(*(length for length, _ in sizes), math.sqrt(area * _SHELF_ASPECT))
+    offsets = []
+    u = v = shelf = 0.0
+    for length, breadth in sizes:
+        if u and u + length > limit:
+            u, v, shelf = 0.0, v + shelf + gap, 0.0
+        offsets.append((u, v))
+        u += length + gap
+        shelf = max(shelf, breadth)
+    return offsets
+
+
+def _assemble(
+    request: LayoutRequest,
+    members: Sequence[Sequence[int]],
+    parts: Sequence[Placed],
+    offsets: Sequence[tuple[float, float]],
+) -> Layout:
+    count, edge_count = len(request.sizes), len(request.edges)
+    turned = request.orientation == "top-down"
+    positions = np.zeros((count, 2))
+    layers, rows, components = (np.zeros(count, np.int64) for _ in range(3))
+    component = components
+    for number, (nodes, part) in enumerate(zip(members, parts, strict=True)):
+        index = np.asarray(nodes)
+        positions[index] = part.positions + offsets[number]
+        layers[index], rows[index], component[index] = part.layers, part.rows, number
+    routes: list[Floats] = []
+    branches: list[Floats] = []
+    labels: list[Label] = []
+    skips = np.zeros(edge_count, np.bool_)
+    done = [0] * len(parts)
+    for number, (source, _, _) in enumerate(request.edges):
+        home = int(component[source])
+        part, offset, local = parts[home], offsets[home], done[home]
+        done[home] += 1
+        route = _points(part.routes[local], offset, turned=turned)
+        same = part.branches[local] is part.routes[local]
+        routes.append(route)
+        branches.append(route if same else _points(part.branches[local], offset, turned=turned))
+        label = part.labels[local]
+        labels.append(label._replace(u=label.u + offset[0], v=label.v + offset[1]))
+        skips[number] = part.skips[local]
+    points = np.array([label[:2] for label in labels], np.float64).reshape(edge_count, 2)
+    length = max(u + part.size[0] for (u, _), part in zip(offsets, parts, strict=True))
+    breadth = max(v + part.size[1] for (_, v), part in zip(offsets, parts, strict=True))
+    if turned:
+        positions, points = positions[:, ::-1].copy(), points[:, ::-1].copy()
+        length, breadth = breadth, length
+    sides = np.array([label.side for label in labels], np.int64)
+    room = np.array([label.room for label in labels], np.float64)
+    for array in (positions, layers, rows, components, skips, points, sides, room):
+        array.flags.writeable = False
+    return Layout(
+        request.orientation, positions, layers, rows, components, tuple(routes),
+        tuple(branches), skips, points, sides, room, (0.0, 0.0, length, breadth),
+    )  # fmt: skip
+
+
+def _points(
+    points: Sequence[tuple[float, float]], offset: tuple[float, float], *, turned: bool
+) -> Floats:
+    array = np.asarray(points) + offset
+    if turned:
+        array = array[:, ::-1].copy()
+    array.flags.writeable = False
+    return array

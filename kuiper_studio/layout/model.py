@@ -1,0 +1,120 @@
+"""What goes into a layout and what comes out: frozen values that may cross threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "LAYER_GAPS",
+    "Floats",
+    "Layout",
+    "LayoutCancelledError",
+    "LayoutRequest",
+    "Orientation",
+]
+
+Orientation: TypeAlias = Literal["left-right", "top-down"]
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+LAYER_GAPS: Final[dict[Orientation, float]] = {"left-right": 53.0, "top-down": 34.0}
+
+
+class LayoutCancelledError(Exception):
+    """The caller's `cancelled` callback said so; there is no layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """Boxes and edges to lay out.
+
+    Attributes
+    ----------
+    sizes : tuple of (float, float)
+        Width and height of each node.
+    edges : tuple of (int, int, str)
+        Source node, target node, and a key that tells what the edge carries. Edges of one
+        source and one key are one net: they share their way as far as they can. The same
+        triple may come several times; each gets the same route.
+    orientation : {'left-right', 'top-down'}
+    layer_gap : float, optional
+        Least distance between layers; 53 for left-right and 34 for top-down when not given.
+    sibling_gap : float
+        Distance between the rows of a layer.
+    label_widths : tuple of float
+        Width of each edge's text. In a left-right layout gaps grow to the texts in them.
+        Empty for no texts.
+    """
+
+    sizes: tuple[tuple[float, float], ...]
+    edges: tuple[tuple[int, int, str], ...] = ()
+    orientation: Orientation = "left-right"
+    layer_gap: float | None = None
+    sibling_gap: float = 24.0
+    label_widths: tuple[float, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """Least distance between layers."""
+        return LAYER_GAPS[self.orientation] if self.layer_gap is None else self.layer_gap
+
+
+def _no_floats(*shape: int) -> Floats:
+    array = np.zeros(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _no_ints() -> npt.NDArray[np.int64]:
+    array = np.zeros(0, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Where everything is. All arrays are read-only.
+
+    Attributes
+    ----------
+    orientation : {'left-right', 'top-down'}
+    positions : ndarray of shape (N, 2)
+        Top left corner of each node.
+    layers : ndarray of shape (N,), int64
+        Rank along the flow, from 0 in each connected component.
+    rows : ndarray of shape (N,), int64
+        Rank across the flow; 0 is the main chain of the component.
+    components : ndarray of shape (N,), int64
+        Number of the connected component.
+    routes : tuple of ndarray of shape (K, 2)
+        Polyline of each edge from source to target, corners square.
+    branches : tuple of ndarray of shape (K, 2)
+        The part of each route that no other edge of its net has drawn.
+    skips : ndarray of shape (E,), bool
+        Edges that leave and enter by the sides along the flow and run in a lane of their own.
+    label_points : ndarray of shape (E, 2)
+        Point on the edge that its text belongs to.
+    label_sides : ndarray of shape (E,), int64
+        -1: above (left-right) or left (top-down) of the line; 1: below or right of it; 0: on
+        the line, along it.
+    label_room : ndarray of shape (E,)
+        Length of the straight line there; 0 where there is no place for a text.
+    bounds : tuple of float
+        x, y, width and height around nodes and routes.
+    """
+
+    orientation: Orientation
+    positions: Floats = field(default_factory=lambda: _no_floats(0, 2))
+    layers: npt.NDArray[np.int64] = field(default_factory=_no_ints)
+    rows: npt.NDArray[np.int64] = field(default_factory=_no_ints)
+    components: npt.NDArray[np.int64] = field(default_factory=_no_ints)
+    routes: tuple[Floats, ...] = ()
+    branches: tuple[Floats, ...] = ()
+    skips: npt.NDArray[np.bool_] = field(default_factory=lambda: _no_ints().astype(np.bool_))
+    label_points: Floats = field(default_factory=lambda: _no_floats(0, 2))
+    label_sides: npt.NDArray[np.int64] = field(default_factory=_no_ints)
+    label_room: Floats = field(default_factory=lambda: _no_floats(0))
+    bounds: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
