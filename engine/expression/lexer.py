@@ -8,9 +8,8 @@ spelling alone, except for functions, which the parser looks up.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import Enum
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
 from engine.errors import ExpressionError
 
@@ -19,7 +18,7 @@ __all__ = ["ConstantValue", "Token", "TokenKind", "tokenize"]
 ConstantValue = int | float | complex | bool | str | None
 
 
-class TokenKind(Enum):
+class TokenKind(StrEnum):
     """What a token is, by its spelling."""
 
     OPEN = "("
@@ -32,8 +31,7 @@ class TokenKind(Enum):
     NAME = "name"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token.
 
     Attributes
@@ -60,8 +58,7 @@ _WORDS: Final[dict[str, ConstantValue]] = {"True": True, "False": False, "None":
 # Words are split off first and looked at afterwards, so that an error can point at the
 # character inside the word. No alternative below can match the same text in two ways:
 # matching stays linear whatever the file holds.
-_TOKEN: Final = re.compile(r"[(),\[\]]|[\w.@:+\-]+", re.ASCII)
-_BLANKS: Final = re.compile(r"\s*")
+_TOKEN: Final = re.compile(r"\s*([(),\[\]]|[\w.@:+\-]+|\S)", re.ASCII)
 _OPERAND: Final = re.compile(r"@[0-9]*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _REAL: Final = r"(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf|nan)"
@@ -70,6 +67,7 @@ _FLOAT: Final = re.compile(rf"[+-]?{_REAL}")
 _COMPLEX: Final = re.compile(rf"([+-]?{_REAL})\+?([+-]{_REAL})j")
 _IMAGINARY: Final = re.compile(rf"([+-]?{_REAL})j")
 _NAME: Final = re.compile(r"[A-Za-z_][\w.:]*", re.ASCII)
+_NUMERIC: Final = re.compile(r"[+\-.0-9]|inf|nan")
 _INT64_RANGE: Final = range(-(1 << 63), 1 << 63)
 _INT64_DIGITS: Final = 19
 
@@ -88,27 +86,17 @@ def tokenize(text: str) -> list[Token]:
     Raises
     ------
     ExpressionError
-        At a character that no token has, or at a word that is none of the above.
+        At a character that no token has, or where a word is none of the above.
     """
     tokens: list[Token] = []
-    position = _skip_blanks(text, 0)
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            shown = text[position]
-            raise ExpressionError(text, position, f"{shown!r} has no place in an expression")
-        word, end = match[0], match.end()
-        kind, value = _PUNCTUATION.get(word), word
-        tokens.append(
-            Token(kind, word, position, end, value) if kind else _word(text, word, position)
-        )
-        position = _skip_blanks(text, end)
+    for match in _TOKEN.finditer(text):
+        word, start = match[1], match.start(1)
+        kind = _PUNCTUATION.get(word)
+        if kind is None:
+            tokens.append(_word(text, word, start))
+        else:
+            tokens.append(Token(kind, word, start, start + 1, word))
     return tokens
-
-
-def _skip_blanks(text: str, position: int) -> int:
-    match = _BLANKS.match(text, position)
-    return match.end() if match else position
 
 
 def _word(text: str, word: str, start: int) -> Token:
@@ -133,6 +121,8 @@ def _word(text: str, word: str, start: int) -> Token:
 
 
 def _number(text: str, word: str, start: int) -> int | float | complex | None:
+    if not _NUMERIC.match(word):
+        return None
     if _INTEGER.fullmatch(word):
         return _integer(text, word, start)
     if _FLOAT.fullmatch(word):

@@ -6,6 +6,7 @@ at, and not a value. Nothing here descends into children, so that depth costs no
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ __all__ = ["Call", "Constant", "ListNode", "Node", "OperandRef"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Node:
+class Node(ABC):
     """A place in an expression.
 
     Attributes
@@ -44,9 +45,9 @@ class Node:
         return self.start
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """The node alone in normal form, without its children."""
-        raise NotImplementedError
 
     @property
     def rpn(self) -> str:
