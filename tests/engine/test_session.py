@@ -1,0 +1,220 @@
+"""Session: positions, statuses and values as tables; no window."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import (
+    InferenceError,
+    SessionStateError,
+    UnknownNameError,
+    ValueNotComputedError,
+)
+from engine.session import OperatorStatus, Session, SessionState
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "nn.ReLU relu 1 1 0 1",
+    "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2)",
+    "pnnx.Output out 1 0 2",
+)
+BROKEN = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "custom.Thing odd 1 1 0 1",
+    "nn.ReLU behind 1 1 1 2",
+    "nn.Sigmoid beside 1 1 0 3",
+    "pnnx.Output out 2 0 2 3",
+)
+FAILING = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "nn.ReLU relu 1 1 0 1",
+    "pnnx.Attribute two 0 1 2 @data=(2)f32 #2=(2)f32",
+    "pnnx.Expression sum 2 1 1 2 3 expr=add(@0,@1)",
+    "pnnx.Output out 1 0 3",
+)
+
+
+@pytest.fixture
+def chain(make_pair):
+    return Session(engine.load(make_pair(*CHAIN)))
+
+
+@pytest.fixture
+def failing(make_pair):
+    weights = {"two.data": np.zeros(2, np.float32)}
+    session = Session(engine.load(make_pair(*FAILING, weights=weights)))
+    session.feed([[1, 2, 3]])
+    return session
+
+
+def test_step_by_step(chain):
+    assert chain.state is SessionState.NEED_INPUT
+    chain.feed([[-1, 0, 2]])
+    assert (chain.state, chain.position) == (SessionState.READY, 0)
+    seen = []
+    while chain.state is not SessionState.FINISHED:
+        record = chain.step()
+        seen.append((record.index, record.operator.name, record.status, record.backend))
+    executed = OperatorStatus.EXECUTED
+    assert seen == [
+        (0, "in", executed, ""),
+        (1, "relu", executed, "numpy"),
+        (2, "twice", executed, "numpy"),
+        (3, "out", executed, ""),
+    ]
+    np.testing.assert_array_equal(chain.value("1"), [0, 0, 2])
+    np.testing.assert_array_equal(chain.outputs()[0], [0, 0, 4])
+
+
+def test_run_equals_steps(chain):
+    chain.feed([[-1, 0, 2]])
+    records = chain.run()
+    assert [record.index for record in records] == [0, 1, 2, 3]
+    assert chain.run() == ()
+    np.testing.assert_array_equal(chain.outputs()[0], [0, 0, 4])
+
+
+def test_run_until_and_breakpoints(chain):
+    chain.feed([[1, 1, 1]])
+    chain.run(until="twice")
+    assert chain.position == 2
+    chain.restart()
+    chain.breakpoints = {"relu"}
+    chain.run()
+    assert chain.position == 1
+    chain.run()
+    assert chain.state is SessionState.FINISHED
+    with pytest.raises(UnknownNameError):
+        chain.run(until="nobody")
+
+
+def test_cancel_between_operators(chain):
+    chain.feed([[1, 1, 1]])
+    done = []
+    chain.run(on_step=done.append, cancelled=lambda: len(done) == 2)
+    assert (chain.position, chain.state) == (2, SessionState.STOPPED)
+
+
+def test_step_back(chain):
+    chain.feed([[-1, 0, 2]])
+    chain.run()
+    chain.step_back()
+    chain.step_back()
+    assert (chain.position, chain.state) == (2, SessionState.STOPPED)
+    assert not chain.has_value("2")
+    assert chain.has_value("1")
+    for _ in range(5):
+        chain.step_back()
+    assert (chain.position, chain.state) == (0, SessionState.READY)
+    chain.run()
+    np.testing.assert_array_equal(chain.outputs()[0], [0, 0, 4])
+
+
+def test_second_input_and_restart(chain):
+    chain.feed([[1, 1, 1]])
+    chain.run()
+    chain.feed([[2, 2, 2]])
+    assert (chain.position, chain.records) == (0, ())
+    with pytest.raises(
+        ValueNotComputedError, match="operator 2, pnnx.Expression 'twice', has not"
+    ):
+        chain.value("2")
+    chain.run()
+    np.testing.assert_array_equal(chain.outputs()[0], [4, 4, 4])
+    chain.restart()
+    chain.run()
+    np.testing.assert_array_equal(chain.outputs()[0], [4, 4, 4])
+
+
+def test_values_are_read_only(chain):
+    chain.feed([[1, 1, 1]])
+    chain.run()
+    for name in ("0", "1", "2"):
+        with pytest.raises(ValueError, match="read-only"):
+            chain.value(name)[0] = 5
+
+
+@pytest.mark.parametrize(
+    ("prepare", "sentence"),
+    [
+        pytest.param(lambda s: None, "no input yet", id="before feeding"),
+        pytest.param(lambda s: (s.feed([[1, 1, 1]]), s.run()), "at the end", id="at the end"),
+    ],
+)
+def test_nothing_to_step(chain, prepare, sentence):
+    prepare(chain)
+    with pytest.raises(SessionStateError, match=sentence):
+        chain.step()
+
+
+def test_unsupported_blocks_only_what_depends(make_pair):
+    session = Session(engine.load(make_pair(*BROKEN)))
+    session.feed([[0, 0, 0]])
+    session.run()
+    statuses = {op.name: session.status(op.name) for op in session.graph.operators}
+    assert statuses == {
+        "in": OperatorStatus.EXECUTED,
+        "odd": OperatorStatus.UNSUPPORTED,
+        "behind": OperatorStatus.BLOCKED,
+        "beside": OperatorStatus.EXECUTED,
+        "out": OperatorStatus.BLOCKED,
+    }
+    np.testing.assert_array_equal(session.value("3"), [0.5, 0.5, 0.5])
+    with pytest.raises(ValueNotComputedError, match="its input 1 was not computed"):
+        session.value("2")
+
+
+def test_supplied_output_unblocks(make_pair):
+    session = Session(engine.load(make_pair(*BROKEN)))
+    session.feed([[0, 0, 0]])
+    session.run()
+    session.supply("1", np.array([-1, 5, 0], np.float32))
+    assert session.position == 1
+    session.run()
+    np.testing.assert_array_equal(session.value("2"), [0, 5, 0])
+    assert session.record("odd").backend == "supplied"
+    assert len(session.outputs()) == 2
+
+
+def test_failed_state_keeps_earlier_values(failing):
+    with pytest.raises(InferenceError) as caught:
+        failing.run()
+    assert failing.state is SessionState.FAILED
+    assert failing.error is caught.value
+    assert failing.failed_operator.name == "sum"
+    assert failing.status("sum") is OperatorStatus.FAILED
+    np.testing.assert_array_equal(failing.value("1"), [1, 2, 3])
+    with pytest.raises(SessionStateError, match="has failed, restart it"):
+        failing.step()
+    with pytest.raises(ValueNotComputedError):
+        failing.outputs()
+    failing.step_back()
+    assert (failing.state, failing.position) == (SessionState.STOPPED, 3)
+    failing.restart()
+    assert (failing.state, failing.error) == (SessionState.READY, None)
+
+
+def test_unknown_backend(make_pair):
+    with pytest.raises(SessionStateError, match="no backend 'cuda'; choose one of auto, numpy"):
+        Session(engine.load(make_pair(*CHAIN)), backend="cuda")
+
+
+def test_two_sessions_share_a_graph(make_pair):
+    graph = engine.load(make_pair(*CHAIN))
+    one, other = Session(graph), Session(graph)
+    one.feed([[1, 1, 1]])
+    other.feed([[2, 2, 2]])
+    one.run()
+    other.run()
+    assert (one.outputs()[0][0], other.outputs()[0][0]) == (2, 4)
+
+
+def test_graph_without_inputs(make_pair):
+    weights = {"a.data": np.arange(3, dtype=np.float32)}
+    lines = ("pnnx.Attribute a 0 1 0 @data=(3)f32 #0=(3)f32", "pnnx.Output out 1 0 0")
+    session = Session(engine.load(make_pair(*lines, weights=weights)))
+    assert session.state is SessionState.READY
+    session.run()
+    np.testing.assert_array_equal(session.outputs()[0], [0, 1, 2])
