@@ -6,7 +6,7 @@ an operand it is a Python integer, a tuple of them, or an integer tensor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTYPE_OF_NAME",
+    "along",
     "as_dtype",
     "as_int",
     "as_ints",
@@ -199,6 +200,11 @@ def axes_of(dims: Value, ndim: int, name: str = "dim") -> tuple[int, ...]:
     if len(set(axes)) != len(axes):
         raise LayerError(f"{name} {numbers} names a dimension twice")
     return axes if ndim else ()
+
+
+def along(axis: int, item: Any) -> tuple[Any, ...]:
+    """Index that takes `item`, whatever NumPy allows, along one axis and all else whole."""
+    return (slice(None),) * axis + (item,)
 
 
 def cast(array: Array, dtype: DType) -> Array:

@@ -1,0 +1,36 @@
+"""``pnnx.Attribute``: a constant of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from engine.errors import ParameterError
+from engine.layers.layer import Layer, OperatorCall
+from engine.layers.registry import register
+
+if TYPE_CHECKING:
+    from engine.values import Value
+
+__all__ = ["Attribute"]
+
+
+@register("pnnx.Attribute")
+class Attribute(Layer):
+    """Give the constant that the operator holds.
+
+    The file calls it ``@data``; whatever its name, the operator's first attribute is meant,
+    as in pnnx. The output is the mapped weight itself, not a copy.
+    """
+
+    def __init__(self, operator: OperatorCall, **attributes: object) -> None:
+        constant = next(iter(operator.attributes.values()), None)
+        if constant is None:
+            raise ParameterError("data", "it has no attribute to give")
+        self._constant = constant
+
+    @override
+    def forward(self) -> Value:
+        """Give the constant."""
+        return self._constant

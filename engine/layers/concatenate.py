@@ -1,0 +1,78 @@
+"""Operators that join tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import axis_of, require_array
+from engine.layers.registry import register
+from engine.promotion import promote
+from engine.values import Array, Value
+
+__all__ = ["cat", "stack"]
+
+
+@register("torch.cat", "torch.concat", "torch.concatenate", "aten::cat")
+def cat(*tensors: Value, dim: int = 0) -> Array:
+    """Join tensors along one of their dimensions: ``torch.cat``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of shape (A, N, B), or one tuple of them
+        They differ in N at most; those of shape (0,) are left out. Their dtypes are promoted
+        to a common one.
+    dim : int
+
+    Returns
+    -------
+    ndarray of shape (A, N + N + ..., B)
+        A copy.
+    """
+    arrays = promote(*_members(tensors))
+    joined = [array for array in arrays if array.shape != (0,)] or list(arrays[:1])
+    axis = axis_of(dim, joined[0].ndim)
+    rests = {array.shape[:axis] + array.shape[axis + 1 :] for array in joined}
+    if len(rests) > 1 or joined[0].ndim == 0:
+        raise LayerError(
+            f"shapes {_shapes(joined)} cannot be joined along dim {dim}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    return np.concatenate(joined, axis)
+
+
+@register("torch.stack", "aten::stack")
+def stack(*tensors: Value, dim: int = 0) -> Array:
+    """Join tensors along a new dimension: ``torch.stack``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of shape (A, B), or one tuple of them
+        Of one shape. Their dtypes are promoted to a common one.
+    dim : int
+        Place of the new dimension.
+
+    Returns
+    -------
+    ndarray of shape (A, number of tensors, B)
+        A copy.
+    """
+    arrays = promote(*_members(tensors))
+    if len({array.shape for array in arrays}) > 1:
+        raise LayerError(
+            f"shapes {_shapes(arrays)} are not all the same",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    return np.stack(arrays, axis_of(dim, arrays[0].ndim + 1))
+
+
+def _members(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
+    if len(tensors) == 1 and isinstance(tensors[0], tuple):
+        tensors = tensors[0]
+    if not tensors:
+        raise LayerError("there is nothing to join", InferStatus.kInferInputsEmpty)
+    return tuple(require_array(t, f"operand {i}") for i, t in enumerate(tensors))
+
+
+def _shapes(arrays: list[Array] | tuple[Array, ...]) -> str:
+    return describe_shapes(array.shape for array in arrays)

@@ -1,0 +1,58 @@
+"""``prim::`` operators that put values into tuples and lists and take them out.
+
+A list and a tuple are both a Python tuple here; the values inside are not copied.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.layer import Layer, OperatorCall, Outputs
+from engine.layers.registry import register
+from engine.values import Value, describe_value
+
+__all__ = ["Unpack", "construct"]
+
+
+@register("prim::TupleConstruct", "prim::ListConstruct")
+def construct(*members: Value) -> Value:
+    """Put the inputs, in order, into one tuple or list.
+
+    An input may come more than once, and may itself be a tuple.
+    """
+    return members
+
+
+@register("prim::TupleUnpack", "prim::ListUnpack")
+class Unpack(Layer):
+    """Take a tuple or list apart: one output per member."""
+
+    def __init__(self, operator: OperatorCall) -> None:
+        self._count = operator.output_count
+
+    @override
+    def forward(self, members: Value) -> Outputs:
+        """Take apart.
+
+        Parameters
+        ----------
+        members : tuple, or ndarray of shape (N, ...)
+            A tensor gives its parts along the first dimension, as in Python.
+
+        Raises
+        ------
+        LayerError
+            If there are more or fewer members than outputs.
+        """
+        if isinstance(members, np.ndarray) and members.ndim:
+            members = tuple(members)
+        if not isinstance(members, tuple):
+            raise LayerError(f"{describe_value(members)} cannot be taken apart")
+        if len(members) != self._count:
+            raise LayerError(
+                f"the input has {len(members)} members, the operator {self._count} outputs",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        return Outputs(members)

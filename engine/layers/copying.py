@@ -1,0 +1,126 @@
+"""Operators that hand a tensor on: unchanged, copied, or in another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.layers.arguments import as_dtype, cast
+from engine.layers.registry import register
+from engine.values import Array, Value
+
+__all__ = ["clone", "identity", "to", "type_as"]
+
+
+@register("nn.Identity", "Tensor.contiguous", "aten::contiguous", "aten::alias")
+@register("torch.detach", "Tensor.detach", "aten::detach", "aten::lift_fresh")
+def identity(input: Value, memory_format: Value = None, **more: Any) -> Value:
+    """Give the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
+
+    Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing.
+    Parameters of any name are taken, as by ``nn.Identity``, and mean nothing.
+
+    Returns
+    -------
+    Value
+        `input` itself.
+    """
+    return input
+
+
+@register("torch.clone", "Tensor.clone", "aten::clone")
+def clone(input: Array, memory_format: Value = None) -> Array:
+    """Copy a tensor: ``torch.clone``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    memory_format : str, optional
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of the same shape
+        A copy.
+    """
+    return input.copy()
+
+
+@register("Tensor.copy", "aten::copy")
+def copy(input: Array, src: Array, non_blocking: bool = False) -> Array:
+    """Give the values of another tensor in this one's shape and dtype: ``Tensor.copy_``.
+
+    Parameters
+    ----------
+    input : ndarray of shape S
+    src : ndarray
+        Broadcast to S.
+
+    Returns
+    -------
+    ndarray of shape S
+        A copy.
+    """
+    return np.broadcast_to(cast(src, input.dtype), input.shape).copy()
+
+
+@register("Tensor.to", "aten::to", "aten::_to_copy")
+def to(
+    input: Array,
+    dtype: Value = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Value = None,
+    *,
+    device: Value = None,
+    layout: Value = None,
+    pin_memory: Value = None,
+) -> Array:
+    """Convert to a dtype: ``Tensor.to``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dtype : str or ndarray, optional
+        Such as ``torch.float``, or a tensor whose dtype is meant. Floats are cut towards
+        zero on the way to integers. bfloat16 is held as float32, rounded to its precision.
+    copy : bool
+        Copy even where the dtype stays.
+    non_blocking, memory_format, device, layout, pin_memory
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of the same shape
+        `input` itself where nothing changes.
+    """
+    wanted = dtype.dtype if isinstance(dtype, np.ndarray) else as_dtype(dtype)
+    result = input if wanted is None else cast(input, wanted)
+    if wanted is not None and str(dtype) in {"torch.bfloat16", "15"}:
+        result = _rounded_to_bfloat16(result)
+    return result.copy() if copy and result is input else result
+
+
+def _rounded_to_bfloat16(array: Array) -> Array:
+    """Round float32 to the nearest bfloat16, ties to even."""
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    rounded = bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))
+    rounded &= np.uint32(0xFFFF0000)
+    return np.where(np.isnan(array), array, rounded.view(np.float32).reshape(array.shape))
+
+
+@register("Tensor.type_as", "aten::type_as")
+def type_as(input: Array, other: Array) -> Array:
+    """Convert to the dtype of another tensor: ``Tensor.type_as``.
+
+    Parameters
+    ----------
+    input, other : ndarray of any shape
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        `input` itself where the dtype is the same.
+    """
+    return cast(input, other.dtype)

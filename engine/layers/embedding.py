@@ -1,0 +1,92 @@
+"""Look-up tables of vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.registry import register
+from engine.values import Array
+
+__all__ = ["embedding"]
+
+
+@register("F.embedding", "torch.embedding")
+def embedding(
+    input: Array,
+    weight: Array,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    """Take a row of a table for each index: ``F.embedding``.
+
+    Parameters
+    ----------
+    input : integer ndarray of any shape
+        From 0 to K - 1.
+    weight : ndarray of shape (K, D)
+    max_norm : float, optional
+        Longer rows are shortened to it.
+    norm_type : float
+        Which norm measures them.
+    padding_idx, scale_grad_by_freq, sparse
+        Of no effect at inference.
+
+    Returns
+    -------
+    ndarray of shape (..., D)
+        A copy.
+    """
+    if input.dtype.kind not in "iu":
+        raise LayerError(f"indices have the dtype {input.dtype}, not an integer one")
+    if input.size and not 0 <= input.min() <= input.max() < len(weight):
+        raise LayerError(
+            f"indices run from {input.min()} to {input.max()}, the table has {len(weight)} rows"
+        )
+    rows = weight[input]
+    if max_norm is None:
+        return rows
+    lengths = np.linalg.norm(rows.reshape(-1, rows.shape[-1]), norm_type, axis=1)
+    lengths = lengths.reshape(*input.shape, 1)
+    # PyTorch's small number that keeps the division from overflowing.
+    factors = np.where(lengths > max_norm, max_norm / (lengths + 1e-7), 1)
+    return np.asarray(rows * factors, weight.dtype)
+
+
+@register("nn.Embedding")
+def embedding_module(
+    input: Array,
+    weight: Array,
+    num_embeddings: int | None = None,
+    embedding_dim: int | None = None,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    """Take a row of a table for each index: ``nn.Embedding``.
+
+    Parameters
+    ----------
+    input : integer ndarray of any shape
+        From 0 to K - 1.
+    weight : ndarray of shape (K, D)
+    max_norm : float, optional
+        Longer rows are shortened to it.
+    norm_type : float
+        Which norm measures them.
+    num_embeddings, embedding_dim
+        K and D, which `weight` says already.
+    padding_idx, scale_grad_by_freq, sparse
+        Of no effect at inference.
+
+    Returns
+    -------
+    ndarray of shape (..., D)
+        A copy.
+    """
+    return embedding(input, weight, padding_idx, max_norm, norm_type)

@@ -1,0 +1,57 @@
+"""Operators that turn a tensor around or along its dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import as_ints, axes_of, axis_of
+from engine.layers.layer import Ints
+from engine.layers.registry import register
+from engine.values import Array
+
+__all__ = ["flip", "roll"]
+
+
+@register("torch.flip", "Tensor.flip", "aten::flip")
+def flip(input: Array, dims: Ints | None) -> Array:
+    """Reverse the order along dimensions: ``torch.flip``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dims : ints
+
+    Returns
+    -------
+    ndarray of the same shape
+        A view of `input`; PyTorch copies.
+    """
+    numbers = as_ints(dims, "dims")
+    return np.flip(input, axes_of(numbers, input.ndim, "dims")) if numbers else input
+
+
+@register("torch.roll", "Tensor.roll", "aten::roll")
+def roll(input: Array, shifts: Ints, dims: Ints | None = None) -> Array:
+    """Move elements along dimensions; what falls off comes in at the front: ``torch.roll``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    shifts : int or ints
+        How far, one per dimension.
+    dims : int or ints, optional
+        By default the flattened tensor is rolled.
+
+    Returns
+    -------
+    ndarray of the same shape
+        A copy.
+    """
+    distances, numbers = as_ints(shifts, "shifts"), as_ints(dims, "dims")
+    if len(distances) != (len(numbers) or 1):
+        raise LayerError(f"shifts {distances} and dims {numbers} are not equally many")
+    if not numbers:
+        return np.roll(input, distances[0])
+    axes = tuple(axis_of(dim, input.ndim, "dims") for dim in numbers)  # may come twice
+    return np.roll(input, distances, axes) if input.ndim else input

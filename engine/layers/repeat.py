@@ -1,0 +1,144 @@
+"""Operators that repeat elements along dimensions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import as_ints, axis_of
+from engine.layers.layer import Ints
+from engine.layers.registry import register
+from engine.values import Array
+
+__all__ = ["expand", "expand_as", "repeat", "repeat_interleave", "tile"]
+
+
+@register("Tensor.expand", "torch.broadcast_to", "Tensor.broadcast_to", "aten::expand")
+def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
+    """Stretch dimensions of size 1 without copying: ``Tensor.expand``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    sizes : ints
+        The new shape; -1 keeps a dimension. New dimensions may come first.
+    implicit : bool
+        Of no effect; TorchScript's.
+
+    Returns
+    -------
+    ndarray of shape `sizes`
+        A view of `input` in which stretched elements share memory.
+    """
+    wanted = as_ints(sizes, "sizes")
+    new = len(wanted) - input.ndim
+    shape = tuple(
+        input.shape[place - new] if size == -1 and place >= new else size
+        for place, size in enumerate(wanted)
+    )
+    return _stretch(input, shape)
+
+
+@register("Tensor.expand_as", "aten::expand_as")
+def expand_as(input: Array, other: Array) -> Array:
+    """Stretch dimensions of size 1 to the shape of another tensor: ``Tensor.expand_as``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    other : ndarray of shape S
+
+    Returns
+    -------
+    ndarray of shape S
+        A view of `input` in which stretched elements share memory.
+    """
+    return _stretch(input, other.shape)
+
+
+def _stretch(array: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise LayerError(
+            f"shape {describe_shapes([array.shape])} cannot be expanded to "
+            f"{describe_shapes([shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+
+
+@register("Tensor.repeat", "aten::repeat")
+def repeat(input: Array, sizes: Ints | None) -> Array:
+    """Repeat the tensor along its dimensions: ``Tensor.repeat``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, B, ...)
+    sizes : ints
+        How often along each dimension of the result, which has as many.
+
+    Returns
+    -------
+    ndarray
+        A copy.
+    """
+    counts = as_ints(sizes, "sizes")
+    if len(counts) < input.ndim:
+        raise LayerError(f"sizes {counts} are fewer than the {input.ndim} dimensions")
+    return tile(input, counts)
+
+
+@register("torch.tile", "Tensor.tile", "aten::tile")
+def tile(input: Array, dims: Ints | None) -> Array:
+    """Repeat the tensor along its last dimensions: ``torch.tile``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dims : ints
+        How often along each dimension; where they are fewer than the dimensions, the first
+        dimensions are not repeated.
+
+    Returns
+    -------
+    ndarray
+        A copy.
+    """
+    counts = as_ints(dims, "dims")
+    if min(counts, default=0) < 0:
+        raise LayerError(f"nothing can be repeated {min(counts)} times")
+    return np.tile(input, counts)
+
+
+@register("torch.repeat_interleave", "Tensor.repeat_interleave", "aten::repeat_interleave")
+def repeat_interleave(
+    input: Array,
+    repeats: Array | int | None = None,
+    dim: int | None = None,
+    output_size: int | None = None,
+) -> Array:
+    """Repeat each element in place: ``torch.repeat_interleave``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        When it is the only one, it is the `repeats` of 0, 1, 2, ….
+    repeats : int or integer ndarray of shape (N,) or (1,)
+        How often each element along `dim`.
+    dim : int, optional
+        The flattened tensor is repeated by default.
+    output_size : int, optional
+        Of no effect; PyTorch's hint.
+
+    Returns
+    -------
+    ndarray
+        A copy.
+    """
+    if repeats is None:
+        return np.repeat(np.arange(input.size), input)
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
+        raise LayerError("repeats are not all integers from 0 on")
+    axis = None if dim is None else axis_of(dim, input.ndim)
+    return np.repeat(input, counts, axis)

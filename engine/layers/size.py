@@ -1,0 +1,90 @@
+"""Operators that ask for a tensor's shape or take a Python number out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import axis_of, require_array
+from engine.layers.registry import register
+from engine.values import Array, Value, describe_value
+
+__all__ = ["as_python", "dim_count", "element_count", "size"]
+
+
+@register("Tensor.size", "aten::size")
+def size(input: Array, dim: int | None = None) -> Value:
+    """Give the length of a dimension: ``Tensor.size``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+
+    Returns
+    -------
+    int, or tuple of int without `dim`
+    """
+    shape: tuple[int, ...] = require_array(input, "input").shape
+    if dim is None:
+        return shape
+    if not shape:
+        raise LayerError("a 0-d tensor has no dimensions to measure")
+    return shape[axis_of(dim, len(shape))]
+
+
+@register("Tensor.dim", "aten::dim")
+def dim_count(input: Array) -> int:
+    """Give the number of dimensions as an integer: ``Tensor.dim``."""
+    return input.ndim
+
+
+@register("Tensor.numel", "torch.numel", "aten::numel")
+def element_count(input: Array) -> int:
+    """Give the number of elements as an integer: ``torch.numel``."""
+    return input.size
+
+
+@register("Tensor.item", "aten::item", "aten::ScalarImplicit")
+def item(input: Value) -> Value:
+    """Give a tensor's only element as a Python number: ``Tensor.item``."""
+    return as_python(input)
+
+
+@register("aten::Int", "aten::IntImplicit")
+def to_int(input: Value) -> int:
+    """Give a tensor's only element, cut to an integer: TorchScript's ``int(x)``."""
+    return int(as_python(input))
+
+
+@register("aten::Float", "aten::FloatImplicit")
+def to_float(input: Value) -> float:
+    """Give a tensor's only element as a floating-point number: TorchScript's ``float(x)``."""
+    return float(as_python(input))
+
+
+@register("aten::Bool")
+def to_bool(input: Value) -> bool:
+    """Give whether a tensor's only element is not zero: TorchScript's ``bool(x)``."""
+    return bool(as_python(input))
+
+
+def as_python(value: Value) -> Any:
+    """Python number of a number or of a tensor with one element.
+
+    Returns
+    -------
+    bool, int, float or complex
+
+    Raises
+    ------
+    LayerError
+        If it is neither.
+    """
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    raise LayerError(f"{describe_value(value)} is not one number")

@@ -1,0 +1,294 @@
+"""Operators that take or replace a part of a tensor by position.
+
+pnnx folds a chain such as ``x[:, 0, 2:8]`` into one ``Tensor.slice`` whose parameters are
+lists; the dims count in the tensor before any was dropped. In these lists 2147483647 means
+"to the end" as an end and "no selection" among ``selects``, and the step that belongs to a
+selection is 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
+from engine.layers.layer import Ints, Layer, OperatorCall
+from engine.layers.registry import register
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    Index = tuple[slice | int, ...]
+
+__all__ = ["narrow", "select", "slice_copy", "slice_scatter", "slice_tensor"]
+
+_NOT_GIVEN: Final = 2147483647
+
+
+@register("Tensor.slice", "aten::slice")
+def slice_tensor(
+    input: Array,
+    dim: int | None = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int | None = 1,
+    *,
+    select: int | None = None,
+    dims: Ints | None = None,
+    starts: Ints | None = None,
+    ends: Ints | None = None,
+    steps: Ints | None = None,
+    selects: Ints | None = None,
+) -> Array:
+    """Take a range of each of some dimensions: ``x[:, start:end:step]``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int
+    start, end : int, optional
+        As in Python's slices: negative ones count from the end, and places beyond the
+        tensor are cut off.
+    step : int
+        Greater than 0.
+    select : int, optional
+        The one place to take instead; the dimension is then dropped.
+    dims, starts, ends, steps, selects : ints
+        The same for several dimensions at once. 2147483647 means "no selection".
+
+    Returns
+    -------
+    ndarray
+        A view of `input`.
+    """
+    if dims is not None:
+        return input[_index_of_lists(input, dims, starts, ends, steps, selects)]
+    return input[_index(input, [(dim, start, end, step, select)])]
+
+
+@register("Tensor.slice_copy")
+def slice_copy(
+    input: Array,
+    src: Array,
+    dim: int | None = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int | None = 1,
+    *,
+    select: int | None = None,
+    dims: Ints | None = None,
+    starts: Ints | None = None,
+    ends: Ints | None = None,
+    steps: Ints | None = None,
+    selects: Ints | None = None,
+) -> Array:
+    """Replace a part of a tensor: ``x[:, start:end:step] = src``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    src : ndarray
+        Broadcast to the part, and converted to the dtype of `input`.
+    dim, start, end, step, select, dims, starts, ends, steps, selects
+        The part, as in ``Tensor.slice``.
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    if dims is not None:
+        index = _index_of_lists(input, dims, starts, ends, steps, selects)
+    else:
+        index = _index(input, [(dim, start, end, step, select)])
+    return _replaced(input, index, src)
+
+
+@register("torch.slice_scatter", "Tensor.slice_scatter", "aten::slice_scatter")
+def slice_scatter(
+    input: Array,
+    src: Array,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Array:
+    """Replace a range of one dimension: ``torch.slice_scatter``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    src : ndarray
+        Of the shape of the range.
+    dim : int
+    start, end : int, optional
+        As in Python's slices.
+    step : int
+        Greater than 0.
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    return _replaced(input, _index(input, [(dim, start, end, step, None)]), src)
+
+
+@register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
+def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
+    """Replace one place of a dimension: ``torch.select_scatter``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    src : ndarray
+        Of the shape of `input` without the dimension.
+    dim, index : int
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    return _replaced(input, _index(input, [(dim, None, None, None, index)]), src)
+
+
+@register("Tensor.select", "torch.select", "aten::select")
+def select(input: Array, dim: int, index: Ints) -> Array:
+    """Take one place of a dimension and drop the dimension: ``torch.select``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    dim : int
+    index : int
+        From -N to N - 1. Several, which pnnx takes from ONNX, keep the dimension.
+
+    Returns
+    -------
+    ndarray of shape (A, B)
+        A view of `input`.
+    """
+    if isinstance(index, tuple):
+        axis = axis_of(dim, input.ndim)
+        taken: Array = input[along(axis, list(index))]
+        return taken
+    return input[_index(input, [(dim, None, None, None, index)])]
+
+
+@register("torch.narrow", "Tensor.narrow", "aten::narrow")
+def narrow(input: Array, dim: int, start: int, length: int) -> Array:
+    """Take a range of one dimension by start and length: ``torch.narrow``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    dim : int
+    start : int
+        Negative ones count from the end.
+    length : int
+
+    Returns
+    -------
+    ndarray of shape (A, length, B)
+        A view of `input`.
+    """
+    axis = axis_of(dim, input.ndim)
+    size = input.shape[axis] if input.ndim else 0
+    first, count = as_int(start, "start"), as_int(length, "length")
+    first += size if first < 0 else 0
+    if not 0 <= first <= first + count <= size:
+        raise LayerError(f"start {start} and length {length} leave dim {dim} of size {size}")
+    return input[_index(input, [(axis, first, first + count, 1, None)])]
+
+
+@register("pnnx.SliceIndexes")
+class SliceIndexes(Layer):
+    """Gather the starts, ends, steps or selections of a ``Tensor.slice`` into one list.
+
+    Parameters
+    ----------
+    indexes : ints or words
+        Numbers, and ``@0``, ``@1``, … for the operands.
+    """
+
+    def __init__(self, operator: OperatorCall, indexes: tuple[Any, ...]) -> None:
+        self._items = tuple(_index_item(item) for item in indexes)
+        for operand, number in self._items:
+            if operand and number >= len(operator.input_names):
+                raise ParameterError("indexes", f"there is no operand @{number}")
+
+    @override
+    def forward(self, *operands: Value) -> Value:
+        """Put the operands in their places."""
+        return tuple(
+            as_int(operands[number], f"@{number}") if operand else number
+            for operand, number in self._items
+        )
+
+
+def _index_item(item: object) -> tuple[bool, int]:
+    """Whether an item is an operand, and its number."""
+    text = str(item)
+    try:
+        return text.startswith("@"), int(text.removeprefix("@"))
+    except ValueError:
+        raise ParameterError("indexes", f"{item!r} is neither a number nor @N") from None
+
+
+def _index_of_lists(
+    array: Array, dims: Value, starts: Value, ends: Value, steps: Value, selects: Value
+) -> Index:
+    axes = as_ints(dims, "dims")
+    columns = [
+        (None,) * len(axes) if values is None else as_ints(values, name)
+        for name, values in (
+            ("starts", starts), ("ends", ends), ("steps", steps), ("selects", selects),
+        )
+    ]  # fmt: skip
+    if any(len(column) != len(axes) for column in columns):
+        raise LayerError("dims, starts, ends, steps and selects are not equally long")
+    return _index(array, list(zip(axes, *columns, strict=True)))
+
+
+def _index(array: Array, parts: list[tuple[Value, Value, Value, Value, Value]]) -> Index:
+    """Index of a part given as (dim, start, end, step, select) per dimension."""
+    index: list[slice | int] = [slice(None)] * array.ndim
+    for dim, start, end, step, select in parts:
+        if array.ndim == 0:
+            raise LayerError("a 0-d tensor has no part")
+        axis = axis_of(0 if dim is None else dim, array.ndim)
+        if select is not None and (place := as_int(select, "index")) != _NOT_GIVEN:
+            index[axis] = _place(place, axis, array)
+            continue
+        stride = 1 if step is None else as_int(step, "step")
+        if stride < 1:
+            raise LayerError(f"step is {stride}, it must be greater than 0")
+        index[axis] = slice(
+            None if start is None else as_int(start, "start"),
+            None if end is None else as_int(end, "end"),
+            stride,
+        )
+    return tuple(index)
+
+
+def _place(place: int, axis: int, array: Array) -> int:
+    size = array.shape[axis]
+    if not -size <= place < size:
+        raise LayerError(f"index {place} is not in dim {axis} of size {size}")
+    return place
+
+
+def _replaced(input: Array, index: Index, src: Value) -> Array:
+    result = input.copy()
+    try:
+        result[index] = cast(src, input.dtype) if isinstance(src, np.ndarray) else src
+    except ValueError:
+        shapes = describe_shapes([input[index].shape, getattr(src, "shape", ())])
+        raise LayerError(
+            f"the part and what replaces it differ in shape: {shapes}",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+    return result

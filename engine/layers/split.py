@@ -1,0 +1,161 @@
+"""Operators that cut a tensor into several along one dimension.
+
+The parts are views of the input. A file has one output per part, or one output that holds
+them all as a list.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import along, as_int, as_ints, axis_of
+from engine.layers.layer import Ints
+from engine.layers.registry import register
+from engine.values import Array
+
+__all__ = ["chunk", "split", "tensor_split", "unbind"]
+
+Parts = tuple[Array, ...]
+
+
+@register(
+    *("torch.split", "Tensor.split", "aten::split", "aten::split_with_sizes"),
+    *("torch.split_with_sizes", "Tensor.split_with_sizes"),
+)
+def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
+    """Cut into parts of given sizes: ``torch.split``.
+
+    Parameters
+    ----------
+    tensor : ndarray of shape (A, N, B)
+    split_size_or_sections : int or ints
+        Size of every part, the last one taking what is left; or all sizes, with the sum N.
+    dim : int
+
+    Returns
+    -------
+    tuple of ndarray of shape (A, size, B)
+        Views of `tensor`.
+    """
+    axis = _axis(dim, tensor)
+    length = tensor.shape[axis]
+    sizes = as_ints(split_size_or_sections, "split_size_or_sections")
+    if min(sizes, default=0) < 0:
+        raise LayerError(f"a part cannot have the size {min(sizes)}")
+    if _is_one_number(split_size_or_sections):
+        return _cut(tensor, axis, _equal_bounds(length, sizes[0]))
+    if sum(sizes) != length:
+        raise LayerError(
+            f"sizes {sizes} add up to {sum(sizes)}, dim {dim} has {length}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    return _cut(tensor, axis, [0, *accumulate(sizes)])
+
+
+@register("torch.chunk", "Tensor.chunk", "aten::chunk")
+def chunk(input: Array, chunks: int, dim: int = 0) -> Parts:
+    """Cut into a number of parts, all but the last of one size: ``torch.chunk``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    chunks : int
+        At most so many parts come out: five elements in four chunks are 2, 2 and 1.
+    dim : int
+
+    Returns
+    -------
+    tuple of ndarray of shape (A, ceil(N / chunks) or less, B)
+        Views of `input`.
+    """
+    axis, count = _axis(dim, input), as_int(chunks, "chunks")
+    if count < 1:
+        raise LayerError(f"chunks is {count}, there must be one at least")
+    length = input.shape[axis]
+    bounds = _equal_bounds(length, -(-length // count)) if length else [0] * (count + 1)
+    return _cut(input, axis, bounds)
+
+
+@register("torch.tensor_split", "Tensor.tensor_split", "aten::tensor_split")
+def tensor_split(
+    input: Array,
+    indices: Ints | None = None,
+    dim: int = 0,
+    *,
+    sections: int | None = None,
+    indices_or_sections: Ints | None = None,
+) -> Parts:
+    """Cut at given places, or into parts as equal as can be: ``torch.tensor_split``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    indices : ints
+        Where each part but the first starts, as in Python's slices; an integer counts
+        the parts.
+    dim : int
+    sections : int
+        Number of parts; the first N mod sections are larger by one.
+    indices_or_sections : int or ints
+        Either of the two, as PyTorch has it.
+
+    Returns
+    -------
+    tuple of ndarray of shape (A, size, B)
+        Views of `input`.
+    """
+    axis = _axis(dim, input)
+    where = next((w for w in (sections, indices, indices_or_sections) if w is not None), ())
+    numbers = as_ints(where, "indices")
+    if not _is_one_number(where):
+        starts, ends = (0, *numbers), (*numbers, input.shape[axis])
+        return tuple(_part(input, axis, a, b) for a, b in zip(starts, ends, strict=True))
+    if numbers[0] < 1:
+        raise LayerError(f"sections is {numbers[0]}, there must be one at least")
+    size, larger = divmod(input.shape[axis], numbers[0])
+    sizes = [size + 1] * larger + [size] * (numbers[0] - larger)
+    return _cut(input, axis, [0, *accumulate(sizes)])
+
+
+@register("torch.unbind", "Tensor.unbind", "aten::unbind")
+def unbind(input: Array, dim: int = 0) -> Parts:
+    """Cut into slices without the dimension: ``torch.unbind``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    dim : int
+
+    Returns
+    -------
+    tuple of N ndarray of shape (A, B)
+        Views of `input`.
+    """
+    axis = _axis(dim, input)
+    return tuple(input[(*along(axis, place), ...)] for place in range(input.shape[axis]))
+
+
+def _axis(dim: int, array: Array) -> int:
+    if array.ndim == 0:
+        raise LayerError("a 0-d tensor cannot be cut")
+    return axis_of(dim, array.ndim)
+
+
+def _is_one_number(value: object) -> bool:
+    return not isinstance(value, tuple) and getattr(value, "ndim", 0) == 0
+
+
+def _equal_bounds(length: int, size: int) -> list[int]:
+    if size == 0 and length:
+        raise LayerError(f"parts of size 0 never cover {length} elements")
+    return [0, *range(size, length, size or 1), length]
+
+
+def _cut(array: Array, axis: int, bounds: list[int]) -> Parts:
+    return tuple(_part(array, axis, start, end) for start, end in pairwise(bounds))
+
+
+def _part(array: Array, axis: int, start: int, end: int) -> Array:
+    part: Array = array[along(axis, slice(start, end))]
+    return part
