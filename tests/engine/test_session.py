@@ -118,7 +118,7 @@ def test_second_input_and_restart(chain):
     chain.feed([[2, 2, 2]])
     assert (chain.position, chain.records) == (0, ())
     with pytest.raises(
-        ValueNotComputedError, match="operator 2, pnnx.Expression 'twice', has not"
+        ValueNotComputedError, match="operator 2, .* 'twice', has not"
     ):
         chain.value("2")
     chain.run()
