@@ -15,12 +15,10 @@ from engine.promotion import (
     result_dtype,
 )
 
-DTYPES = (
-    "bool uint8 int8 int16 int32 int64 float16 float32 float64 complex64 complex128".split()
-)
 SHORT = {"b": "bool", "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32",
          "i64": "int64", "f16": "float16", "f32": "float32", "f64": "float64",
          "c64": "complex64", "c128": "complex128"}  # fmt: skip
+DTYPES = list(SHORT.values())
 
 # Row: one dtype; column: the other, in the order of DTYPES. PyTorch's complex32 (float16
 # with a complex number) is complex64 here.
