@@ -1,0 +1,266 @@
+"""StudioSession: what the views hear and see, without any view."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from engine.inputs import InputSource
+from engine.layers import register, registration
+from engine.session import OperatorStatus
+from kuiper_studio.session import RunState, StudioSession
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "pnnx.Expression twice 1 1 0 1 expr=mul(@0,2)",
+    "pnnx.Expression plus 1 1 1 2 expr=add(@0,1)",
+    "pnnx.Output out 1 0 2",
+)
+FAILING = (
+    "pnnx.Input a 0 1 0 #0=(3)f32",
+    "pnnx.Input b 0 1 1 #1=(3)f32",
+    "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1)",
+    "pnnx.Output out 1 0 2",
+)
+
+_gate = threading.Event()
+
+if registration("test.Wait") is None:
+
+    @register("test.Wait")
+    def wait(x):
+        """Wait until the test opens the gate, as a long operator would."""
+        _gate.wait(10)
+        return x
+
+
+@pytest.fixture
+def session(qapp):
+    made = StudioSession()
+    yield made
+    _gate.set()
+    made.close()
+
+
+@pytest.fixture
+def opened(qtbot, session, make_pair):
+    """A session with the chain open and fed."""
+    open_and_feed(qtbot, session, make_pair(*CHAIN), [[1, 2, 3]])
+    return session
+
+
+def open_and_feed(qtbot, session, path, arrays):
+    session.prepare_source_list(
+        [InputSource("array", array=np.asarray(a, np.float32)) for a in arrays]
+    )
+    session.open(path)
+    qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
+
+
+def settle(qtbot, session):
+    qtbot.waitUntil(lambda: not session.busy, timeout=10_000)
+
+
+def test_open_and_feed(qtbot, session, make_pair):
+    assert session.state is RunState.EMPTY
+    with qtbot.waitSignals([session.graph_changed, session.inputs_changed]):
+        open_and_feed(qtbot, session, make_pair(*CHAIN), [[1, 2, 3]])
+    assert session.state is RunState.READY
+    assert session.selected == "in"
+    assert session.current.name == "in"
+    assert session.inputs["0"].kind == "array"
+    assert "4 operators" in session.log_entries[0].text
+
+
+def test_open_without_input(qtbot, session, make_pair):
+    session.open(make_pair(*CHAIN))
+    qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT)
+    session.step()
+    assert not session.busy
+    session.set_source_list([InputSource("constant", value=1.0)])
+    settle(qtbot, session)
+    assert session.state is RunState.READY
+
+
+def test_step_follows(qtbot, opened):
+    seen = []
+    opened.stepped.connect(lambda records: seen.extend(r.operator.name for r in records))
+    for _ in range(2):
+        opened.step()
+        settle(qtbot, opened)
+    assert seen == ["in", "twice"]
+    assert (opened.position, opened.state) == (2, RunState.STOPPED)
+    assert (opened.selected, opened.operand) == ("plus", "1")
+    np.testing.assert_array_equal(opened.value("1"), [2, 4, 6])
+    assert opened.is_current("plus")
+    assert opened.status("twice") is OperatorStatus.EXECUTED
+    assert opened.statistics("1").max == 6
+    assert opened.statistics("2") is None
+
+
+def test_resume_to_the_end(qtbot, opened):
+    opened.resume()
+    qtbot.waitUntil(lambda: opened.state is RunState.FINISHED)
+    assert opened.current is None
+    np.testing.assert_array_equal(opened.value("2"), [3, 5, 7])
+
+
+def test_run_to_and_breakpoints(qtbot, opened):
+    opened.run_to("plus")
+    settle(qtbot, opened)
+    assert opened.position == 2
+    opened.run_to("twice")
+    qtbot.waitUntil(lambda: opened.position == 1 and not opened.busy)
+    opened.restart()
+    opened.toggle_breakpoint("out")
+    opened.resume()
+    qtbot.waitUntil(lambda: opened.position == 3 and not opened.busy)
+    opened.clear_breakpoints()
+    assert opened.breakpoints == frozenset()
+
+
+def test_step_back(qtbot, opened):
+    opened.resume()
+    qtbot.waitUntil(lambda: opened.state is RunState.FINISHED)
+    with qtbot.waitSignal(opened.stepped_back):
+        opened.step_back()
+    opened.step_back()
+    settle(qtbot, opened)
+    opened.step_back()
+    settle(qtbot, opened)
+    assert opened.position == 2
+    assert not opened.has_value("2")
+    assert opened.state is RunState.STOPPED
+
+
+def test_restart_drops_values(qtbot, opened):
+    opened.resume()
+    settle(qtbot, opened)
+    with qtbot.waitSignal(opened.values_reset):
+        opened.restart()
+    settle(qtbot, opened)
+    assert not opened.has_value("1")
+    assert (opened.position, opened.state) == (0, RunState.READY)
+
+
+def test_failure_keeps_earlier_values(qtbot, session, make_pair):
+    path = make_pair(*FAILING)
+    open_and_feed(qtbot, session, path, [[1, 2, 3], [1, 2]])
+    with qtbot.waitSignal(session.failed) as caught:
+        session.resume()
+    (failure,) = caught.args
+    assert failure.operator == "sum"
+    assert "Look at pnnx.Input b: operand 1 was exported as 3 and is 2 here." in failure.hint
+    assert session.state is RunState.FAILED
+    assert session.status("sum") is OperatorStatus.FAILED
+    assert (session.selected, session.position) == ("sum", 2)
+    np.testing.assert_array_equal(session.value("0"), [1, 2, 3])
+    session.step()
+    assert not session.busy
+    session.step_back()
+    settle(qtbot, session)
+    assert session.state is RunState.STOPPED
+
+
+def test_wrong_file_leaves_the_model_open(qtbot, opened, tmp_path):
+    bad = tmp_path / "bad.param"
+    bad.write_text("not a model", encoding="utf-8")
+    with qtbot.waitSignal(opened.failed) as caught:
+        opened.open(bad)
+    assert "bad.param" in caught.args[0].reason
+    assert opened.graph is not None
+    assert opened.state is RunState.READY
+    opened.step()
+    settle(qtbot, opened)
+    assert opened.position == 1
+
+
+def test_wrong_input_is_told_and_can_be_mended(qtbot, opened):
+    wrong = InputSource("array", array=np.zeros((2, 2), np.float32))
+    with qtbot.waitSignal(opened.failed) as caught:
+        opened.set_inputs({"0": wrong})
+    assert "has 2 dimensions and not 1" in caught.args[0].reason
+    opened.set_inputs({"0": InputSource("constant", value=1.0)})
+    settle(qtbot, opened)
+    opened.step()
+    settle(qtbot, opened)
+    np.testing.assert_array_equal(opened.value("0"), [1, 1, 1])
+
+
+def test_stop_between_operators_while_the_window_lives(qtbot, session, make_pair):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(3)f32",
+        "test.Wait slow 1 1 0 1",
+        "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2)",
+        "pnnx.Output out 1 0 2",
+    )
+    open_and_feed(qtbot, session, path, [[1, 2, 3]])
+    _gate.clear()
+    session.resume()
+    assert session.state is RunState.RUNNING
+    beats = []
+    qtbot.waitUntil(lambda: beats.append(1) or len(beats) > 3)  # the GUI thread goes on
+    session.stop()
+    _gate.set()
+    settle(qtbot, session)
+    assert (session.position, session.state) == (2, RunState.STOPPED)
+
+
+def test_late_answers_are_dropped(qtbot, session, make_pair):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(3)f32",
+        "test.Wait slow 1 1 0 1",
+        "pnnx.Output out 1 0 1",
+    )
+    open_and_feed(qtbot, session, path, [[1, 2, 3]])
+    _gate.clear()
+    session.resume()
+    session.restart()
+    _gate.set()
+    settle(qtbot, session)
+    assert (session.position, session.state) == (0, RunState.READY)
+    assert not session.has_value("1")
+
+
+def test_steps_wait_for_the_input(qtbot, opened):
+    opened.set_inputs({"0": InputSource("constant", value=3.0)})
+    opened.step()
+    qtbot.waitUntil(lambda: opened.position == 1)
+    np.testing.assert_array_equal(opened.value("0"), [3, 3, 3])
+
+
+def test_close_model(qtbot, opened):
+    opened.close_model()
+    assert (opened.graph, opened.state, opened.selected) == (None, RunState.EMPTY, "")
+
+
+def test_reload_keeps_inputs(qtbot, opened):
+    opened.step()
+    settle(qtbot, opened)
+    opened.reload()
+    qtbot.waitUntil(lambda: opened.position == 0 and not opened.busy)
+    assert opened.state is RunState.READY
+    assert "0" in opened.inputs
+
+
+@pytest.mark.parametrize(
+    ("signal", "action", "count"),
+    [
+        pytest.param("selection_changed", lambda s: s.select("in"), 0, id="select-same"),
+        pytest.param("selection_changed", lambda s: s.select("plus"), 1, id="select"),
+        pytest.param("operand_changed", lambda s: s.select("plus"), 1, id="select-shows"),
+        pytest.param("operand_changed", lambda s: s.show_operand("0"), 0, id="show-same"),
+        pytest.param("labels_changed", lambda s: s.set_labels(()), 0, id="labels-same"),
+        pytest.param(
+            "breakpoints_changed", lambda s: s.clear_breakpoints(), 0, id="clear-none"
+        ),
+        pytest.param("state_changed", lambda s: s.set_backend("auto"), 0, id="backend-same"),
+    ],
+)
+def test_silent_without_change(qtbot, opened, signal, action, count):
+    heard = []
+    getattr(opened, signal).connect(lambda *_: heard.append(1))
+    action(opened)
+    assert len(heard) == count
