@@ -1,0 +1,294 @@
+"""Activations: functions of one element, each a formula in a table of decorated functions.
+
+`elementwise` is the frame around every formula. It gives it a flat run of floats small
+enough for the processor's cache, so that a formula may take many passes of NumPy; it
+computes float16 in float32, as PyTorch does, and gives back the dtype that came.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import axis_of
+from engine.layers.registry import register
+from engine.layers.windows import working_dtype
+from engine.promotion import float_dtype
+from engine.special import erf
+from engine.values import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["elementwise", "prelu", "sigmoid"]
+
+P = ParamSpec("P")
+
+_RUN: Final = 1 << 16  # elements that a formula gets at a time
+
+# Klambauer et al., "Self-Normalizing Neural Networks", 2017; digits as in PyTorch.
+_SELU_ALPHA: Final = 1.6732632423543772
+_SELU_SCALE: Final = 1.0507009873554805
+
+
+def elementwise(
+    *types: str, integers: bool = False
+) -> Callable[[Callable[Concatenate[Array, P], Array]], Callable[Concatenate[Array, P], Array]]:
+    """Register a formula for operator types.
+
+    Parameters
+    ----------
+    *types : str
+    integers : bool
+        Whether integers stay integers; they become float32 otherwise.
+
+    Returns
+    -------
+    decorator
+        For a function whose first argument is a 1-D array of floats.
+    """
+
+    def decorate(
+        formula: Callable[Concatenate[Array, P], Array],
+    ) -> Callable[Concatenate[Array, P], Array]:
+        @register(*types)
+        @wraps(formula)
+        def layer(input: Array, /, *args: P.args, **kwargs: P.kwargs) -> Array:
+            dtype = input.dtype
+            if not (integers and dtype.kind in "iu"):
+                dtype = float_dtype(dtype)
+            work = working_dtype(dtype)
+            flat = np.ascontiguousarray(input).reshape(-1)
+            result = np.empty(flat.size, dtype)
+            for start in range(0, flat.size, _RUN):
+                run = flat[start : start + _RUN].astype(work, copy=False)
+                result[start : start + _RUN] = formula(run, *args, **kwargs)
+            return result.reshape(input.shape)
+
+        return layer
+
+    return decorate
+
+
+@elementwise("nn.ReLU", "F.relu", "torch.relu", "Tensor.relu", integers=True)
+def relu(input: Array) -> Array:
+    """``max(x, 0)``: ``torch.nn.ReLU``."""
+    return np.maximum(input, 0)
+
+
+@elementwise("nn.ReLU6", "F.relu6", integers=True)
+def relu6(input: Array) -> Array:
+    """``min(max(x, 0), 6)``: ``torch.nn.ReLU6``."""
+    return np.clip(input, 0, 6)
+
+
+@elementwise("nn.Hardtanh", "F.hardtanh", integers=True)
+def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
+    """``min(max(x, min_val), max_val)``: ``torch.nn.Hardtanh``."""
+    return np.clip(input, min_val, max_val)
+
+
+@elementwise("nn.Threshold", "F.threshold", "torch.threshold", integers=True)
+def threshold(input: Array, threshold: float, value: float) -> Array:
+    """``x`` above the threshold, else ``value``: ``torch.nn.Threshold``."""
+    return np.where(input <= threshold, value, input)
+
+
+@elementwise("nn.LeakyReLU", "F.leaky_relu")
+def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
+    """``x`` where positive, else ``negative_slope * x``: ``torch.nn.LeakyReLU``."""
+    return np.where(input > 0, input, input * negative_slope)
+
+
+@elementwise("nn.RReLU", "F.rrelu", "torch.rrelu")
+def rrelu(
+    input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+) -> Array:
+    """Leaky ReLU whose slope is random while training: ``torch.nn.RReLU``.
+
+    At inference the slope is ``(lower + upper) / 2``.
+    """
+    if training:
+        raise LayerError("rrelu with training=True is random; only inference is computed")
+    return np.where(input > 0, input, input * ((lower + upper) / 2))
+
+
+@elementwise("nn.ELU", "F.elu")
+def elu(input: Array, alpha: float = 1.0) -> Array:
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``: ``torch.nn.ELU``."""
+    return np.where(input > 0, input, alpha * np.expm1(input))
+
+
+@elementwise("nn.SELU", "F.selu", "torch.selu")
+def selu(input: Array) -> Array:
+    """``1.0507 * (x where positive, else 1.67326 * (exp(x) - 1))``: ``torch.nn.SELU``."""
+    return np.where(input > 0, _SELU_SCALE * input, _SELU_SCALE * _SELU_ALPHA * np.expm1(input))
+
+
+@elementwise("nn.CELU", "F.celu", "torch.celu")
+def celu(input: Array, alpha: float = 1.0) -> Array:
+    """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``: ``torch.nn.CELU``."""
+    return np.where(input > 0, input, alpha * np.expm1(input / alpha))
+
+
+@elementwise("nn.Sigmoid", "F.sigmoid", "torch.sigmoid", "Tensor.sigmoid")
+def sigmoid(input: Array) -> Array:
+    """``1 / (1 + exp(-x))``: ``torch.nn.Sigmoid``."""
+    return _sigmoid(input)
+
+
+@elementwise("nn.LogSigmoid", "F.logsigmoid")
+def logsigmoid(input: Array) -> Array:
+    """``log(1 / (1 + exp(-x)))``: ``torch.nn.LogSigmoid``."""
+    result: Array = np.minimum(input, 0) - np.log1p(np.exp(-np.abs(input)))
+    return result
+
+
+@elementwise("nn.Hardsigmoid", "F.hardsigmoid")
+def hardsigmoid(input: Array) -> Array:
+    """``min(max(x + 3, 0), 6) / 6``: ``torch.nn.Hardsigmoid``."""
+    result: Array = np.clip(input + 3, 0, 6) / 6
+    return result
+
+
+@elementwise("nn.SiLU", "F.silu")
+def silu(input: Array) -> Array:
+    """``x / (1 + exp(-x))``, also called swish: ``torch.nn.SiLU``."""
+    result: Array = input * _sigmoid(input)
+    return result
+
+
+@elementwise("nn.Hardswish", "F.hardswish")
+def hardswish(input: Array) -> Array:
+    """``x * min(max(x + 3, 0), 6) / 6``: ``torch.nn.Hardswish``."""
+    result: Array = input * np.clip(input + 3, 0, 6) / 6
+    return result
+
+
+@elementwise("nn.Mish", "F.mish")
+def mish(input: Array) -> Array:
+    """``x * tanh(log(1 + exp(x)))``: ``torch.nn.Mish``."""
+    result: Array = input * np.tanh(np.logaddexp(input, input.dtype.type(0)))
+    return result
+
+
+@elementwise("nn.GELU", "F.gelu")
+def gelu(input: Array, approximate: str = "none") -> Array:
+    """``x`` times the normal distribution function of x: ``torch.nn.GELU``.
+
+    ``x / 2 * (1 + erf(x / sqrt(2)))``, or with ``approximate=tanh`` ``x / 2 * (1 +
+    tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
+    """
+    if approximate == "none":
+        inner = erf(input * np.sqrt(0.5).astype(input.dtype))
+    elif approximate == "tanh":
+        root = np.sqrt(2 / np.pi).astype(input.dtype)
+        inner = np.tanh(root * (input + 0.044715 * (input * input * input)))
+    else:
+        raise LayerError(f"approximate={approximate} is neither none nor tanh")
+    result: Array = 0.5 * input * (1 + inner)
+    return result
+
+
+@elementwise("nn.Softplus", "F.softplus")
+def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
+    """``log(1 + exp(beta * x)) / beta``: ``torch.nn.Softplus``.
+
+    ``x`` itself where ``beta * x`` is above the threshold.
+    """
+    scaled = input * beta
+    return np.where(scaled > threshold, input, np.log1p(np.exp(scaled)) / beta)
+
+
+@elementwise("nn.Tanh", "F.tanh", "torch.tanh", "Tensor.tanh")
+def tanh(input: Array) -> Array:
+    """Hyperbolic tangent: ``torch.nn.Tanh``."""
+    return np.tanh(input)
+
+
+@elementwise("nn.Tanhshrink", "F.tanhshrink")
+def tanhshrink(input: Array) -> Array:
+    """``x - tanh(x)``: ``torch.nn.Tanhshrink``."""
+    result: Array = input - np.tanh(input)
+    return result
+
+
+@elementwise("nn.Softsign", "F.softsign")
+def softsign(input: Array) -> Array:
+    """``x / (1 + abs(x))``: ``torch.nn.Softsign``."""
+    result: Array = input / (1 + np.abs(input))
+    return result
+
+
+@elementwise("nn.Hardshrink", "F.hardshrink", "torch.hardshrink")
+def hardshrink(input: Array, lambd: float = 0.5) -> Array:
+    """0 from -lambd to lambd, else ``x``: ``torch.nn.Hardshrink``."""
+    return np.where(np.abs(input) <= lambd, 0, input)
+
+
+@elementwise("nn.Softshrink", "F.softshrink")
+def softshrink(input: Array, lambd: float = 0.5) -> Array:
+    """``x`` moved towards 0 by lambd, at most to 0: ``torch.nn.Softshrink``."""
+    result: Array = input - np.clip(input, -lambd, lambd)
+    return result
+
+
+@register("nn.PReLU", "F.prelu", "torch.prelu")
+def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Array:
+    """``x`` where positive, else ``weight * x``: ``torch.nn.PReLU``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, ...), or of any shape
+    weight : ndarray of shape (C,) or (1,)
+        One number per channel (axis 1), or one for all.
+
+    Returns
+    -------
+    ndarray of the same shape
+    """
+    channels = input.shape[1] if input.ndim > 1 else 1
+    if weight.size not in {1, channels}:
+        raise LayerError(
+            f"the input has {channels} channels, the weight has {weight.size} numbers",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    x = input.astype(working_dtype(input.dtype), copy=False)
+    slope = weight.astype(x.dtype).reshape(-1, *(1,) * max(input.ndim - 2, 0))
+    if weight.size == 1:
+        slope = slope.reshape(())
+    return np.where(x > 0, x, x * slope).astype(input.dtype, copy=False)
+
+
+@register("nn.GLU", "F.glu")
+def glu(input: Array, dim: int = -1) -> Array:
+    """One half times the sigmoid of the other: ``torch.nn.GLU``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., 2 D, ...)
+        2 D at axis `dim`.
+
+    Returns
+    -------
+    ndarray of shape (..., D, ...)
+    """
+    axis = axis_of(dim, input.ndim)
+    if input.ndim == 0 or input.shape[axis] % 2:
+        raise LayerError(
+            f"axis {axis} must have an even size to be halved; the shape is {input.shape}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    first, second = np.split(input, 2, axis)
+    result: Array = first * sigmoid(second)
+    return result
+
+
+def _sigmoid(x: Array) -> Array:
+    """``1 / (1 + exp(-x))`` in one new array."""
+    result: Array = np.exp(-x)
+    result += 1
+    return np.reciprocal(result, out=result)

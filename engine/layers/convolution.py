@@ -1,0 +1,355 @@
+"""Convolution over one, two or three spatial axes.
+
+Three ways, the first that fits: windows of one position are a matrix product; a depthwise
+convolution adds up its taps; any other gathers the windows of a block of outputs as columns
+and multiplies once per group. Temporaries stay below `_COLUMN_BYTES`, whatever the image.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError
+from engine.layers.layer import Ints, Layer
+from engine.layers.padding import PADDING_MODES, pad_axes
+from engine.layers.registry import register
+from engine.layers.windows import (
+    Windows,
+    blocks,
+    new_output,
+    per_axis,
+    ready,
+    require_image,
+    working_dtype,
+)
+from engine.promotion import DType, promote_types
+from engine.values import Array
+
+__all__ = [
+    "Convolution",
+    "check_bias",
+    "check_channels",
+    "check_kernel",
+    "convolution",
+    "require_channels",
+]
+
+_COLUMN_BYTES: Final = 8 << 20  # of gathered windows; about what a processor's cache holds
+_TAP_BYTES: Final = 1 << 19  # of a depthwise output that is added to, tap after tap
+
+
+@register("nn.Conv1d", "nn.Conv2d", "nn.Conv3d")
+class Convolution(Layer):
+    """Convolution: ``torch.nn.Conv1d``, ``Conv2d``, ``Conv3d``.
+
+    Each output is the sum of a window of the input times the kernel, plus a bias:
+    ``y[n, o, p] = bias[o] + sum over c, t of weight[o, c, t] * x[n, c, p * stride +
+    t * dilation - padding]``, where c runs over the C / groups channels of o's group.
+    Sizes: ``Hout = (H + 2 * padding - dilation * (Kh - 1) - 1) // stride + 1``.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (O, C / groups, K...)
+        K... is the kernel size, one number per spatial axis.
+    bias : ndarray of shape (O,), optional
+    stride, dilation : int or tuple of int
+    padding : int, tuple of int, ``"same"`` or ``"valid"``
+        Positions on both sides; ``"same"`` keeps the size (an odd one more goes behind) and
+        needs stride 1, ``"valid"`` is 0.
+    groups : int
+        Channels fall into so many independent convolutions; C of them is depthwise.
+    padding_mode : str
+        ``zeros``, ``reflect``, ``replicate`` or ``circular``.
+    in_channels, out_channels, kernel_size : int
+        Only compared with the weight's shape.
+    """
+
+    def __init__(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        in_channels: int | None = None,
+        out_channels: int | None = None,
+        kernel_size: Ints | None = None,
+    ) -> None:
+        check_kernel(weight, kernel_size, groups)
+        check_channels("in_channels", in_channels, weight.shape[1] * groups)
+        check_channels("out_channels", out_channels, weight.shape[0])
+        if padding_mode not in {"zeros", *PADDING_MODES}:
+            raise ParameterError(
+                "padding_mode",
+                f"padding_mode={padding_mode} is none of zeros, {', '.join(PADDING_MODES)}",
+            )
+        check_bias(bias, weight.shape[0])
+        kernel = weight.shape[2:]
+        rank = len(kernel)
+        strides = per_axis("stride", stride, rank, least=1)
+        dilations = per_axis("dilation", dilation, rank, least=1)
+        self._weight, self._bias = weight, bias
+        self._groups, self._padding_mode = groups, padding_mode
+        self._ready: dict[DType, Array] = {}
+        self._windows = Windows(
+            kernel, strides, dilations, _paddings(padding, kernel, strides, dilations)
+        )
+
+    @override
+    def forward(self, input: Array) -> Array:
+        windows = self._windows
+        rank = windows.rank
+        require_image(input, rank)
+        require_channels(input, rank, self._weight.shape[1] * self._groups)
+        if self._padding_mode != "zeros":
+            input = pad_axes(input, windows.padding, self._padding_mode)
+            windows = Windows(
+                windows.kernel, windows.stride, windows.dilation, ((0, 0),) * rank
+            )
+        dtype = promote_types(input.dtype, self._weight.dtype)
+        work = working_dtype(dtype)
+        batch = input if input.ndim == rank + 2 else input[np.newaxis]
+        counts = windows.counts(batch.shape[2:])
+        output = new_output((len(batch), self._weight.shape[0], *counts), work)
+        self._compute(batch.astype(work, copy=False), windows, output)
+        shape = (*input.shape[: -rank - 1], *output.shape[1:])
+        return output.reshape(shape).astype(dtype, copy=False)
+
+    def _compute(self, batch: Array, windows: Windows, output: Array) -> None:
+        """Fill `output`, of shape (N, O, H'...), from `batch`, of shape (N, C, H...)."""
+        weight = self._weight_in(output.dtype)
+        bias = None if self._bias is None else ready(self._bias, output.dtype)
+        if windows.is_pointwise:
+            _pointwise(batch, weight, bias, windows, output)
+        elif weight.shape[2] == windows.tap_count:
+            _depthwise(batch, weight, bias, windows, output)
+        else:
+            _general(batch, weight, bias, windows, output)
+
+    def _weight_in(self, dtype: DType) -> Array:
+        """Weight of shape (G, O / G, C / G * K), converted when first used."""
+        grouped = self._ready.get(dtype)
+        if grouped is None:
+            kernels, *kernel = self._weight.shape
+            shape = (self._groups, kernels // self._groups, math.prod(kernel))
+            grouped = self._ready[dtype] = ready(self._weight, dtype).reshape(shape)
+        return grouped
+
+
+@register("F.conv1d", "F.conv2d", "F.conv3d", "torch.conv1d", "torch.conv2d", "torch.conv3d")
+def convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Array:
+    """Convolution with a computed kernel: ``torch.nn.functional.conv2d`` and its kin.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    weight : ndarray of shape (O, C / groups, K...)
+    bias : ndarray of shape (O,), optional
+    stride, padding, dilation, groups
+        As for `Convolution`.
+
+    Returns
+    -------
+    ndarray of shape (N, O, H'...) or (O, H'...)
+    """
+    return Convolution(weight, bias, stride, padding, dilation, groups).forward(input)
+
+
+def _pointwise(
+    batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
+) -> None:
+    steps = tuple(slice(None, None, stride) for stride in windows.stride)
+    samples, groups = len(batch), len(weight)
+    columns = batch[:, :, *steps].reshape(samples, groups, weight.shape[2], -1)
+    products = output.reshape(samples, groups, weight.shape[1], -1)
+    np.matmul(weight, columns, out=products)
+    if bias is not None:
+        output += _per_channel(bias, windows.rank)
+
+
+def _depthwise(
+    batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
+) -> None:
+    """Each input channel has its own kernels: add up the taps, a few channels at a time."""
+    groups, per_group, _ = weight.shape
+    sizes, counts = batch.shape[2:], output.shape[2:]
+    by_tap = weight.reshape(groups, per_group, -1, *(1,) * windows.rank)
+    total = output.reshape(len(batch), groups, per_group, *counts)
+    total[...] = (
+        0
+        if bias is None
+        else _per_channel(bias, windows.rank).reshape(groups, per_group, *(1,) * windows.rank)
+    )
+    step = max(1, _TAP_BYTES // (total[:1, :1].nbytes or 1))
+    whole = tuple(slice(0, count) for count in counts)
+    scratch = np.empty((step, per_group, *counts), output.dtype)
+    for sample, start in itertools.product(range(len(batch)), range(0, groups, step)):
+        image = batch[sample, start : start + step, np.newaxis]
+        kernels = by_tap[start : start + step]
+        sums = total[sample, start : start + step]
+        products = scratch[: len(image)]
+        for tap, (outputs, inputs) in enumerate(windows.taps(sizes, whole)):
+            product = products[:, :, *outputs]
+            np.multiply(image[:, :, *inputs], kernels[:, :, tap], out=product)
+            sums[:, :, *outputs] += product
+
+
+def _general(
+    batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
+) -> None:
+    """Gather the windows of a block of outputs as columns, multiply, next block."""
+    samples, channels = batch.shape[:2]
+    sizes, counts = batch.shape[2:], output.shape[2:]
+    products = output.reshape(samples, *weight.shape[:2], -1)
+    offset = None if bias is None else bias.reshape(*weight.shape[:2], 1)
+    column_bytes = channels * windows.tap_count * output.itemsize
+    for sample in range(samples):
+        end = 0
+        for block in blocks(counts, column_bytes, _COLUMN_BYTES):
+            columns = _columns(batch[sample], windows, sizes, block)
+            begin, end = end, end + columns.shape[-1]
+            target = products[sample, :, :, begin:end]
+            np.matmul(weight, columns.reshape(len(weight), weight.shape[2], -1), out=target)
+            if offset is not None:
+                target += offset
+
+
+def _columns(
+    image: Array, windows: Windows, sizes: tuple[int, ...], block: tuple[slice, ...]
+) -> Array:
+    """Gather the windows of a block of outputs.
+
+    Parameters
+    ----------
+    image : ndarray of shape (C, H...)
+    windows : Windows
+    sizes : tuple of int
+        H...
+    block : tuple of slice
+        Of P outputs in all.
+
+    Returns
+    -------
+    ndarray of shape (C, K, P)
+        Zero where a window reaches into the padding.
+    """
+    counts = tuple(part.stop - part.start for part in block)
+    columns = np.empty((len(image), windows.tap_count, *counts), image.dtype)
+    for tap, (outputs, inputs) in enumerate(windows.taps(sizes, block)):
+        target = columns[:, tap]
+        covered = target[:, *outputs]
+        if covered.shape != target.shape:
+            target[...] = 0
+        covered[...] = image[:, *inputs]
+    return columns.reshape(len(image), windows.tap_count, -1)
+
+
+def _per_channel(values: Array, rank: int) -> Array:
+    """Shape (O,) to (O, 1...), ready to meet an image."""
+    return values.reshape(-1, *(1,) * rank)
+
+
+def check_kernel(weight: Array, kernel_size: Ints | None, groups: int) -> None:
+    """Check a kernel's shape.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (A, B, K...)
+    kernel_size : int or tuple of int, optional
+        What the parameter says.
+    groups : int
+        Divides A.
+
+    Raises
+    ------
+    ParameterError
+        Showing both numbers.
+    """
+    kernel = weight.shape[2:]
+    if len(kernel) not in {1, 2, 3} or 0 in weight.shape:
+        raise ParameterError("weight", f"a weight of shape {weight.shape} is no kernel")
+    if kernel_size is not None:
+        wanted = kernel_size if isinstance(kernel_size, tuple) else (kernel_size,) * len(kernel)
+        if wanted != kernel:
+            raise ParameterError(
+                "kernel_size", f"kernel_size={kernel_size}, but the weight's kernel is {kernel}"
+            )
+    if groups < 1 or weight.shape[0] % groups:
+        raise ParameterError(
+            "groups", f"groups={groups} cannot divide {weight.shape[0]} channels of the weight"
+        )
+
+
+def check_channels(name: str, given: int | None, actual: int) -> None:
+    """Compare a number of channels with that of the weight.
+
+    Raises
+    ------
+    ParameterError
+        Showing both numbers.
+    """
+    if given is not None and given != actual:
+        raise ParameterError(name, f"{name}={given}, but the weight has {actual}")
+
+
+def check_bias(bias: Array | None, channels: int) -> None:
+    """Check that there is one bias per output channel.
+
+    Raises
+    ------
+    ParameterError
+        Showing both numbers.
+    """
+    if bias is not None and bias.shape != (channels,):
+        raise ParameterError(
+            "bias", f"the bias has shape {bias.shape}, there are {channels} output channels"
+        )
+
+
+def require_channels(input: Array, rank: int, channels: int) -> None:
+    """Check the number of channels of an image.
+
+    Raises
+    ------
+    LayerError
+        Showing both numbers.
+    """
+    if input.shape[-rank - 1] != channels:
+        raise LayerError(
+            f"the input has {input.shape[-rank - 1]} channels, the layer takes {channels}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+
+
+def _paddings(
+    padding: Ints | str,
+    kernel: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+) -> tuple[tuple[int, int], ...]:
+    """Padding before and after, per spatial axis."""
+    if padding == "valid":
+        return ((0, 0),) * len(kernel)
+    if padding == "same":
+        if any(stride != 1 for stride in strides):
+            raise ParameterError("padding", f"padding=same needs stride 1, not {strides}")
+        totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
+        return tuple((total // 2, total - total // 2) for total in totals)
+    if isinstance(padding, str):
+        raise ParameterError("padding", f"padding={padding} is neither same nor valid")
+    return tuple((p, p) for p in per_axis("padding", padding, len(kernel)))

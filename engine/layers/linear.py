@@ -1,0 +1,95 @@
+"""Fully connected layers."""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError
+from engine.layers.layer import Layer
+from engine.layers.registry import register
+from engine.layers.windows import ready, working_dtype
+from engine.promotion import DType, promote_types
+from engine.values import Array
+
+__all__ = ["Linear", "linear"]
+
+
+@register("nn.Linear")
+class Linear(Layer):
+    """Matrix product and bias: ``torch.nn.Linear``.
+
+    ``y[..., o] = bias[o] + sum over i of weight[o, i] * x[..., i]``.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (O, I)
+    bias : ndarray of shape (O,), optional
+    in_features, out_features : int
+        Only compared with the weight's shape.
+    """
+
+    def __init__(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        in_features: int | None = None,
+        out_features: int | None = None,
+    ) -> None:
+        if weight.ndim != 2:
+            raise ParameterError("weight", f"a weight of shape {weight.shape} is no matrix")
+        for name, given, actual in (
+            ("out_features", out_features, weight.shape[0]),
+            ("in_features", in_features, weight.shape[1]),
+        ):
+            if given is not None and given != actual:
+                raise ParameterError(name, f"{name}={given}, but the weight has {actual}")
+        if bias is not None and bias.shape != weight.shape[:1]:
+            raise ParameterError(
+                "bias", f"the bias has shape {bias.shape}, there are {weight.shape[0]} outputs"
+            )
+        self._weight, self._bias = weight, bias
+        self._ready: dict[DType, Array] = {}
+
+    @override
+    def forward(self, input: Array) -> Array:
+        dtype = promote_types(input.dtype, self._weight.dtype)
+        work = working_dtype(dtype)
+        if work not in self._ready:
+            self._ready[work] = ready(self._weight, work)
+        return _product(input, self._ready[work], self._bias, dtype)
+
+
+@register("F.linear")
+def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
+    """Matrix product and bias with a computed weight: ``torch.nn.functional.linear``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., I)
+    weight : ndarray of shape (O, I) or (I,)
+    bias : ndarray of shape (O,) or (), optional
+
+    Returns
+    -------
+    ndarray of shape (..., O) or (...)
+        ``y[..., o] = bias[o] + sum over i of weight[o, i] * x[..., i]``.
+    """
+    dtype = promote_types(input.dtype, weight.dtype)
+    return _product(input, ready(weight, working_dtype(dtype)), bias, dtype)
+
+
+def _product(input: Array, weight: Array, bias: Array | None, dtype: DType) -> Array:
+    if input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
+        last = input.shape[-1] if input.ndim else 1
+        raise LayerError(
+            f"the input's last axis has size {last}, the weight takes {weight.shape[-1]}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    # One product of two matrices is much faster than one per leading index.
+    rows = input.astype(weight.dtype, copy=False).reshape(-1, weight.shape[-1])
+    result: Array = np.matmul(rows, weight.T)
+    if bias is not None:
+        result += ready(bias, weight.dtype)
+    shape = (*input.shape[:-1], *weight.shape[:-1])
+    return result.reshape(shape).astype(dtype, copy=False)

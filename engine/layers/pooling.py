@@ -1,0 +1,285 @@
+"""Pooling with windows of one size: maximum, average and power average.
+
+Maximum and sum are separable: windows are reduced along one spatial axis after the other,
+which takes ``Kh + Kw`` passes over the image where a window has ``Kh * Kw`` taps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import ParameterError
+from engine.layers.layer import Ints, Layer, OperatorCall
+from engine.layers.registry import register
+from engine.layers.windows import (
+    AxisTap,
+    Windows,
+    per_axis,
+    reduce_axis,
+    require_image,
+    spatial_rank,
+    working_dtype,
+)
+from engine.values import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.promotion import DType
+
+__all__ = ["AveragePool", "MaxPool", "PowerPool", "largest_of_axis", "lowest"]
+
+
+def _windows(
+    call: OperatorCall, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints
+) -> Windows:
+    rank = spatial_rank(call)
+    kernel = per_axis("kernel_size", kernel_size, rank, least=1)
+    paddings = per_axis("padding", padding, rank)
+    dilations = per_axis("dilation", dilation, rank, least=1)
+    for k, p, d in zip(kernel, paddings, dilations, strict=True):
+        if p > (d * (k - 1) + 1) // 2:
+            raise ParameterError(
+                "padding",
+                f"padding={padding} is more than half of the window (kernel_size={kernel_size}"
+                f", dilation={dilation})",
+            )
+    strides = kernel
+    if stride is not None and stride != ():
+        strides = per_axis("stride", stride, rank, least=1)
+    return Windows(
+        kernel,
+        strides,
+        dilations,
+        tuple((p, p) for p in paddings),
+    )
+
+
+@register(
+    "nn.MaxPool1d", "nn.MaxPool2d", "nn.MaxPool3d",
+    "F.max_pool1d", "F.max_pool2d", "F.max_pool3d",
+    "torch.max_pool1d", "torch.max_pool2d", "torch.max_pool3d",
+)  # fmt: skip
+class MaxPool(Layer):
+    """Largest value of each window: ``torch.nn.MaxPool1d``, ``MaxPool2d``, ``MaxPool3d``.
+
+    ``y[n, c, p] = max over t of x[n, c, p * stride + t * dilation - padding]``; positions
+    outside the image do not count, NaN wins. Sizes: ``Hout = (H + 2 * padding - dilation *
+    (Kh - 1) - 1) / stride + 1``, rounded down, or up with `ceil_mode`.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+    stride : int or tuple of int, optional
+        `kernel_size` without.
+    padding, dilation : int or tuple of int
+    ceil_mode : bool
+        Whether a last window may reach over the end of the image.
+    return_indices : bool
+        Whether to give a pair: the values, and int64 positions in the flattened (H..., )
+        of each channel, the first of equal ones.
+    """
+
+    def __init__(
+        self,
+        call: OperatorCall,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> None:
+        self._windows = _windows(call, kernel_size, stride, padding, dilation)
+        self._ceil_mode, self._return_indices = ceil_mode, return_indices
+
+    @override
+    def forward(self, input: Array) -> Array | tuple[Array, Array]:
+        windows = self._windows
+        require_image(input, windows.rank)
+        sizes = input.shape[-windows.rank :]
+        counts = windows.counts(sizes, ceil_mode=self._ceil_mode)
+        taps = [windows.axis_taps(*axis) for axis in zip(range(3), sizes, counts, strict=False)]
+        if self._return_indices:
+            return _largest_with_indices(input, counts, taps)
+        for axis, (count, steps) in enumerate(zip(counts, taps, strict=True), -windows.rank):
+            input = reduce_axis(input, axis, count, steps, np.maximum, lowest(input.dtype))
+        return input
+
+
+@register(
+    "nn.AvgPool1d", "nn.AvgPool2d", "nn.AvgPool3d",
+    "F.avg_pool1d", "F.avg_pool2d", "F.avg_pool3d",
+    "torch.avg_pool1d",
+)  # fmt: skip
+class AveragePool(Layer):
+    """Mean of each window: ``torch.nn.AvgPool1d``, ``AvgPool2d``, ``AvgPool3d``.
+
+    ``y[n, c, p] = sum over t of x[n, c, p * stride + t - padding] / divisor``. Sizes:
+    ``Hout = (H + 2 * padding - Kh) / stride + 1``, rounded down, or up with `ceil_mode`.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+    stride : int or tuple of int, optional
+        `kernel_size` without.
+    padding : int or tuple of int
+        Zeros on both sides.
+    ceil_mode : bool
+        Whether a last window may reach over the end of the padded image; what is beyond
+        never counts.
+    count_include_pad : bool
+        Whether padding counts in the divisor.
+    divisor_override : int, optional
+        The divisor itself.
+    dilation : int or tuple of int
+        Only 1 in PyTorch; pnnx writes it for ONNX's.
+    """
+
+    def __init__(
+        self,
+        call: OperatorCall,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        dilation: Ints = 1,
+    ) -> None:
+        self._windows = _windows(call, kernel_size, stride, padding, dilation)
+        if divisor_override == 0:
+            raise ParameterError("divisor_override", "divisor_override must not be 0")
+        self._ceil_mode, self._include_pad = ceil_mode, count_include_pad
+        self._divisor = divisor_override
+
+    @override
+    def forward(self, input: Array) -> Array:
+        windows = self._windows
+        require_image(input, windows.rank)
+        sizes = input.shape[-windows.rank :]
+        counts = windows.counts(sizes, ceil_mode=self._ceil_mode)
+        total = input.astype(working_dtype(input.dtype), copy=False)
+        divisor = np.ones((), np.int64)
+        for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+            taps = windows.axis_taps(axis, size, count)
+            total = reduce_axis(total, axis - windows.rank, count, taps, np.add, 0)
+            divisor = divisor[..., np.newaxis] * self._tap_counts(axis, size, count)
+        if self._divisor is not None:
+            divisor = np.asarray(self._divisor)
+        return divided(total, divisor, input.dtype)
+
+    def _tap_counts(self, axis: int, size: int, count: int) -> Array:
+        """How many taps of each window of an axis the divisor counts; (count,)."""
+        windows = self._windows
+        before, after = windows.padding[axis] if self._include_pad else (0, 0)
+        start = np.arange(count) * windows.stride[axis] - windows.padding[axis][0]
+        taps = start[:, np.newaxis] + np.arange(windows.kernel[axis]) * windows.dilation[axis]
+        inside = (taps >= -before) & (taps < size + after)
+        counted: Array = np.maximum(np.count_nonzero(inside, axis=1), 1)
+        return counted
+
+
+@register(
+    "nn.LPPool1d", "nn.LPPool2d", "nn.LPPool3d", "F.lp_pool1d", "F.lp_pool2d", "F.lp_pool3d"
+)
+class PowerPool(Layer):
+    """Power average of each window: ``torch.nn.LPPool1d``, ``LPPool2d``, ``LPPool3d``.
+
+    ``y = (sum over t of x[t] ** norm_type) ** (1 / norm_type)``, NaN where that has no real
+    value.
+
+    Parameters
+    ----------
+    norm_type : float
+        1 gives the sum, 2 the Euclidean length.
+    kernel_size : int or tuple of int
+    stride : int or tuple of int, optional
+        `kernel_size` without.
+    ceil_mode : bool
+        Whether a last window may reach over the end; its mean then stands for the whole.
+    """
+
+    def __init__(
+        self,
+        call: OperatorCall,
+        norm_type: float,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        if norm_type == 0:
+            raise ParameterError("norm_type", "norm_type must not be 0")
+        self._power = norm_type
+        self._average = AveragePool(call, kernel_size, stride, ceil_mode=ceil_mode)
+        self._taps = _windows(call, kernel_size, stride, 0, 1).tap_count
+
+    @override
+    def forward(self, input: Array) -> Array:
+        work = working_dtype(input.dtype)
+        mean = self._average.forward(np.power(input.astype(work, copy=False), self._power))
+        result: Array = np.power(mean * self._taps, 1 / self._power)
+        return result.astype(input.dtype, copy=False)
+
+
+def lowest(dtype: DType) -> float | int:
+    """Find the number that no other of a dtype is below."""
+    return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
+
+
+def divided(total: Array, divisor: Array, dtype: DType) -> Array:
+    """Divide sums by how many they are of, in place; integers round towards zero."""
+    if total.dtype.kind == "f":
+        total /= divisor.astype(total.dtype)
+        return total.astype(dtype, copy=False)
+    quotient: Array = np.abs(total) // np.abs(divisor) * np.sign(total) * np.sign(divisor)
+    return quotient.astype(dtype, copy=False)
+
+
+def _largest_with_indices(
+    image: Array, counts: tuple[int, ...], taps: list[Iterator[AxisTap]]
+) -> tuple[Array, Array]:
+    """Reduce to the largest values and where they are in the flattened (H...).
+
+    Axis by axis from the last one: so that the first of equal values wins in row-major
+    order, and the last of several NaNs, as in PyTorch's loops.
+    """
+    rank = len(counts)
+    sizes = image.shape[-rank:]
+    indices = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), image.shape)
+    for axis in range(-1, -rank - 1, -1):
+        image, indices = largest_of_axis(image, indices, axis, counts[axis], taps[axis])
+    return image, indices
+
+
+def largest_of_axis(
+    image: Array, indices: Array, axis: int, count: int, taps: Iterator[AxisTap]
+) -> tuple[Array, Array]:
+    """Reduce windows along one axis to their largest value, carrying its index along.
+
+    Parameters
+    ----------
+    image, indices : ndarray of shape (..., A, ...)
+        A at `axis`.
+    axis, count : int
+    taps : iterator of AxisTap
+
+    Returns
+    -------
+    values, indices : ndarray of shape (..., count, ...)
+    """
+    shape = list(image.shape)
+    shape[axis] = count
+    values = np.full(shape, lowest(image.dtype), image.dtype)
+    places = np.full(shape, -1, np.int64)
+    lead = (slice(None),) * (axis % image.ndim)
+    for outputs, inputs in taps:
+        source, target = (*lead, inputs), (*lead, outputs)
+        new, old = image[source], values[target]
+        wins = (new > old) | np.isnan(new) | (places[target] < 0)
+        values[target] = np.where(wins, new, old)
+        places[target] = np.where(wins, indices[source], places[target])
+    return values, places

@@ -1,0 +1,304 @@
+"""Resizing images: nearest, linear, cubic and area interpolation over any spatial axes.
+
+Every mode but ``area`` is separable. For one axis it comes down to a table of *taps*: which
+input positions each output mixes, and with which weights. Positions are computed in float32
+as PyTorch's loops do, so that ties fall the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.adaptive_pooling import adaptive_average
+from engine.layers.arguments import as_ints
+from engine.layers.registry import register
+from engine.layers.windows import new_output, working_dtype
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    from engine.promotion import DType
+
+__all__ = ["interpolate", "upsample_bilinear", "upsample_nearest"]
+
+# Spatial axes that a mode is for.
+_RANKS_OF_MODE: Final = {
+    "nearest": (1, 2, 3),
+    "nearest-exact": (1, 2, 3),
+    "area": (1, 2, 3),
+    "linear": (1,),
+    "bilinear": (2,),
+    "bicubic": (2,),
+    "trilinear": (3,),
+}
+_CUBIC: Final = -0.75  # coefficient of the cubic convolution kernel; Pillow's is -0.5
+_CUBIC_ANTIALIASED: Final = -0.5
+
+
+@register("F.interpolate", "F.upsample", "nn.Upsample")
+def interpolate(
+    input: Array,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Array:
+    """Resize the spatial axes: ``torch.nn.functional.interpolate``, ``torch.nn.Upsample``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...)
+    size : int or tuple of int, optional
+        H'...
+    scale_factor : float or tuple of float, optional
+        H' / H where `size` is not given; H' is rounded down.
+    mode : str
+        ``nearest`` (position ``floor(o * H / H')``), ``nearest-exact`` (``floor((o + 0.5) *
+        H / H')``), ``linear``, ``bilinear``, ``trilinear``, ``bicubic``, or ``area``, the
+        mean of what each output covers.
+    align_corners : bool
+        Whether the centres of the corner pixels stay in place (positions ``o * (H - 1) /
+        (H' - 1)``), or the image's edges do (``(o + 0.5) * H / H' - 0.5``).
+    recompute_scale_factor : bool
+        Whether to work with ``H' / H`` after rounding instead of `scale_factor`.
+    antialias : bool
+        Whether ``bilinear`` and ``bicubic`` widen their kernel when they shrink.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H'...)
+        A new array of the same dtype.
+    """
+    rank = input.ndim - 2
+    if rank not in _RANKS_OF_MODE.get(mode, ()):
+        raise LayerError(
+            f"mode {mode} cannot resize an input of {input.ndim} dimensions "
+            f"({describe_shapes([input.shape])})"
+        )
+    if antialias and mode not in {"bilinear", "bicubic"}:
+        raise LayerError(f"antialias is for modes bilinear and bicubic, not {mode}")
+    sizes = input.shape[2:]
+    scales = _scales(scale_factor, rank)
+    counts = _counts(sizes, size, scales)
+    if mode == "area":
+        return adaptive_average(input, counts)
+    if recompute_scale_factor:
+        scales = (None,) * rank
+    if mode.startswith("nearest"):
+        for axis, count in enumerate(counts):
+            positions = _nearest(sizes[axis], count, scales[axis], exact=mode != "nearest")
+            input = np.take(input, positions, axis + 2)
+        return input
+    return _resampled(input, counts, scales, mode, bool(align_corners), antialias)
+
+
+@register("F.upsample_nearest", "nn.UpsamplingNearest2d")
+def upsample_nearest(input: Array, size: Any = None, scale_factor: Any = None) -> Array:
+    """Enlarge by repeating: ``torch.nn.UpsamplingNearest2d``.
+
+    Parameters and result as for interpolate with ``mode=nearest``.
+    """
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@register("F.upsample_bilinear", "nn.UpsamplingBilinear2d")
+def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) -> Array:
+    """Enlarge bilinearly, corners staying in place: ``torch.nn.UpsamplingBilinear2d``.
+
+    Parameters and result as for interpolate with ``mode=bilinear align_corners=True``.
+    """
+    return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
+
+
+def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
+    """Scale of each spatial axis; None where it is not given."""
+    if scale_factor is None:
+        return (None,) * rank
+    numbers = np.asarray(scale_factor, np.float64).reshape(-1).tolist()
+    if len(numbers) == 1:
+        numbers *= rank
+    if len(numbers) != rank or min(numbers) <= 0:
+        raise LayerError(f"scale_factor={scale_factor} needs {rank} positive numbers")
+    return tuple(numbers)
+
+
+def _counts(
+    sizes: tuple[int, ...], size: Value, scales: tuple[float | None, ...]
+) -> tuple[int, ...]:
+    """Output sizes, checked."""
+    counts = as_ints(size, "size")
+    if not counts:
+        if None in scales:
+            raise LayerError("either size or scale_factor must be given")
+        counts = tuple(
+            math.floor(length * scale)
+            for length, scale in zip(sizes, scales, strict=True)
+            if scale is not None
+        )
+    if len(counts) == 1:
+        counts *= len(sizes)
+    if len(counts) != len(sizes):
+        raise LayerError(f"size={size} needs {len(sizes)} numbers")
+    if min(counts) <= 0 or 0 in sizes:
+        raise LayerError(
+            f"spatial size {describe_shapes([sizes])} cannot become {describe_shapes([counts])}"
+            "; both must be positive",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    return counts
+
+
+def _nearest(size: int, count: int, scale: float | None, *, exact: bool) -> Array:
+    """Input position of each output; (count,)."""
+    outputs = np.arange(count)
+    if not exact and count in {size, 2 * size}:  # whatever the scale says
+        return outputs // (count // size)
+    positions = (outputs + np.float32(0.5 if exact else 0)).astype(np.float32)
+    positions *= np.float32(size / count if scale is None else 1 / scale)
+    return np.minimum(np.floor(positions).astype(np.int64), size - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """One axis to be resampled.
+
+    Attributes
+    ----------
+    size, count : int
+        Input and output size.
+    scale : float or None
+        As given by the caller.
+    align_corners, bicubic : bool
+    dtype : dtype
+        To compute positions in.
+    """
+
+    size: int
+    count: int
+    scale: float | None
+    align_corners: bool
+    bicubic: bool
+    dtype: DType
+
+    def step(self) -> Any:
+        """Distance of neighbouring outputs on the input."""
+        if self.align_corners:
+            return self.dtype.type((self.size - 1) / max(self.count - 1, 1))
+        return self.dtype.type(self.size / self.count if self.scale is None else 1 / self.scale)
+
+    def sources(self) -> Array:
+        """Input coordinate of each output; (count,)."""
+        outputs: Array = np.arange(self.count, dtype=self.dtype)
+        if self.align_corners:
+            outputs *= self.step()
+            return outputs
+        half = self.dtype.type(0.5)
+        outputs += half
+        outputs *= self.step()
+        outputs -= half
+        return outputs
+
+
+def _resampled(
+    input: Array,
+    counts: tuple[int, ...],
+    scales: tuple[float | None, ...],
+    mode: str,
+    align_corners: bool,
+    antialias: bool,
+) -> Array:
+    if input.dtype.kind != "f":
+        raise LayerError(f"mode {mode} needs floats, the input is {input.dtype}")
+    image = input.astype(working_dtype(input.dtype), copy=False)
+    bicubic = mode == "bicubic"
+    taps = _antialiased_taps if antialias else _cubic_taps if bicubic else _linear_taps
+    # The axis that shrinks most goes first, to have less to do after.
+    order = sorted(range(len(counts)), key=lambda axis: counts[axis] / input.shape[axis + 2])
+    for number in order:
+        axis = _Axis(
+            input.shape[number + 2],
+            counts[number],
+            scales[number],
+            align_corners,
+            bicubic,
+            image.dtype,
+        )
+        image = _mixed(image, number + 2, *taps(axis))
+    return image.astype(input.dtype, copy=False)
+
+
+def _mixed(image: Array, axis: int, positions: Array, weights: Array) -> Array:
+    """Weighted sum of input positions along an axis.
+
+    Parameters
+    ----------
+    image : ndarray of shape (..., A, ...)
+    axis : int
+    positions, weights : ndarray of shape (T, B)
+
+    Returns
+    -------
+    ndarray of shape (..., B, ...)
+    """
+    shape = list(image.shape)
+    shape[axis] = positions.shape[1]
+    total = new_output(shape, image.dtype, 0)
+    column = (-1, *(1,) * (image.ndim - axis - 1))
+    for sources, shares in zip(positions, weights.astype(image.dtype), strict=True):
+        tap = np.take(image, sources, axis)
+        tap *= shares.reshape(column)
+        total += tap
+    return total
+
+
+def _linear_taps(axis: _Axis) -> tuple[Array, Array]:
+    """Positions and weights, each of shape (2, count)."""
+    source = np.maximum(axis.sources(), 0)
+    if axis.size == axis.count:  # whatever the scale says
+        source = np.arange(axis.count, dtype=axis.dtype)
+    last = axis.size - 1
+    lower = np.minimum(source.astype(np.int64), last)
+    share = np.clip(source - lower, 0, 1).astype(axis.dtype)
+    return np.stack([lower, np.minimum(lower + 1, last)]), np.stack([1 - share, share])
+
+
+def _cubic_taps(axis: _Axis) -> tuple[Array, Array]:
+    """Positions and weights, each of shape (4, count)."""
+    source = axis.sources()
+    lower = np.floor(source)
+    offsets = np.arange(-1, 3)[:, np.newaxis]
+    positions = np.clip(lower.astype(np.int64) + offsets, 0, axis.size - 1)
+    return positions, _cubic((source - lower) - offsets, _CUBIC)
+
+
+def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
+    """Positions and weights, each of shape (T, count); T grows as the image shrinks."""
+    step = float(axis.step())
+    widening = max(step, 1.0)
+    support = (2.0 if axis.bicubic else 1.0) * widening
+    centres = step * (np.arange(axis.count) + 0.5)
+    starts = np.maximum((centres - support + 0.5).astype(np.int64), 0)
+    stops = np.minimum((centres + support + 0.5).astype(np.int64), axis.size)
+    positions = starts + np.arange(int((stops - starts).max()))[:, np.newaxis]
+    distances = (positions - centres + 0.5) / widening
+    if axis.bicubic:
+        weights = _cubic(distances, _CUBIC_ANTIALIASED)
+    else:
+        weights = np.maximum(1 - np.abs(distances), 0)
+    weights = np.where(positions < stops, weights, 0)
+    weights /= weights.sum(axis=0)
+    return np.minimum(positions, axis.size - 1), weights
+
+
+def _cubic(distances: Array, a: float) -> Array:
+    """Cubic convolution kernel (Keys 1981): 1 at 0, 0 at 1 and from 2 on."""
+    x = np.abs(distances)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))

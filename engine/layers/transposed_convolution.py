@@ -1,0 +1,212 @@
+"""Transposed convolution over one, two or three spatial axes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError
+from engine.layers.convolution import (
+    check_bias,
+    check_channels,
+    check_kernel,
+    require_channels,
+)
+from engine.layers.layer import Ints, Layer
+from engine.layers.registry import register
+from engine.layers.windows import (
+    Windows,
+    new_output,
+    per_axis,
+    ready,
+    require_image,
+    working_dtype,
+)
+from engine.promotion import DType, promote_types
+from engine.values import Array
+
+__all__ = ["TransposedConvolution", "transposed_convolution"]
+
+
+@register("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
+class TransposedConvolution(Layer):
+    """Transposed convolution: ``torch.nn.ConvTranspose1d``, ``ConvTranspose2d``, ``...3d``.
+
+    Each input position adds its value times the kernel to a window of the output, the
+    gradient of a convolution with the same parameters. Sizes: ``Hout = (H - 1) * stride -
+    2 * padding + dilation * (Kh - 1) + output_padding + 1``.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (C, O / groups, K...)
+        K... is the kernel size, one number per spatial axis.
+    bias : ndarray of shape (O,), optional
+    stride, dilation : int or tuple of int
+    padding : int or tuple of int
+        Positions cut off on both sides of the output.
+    output_padding : int or tuple of int
+        Positions added behind; smaller than stride or dilation.
+    groups : int
+    padding_mode : str
+        Only ``zeros``.
+    in_channels, out_channels, kernel_size : int
+        Only compared with the weight's shape.
+    """
+
+    def __init__(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
+        in_channels: int | None = None,
+        out_channels: int | None = None,
+        kernel_size: Ints | None = None,
+    ) -> None:
+        check_kernel(weight, kernel_size, groups)
+        check_channels("in_channels", in_channels, weight.shape[0])
+        check_channels("out_channels", out_channels, weight.shape[1] * groups)
+        check_bias(bias, weight.shape[1] * groups)
+        if padding_mode != "zeros":
+            raise ParameterError(
+                "padding_mode", f"padding_mode={padding_mode}; only zeros is known here"
+            )
+        kernel = weight.shape[2:]
+        rank = len(kernel)
+        self._weight, self._bias, self._groups = weight, bias, groups
+        self._windows = Windows(
+            kernel,
+            per_axis("stride", stride, rank, least=1),
+            per_axis("dilation", dilation, rank, least=1),
+            tuple((p, p) for p in per_axis("padding", padding, rank)),
+        )
+        self._behind = per_axis("output_padding", output_padding, rank)
+        for extra, *steps in zip(
+            self._behind, self._windows.stride, self._windows.dilation, strict=True
+        ):
+            if extra >= max(steps):
+                raise ParameterError(
+                    "output_padding",
+                    f"output_padding={output_padding} must be smaller than stride "
+                    f"{self._windows.stride} or dilation {self._windows.dilation}",
+                )
+        self._ready: dict[DType, Array] = {}
+
+    @override
+    def forward(self, input: Array) -> Array:
+        rank = self._windows.rank
+        require_image(input, rank)
+        require_channels(input, rank, len(self._weight))
+        dtype = promote_types(input.dtype, self._weight.dtype)
+        work = working_dtype(dtype)
+        batch = input if input.ndim == rank + 2 else input[np.newaxis]
+        channels = self._weight.shape[1] * self._groups
+        counts = self._output_sizes(batch.shape[2:])
+        output = new_output((len(batch), channels, *counts), work, 0)
+        if self._bias is not None:
+            output += ready(self._bias, work).reshape(-1, *(1,) * rank)
+        self._add_windows(batch.astype(work, copy=False), output)
+        shape = (*input.shape[: -rank - 1], *output.shape[1:])
+        return output.reshape(shape).astype(dtype, copy=False)
+
+    def _output_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        windows = self._windows
+        return tuple(
+            _output_size(*numbers)
+            for numbers in zip(
+                sizes,
+                windows.kernel,
+                windows.stride,
+                windows.dilation,
+                (before for before, _ in windows.padding),
+                self._behind,
+                strict=True,
+            )
+        )
+
+    def _add_windows(self, batch: Array, output: Array) -> None:
+        """Add every input position's window: tap by tap, sample by sample.
+
+        The windows stand on the *output*, and there is one per input position.
+        """
+        weight = self._weight_in(output.dtype)
+        _, groups, per_group, _ = weight.shape
+        sizes = batch.shape[2:]
+        whole = tuple(slice(0, size) for size in sizes)
+        taps = list(self._windows.taps(output.shape[2:], whole))
+        images = batch.reshape(len(batch), groups, -1, math.prod(sizes))
+        totals = output.reshape(len(batch), groups, per_group, *output.shape[2:])
+        for sample, (tap, (inputs, outputs)) in itertools.product(
+            range(len(batch)), enumerate(taps)
+        ):
+            products = np.matmul(weight[tap], images[sample])
+            products = products.reshape(groups, per_group, *sizes)
+            totals[sample][:, :, *outputs] += products[:, :, *inputs]
+
+    def _weight_in(self, dtype: DType) -> Array:
+        """Weight of shape (K, G, O / G, C / G), converted when first used."""
+        by_tap = self._ready.get(dtype)
+        if by_tap is None:
+            channels, per_group, *kernel = self._weight.shape
+            groups = self._groups
+            shape = (groups, channels // groups, per_group, math.prod(kernel))
+            by_tap = ready(
+                self._weight.reshape(shape).transpose(3, 0, 2, 1),
+                dtype,
+            )
+            self._ready[dtype] = by_tap
+        return by_tap
+
+
+@register(
+    "F.conv_transpose1d", "F.conv_transpose2d", "F.conv_transpose3d",
+    "torch.conv_transpose1d", "torch.conv_transpose2d", "torch.conv_transpose3d",
+)  # fmt: skip
+def transposed_convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+) -> Array:
+    """Transposed convolution with a computed kernel: ``F.conv_transpose2d`` and its kin.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    weight : ndarray of shape (C, O / groups, K...)
+    bias : ndarray of shape (O,), optional
+    stride, padding, output_padding, groups, dilation
+        As for `TransposedConvolution`.
+
+    Returns
+    -------
+    ndarray of shape (N, O, H'...) or (O, H'...)
+    """
+    layer = TransposedConvolution(
+        weight, bias, stride, padding, output_padding, groups, dilation
+    )
+    return layer.forward(input)
+
+
+def _output_size(
+    size: int, kernel: int, stride: int, dilation: int, padding: int, behind: int
+) -> int:
+    result = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + behind + 1
+    if result <= 0 or size == 0:
+        raise LayerError(
+            f"the output would have size ({size} − 1) × {stride} − 2 × {padding} + "
+            f"{dilation} × ({kernel} − 1) + {behind} + 1 = {result}, which is not positive",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    return result

@@ -1,0 +1,366 @@
+"""Windows that slide over an image: where they stand, and reductions over them.
+
+An image is an array whose last axes are spatial (L; H, W; or D, H, W); everything here works
+for any number of them. A window is a grid of *taps*. Output ``o`` of an axis reads, at tap
+``t``, position ``o * stride + t * dilation - padding`` of the input. Kernels walk over the
+taps, not over the pixels, and ask which outputs of a tap fall inside the image: so nothing
+has to be padded, and each step is one pass of NumPy over a strided view.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from engine.layers.layer import Ints, OperatorCall
+    from engine.promotion import DType
+    from engine.values import Array
+
+__all__ = [
+    "LARGEST_OUTPUT",
+    "AxisTap",
+    "Windows",
+    "axis_taps",
+    "blocks",
+    "new_output",
+    "per_axis",
+    "ready",
+    "reduce_axis",
+    "require_image",
+    "spatial_rank",
+    "working_dtype",
+]
+
+LARGEST_OUTPUT: Final = 16 << 30  # bytes; more is a wrong parameter, not a picture
+
+# Which outputs of an axis a tap has inside the image, and what they read there: two slices,
+# or two arrays of indices where the windows are not evenly spaced.
+AxisTap: TypeAlias = tuple[Any, Any]
+
+
+def spatial_rank(call: OperatorCall) -> int:
+    """Count the spatial axes that an operator type names: 2 for ``nn.MaxPool2d``."""
+    found = re.search(r"([123])d$", call.type)
+    if found is None:
+        raise ParameterError("", f"operator type {call.type} does not end in 1d, 2d or 3d")
+    return int(found[1])
+
+
+def per_axis(name: str, value: Ints, rank: int, least: int = 0) -> tuple[int, ...]:
+    """Spell a parameter out for each spatial axis.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : int or tuple of int
+        One number stands for all axes.
+    rank : int
+        Number of spatial axes.
+    least : int
+        Smallest number allowed.
+
+    Returns
+    -------
+    tuple of `rank` ints
+
+    Raises
+    ------
+    ParameterError
+        If there are more or fewer numbers, or one is too small.
+    """
+    numbers = value if isinstance(value, tuple) else (value,)
+    if len(numbers) == 1:
+        numbers *= rank
+    if len(numbers) != rank:
+        raise ParameterError(
+            name, f"{name}={value} has {len(numbers)} numbers; {rank} spatial axes need {rank}"
+        )
+    if any(number < least for number in numbers):
+        raise ParameterError(name, f"{name}={value} must not be less than {least}")
+    return numbers
+
+
+def require_image(input: Array, rank: int, name: str = "input") -> None:
+    """Check that there are `rank` spatial axes, a channel axis and perhaps a batch axis.
+
+    Raises
+    ------
+    LayerError
+        Showing the shape.
+    """
+    if input.ndim not in {rank + 1, rank + 2}:
+        raise LayerError(
+            f"{name} has {input.ndim} dimensions, not {rank + 2} (or {rank + 1} without a "
+            f"batch): its shape is {describe_shapes([input.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+
+
+def working_dtype(dtype: DType) -> DType:
+    """Find the dtype to compute in: float32 for float16, as PyTorch does; else the same."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
+def ready(array: Array, dtype: DType) -> Array:
+    """Make a weight fit for computing: aligned, contiguous and of a dtype.
+
+    Parameters
+    ----------
+    array : ndarray of any shape
+        A mapped weight may start at any byte of the file.
+    dtype : dtype
+
+    Returns
+    -------
+    ndarray of the same shape
+        A view where the weight is fit already.
+    """
+    plain: Array = np.require(np.asarray(array), dtype, ["C", "A"])
+    return plain
+
+
+def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array:
+    """Allocate an output, unless it is absurdly large.
+
+    Parameters
+    ----------
+    shape : sequence of int
+    dtype : dtype
+    fill : scalar, optional
+        Uninitialised without.
+
+    Raises
+    ------
+    LayerError
+        If it would take more than `LARGEST_OUTPUT` bytes.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > LARGEST_OUTPUT:
+        raise LayerError(
+            f"the output {describe_shapes([tuple(shape)])} of {dtype} would take "
+            f"{nbytes / 2**30:.0f} GiB; the limit is {LARGEST_OUTPUT >> 30} GiB"
+        )
+    return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
+
+
+def axis_taps(
+    size: int, count: int, kernel: int, stride: int, dilation: int, before: int
+) -> Iterator[tuple[slice, slice]]:
+    """For each tap of an axis, which outputs have it inside the image and what they read.
+
+    Parameters
+    ----------
+    size, count : int
+        Input and output size of the axis.
+    kernel, stride, dilation : int
+    before : int
+        Padding before the first position; negative to start further in.
+
+    Yields
+    ------
+    outputs, inputs : slice
+        Of equal length; empty where the tap only reads padding.
+    """
+    for tap in range(kernel):
+        offset = tap * dilation - before
+        first = max(0, -(offset // stride))
+        last = min(count, (size - 1 - offset) // stride + 1)
+        if first < last:
+            start = first * stride + offset
+            stop = start + (last - first - 1) * stride + 1
+            yield slice(first, last), slice(start, stop, stride)
+        else:
+            yield slice(0, 0), slice(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Shape and spacing of windows; one number (or pair) per spatial axis.
+
+    Attributes
+    ----------
+    kernel, stride, dilation : tuple of int
+    padding : tuple of (int, int)
+        Positions before and after the image.
+    """
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of spatial axes."""
+        return len(self.kernel)
+
+    @property
+    def tap_count(self) -> int:
+        """Number of taps of a window."""
+        return math.prod(self.kernel)
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each window is one position of the image itself."""
+        return self.tap_count == 1 and not any(map(any, self.padding))
+
+    def counts(self, sizes: Sequence[int], *, ceil_mode: bool = False) -> tuple[int, ...]:
+        """Number of windows along each axis.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Spatial sizes of the input.
+        ceil_mode : bool
+            Whether a last window may reach over the end. It has to start inside the image
+            or the padding before it.
+
+        Raises
+        ------
+        LayerError
+            With the numbers of the formula, where a count is not positive.
+        """
+        return tuple(
+            self._count(axis, size, ceil_mode=ceil_mode) for axis, size in enumerate(sizes)
+        )
+
+    def _count(self, axis: int, size: int, *, ceil_mode: bool) -> int:
+        stride, (before, after) = self.stride[axis], self.padding[axis]
+        extent = self.dilation[axis] * (self.kernel[axis] - 1) + 1
+        room = size + before + after - extent
+        count = room // stride + 1
+        if ceil_mode:
+            count = -(-room // stride) + 1
+            if (count - 1) * stride >= size + before:
+                count -= 1
+        if count <= 0:
+            raise LayerError(
+                f"spatial axis {axis + 1} of {self.rank} has no room for a window: size "
+                f"{size} + padding {before} + {after} is less than its extent {extent} "
+                f"({self.dilation[axis]} × ({self.kernel[axis]} − 1) + 1)",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        return count
+
+    def axis_taps(self, axis: int, size: int, count: int) -> Iterator[tuple[slice, slice]]:
+        """Taps of one axis (see the function `axis_taps`)."""
+        return axis_taps(
+            size,
+            count,
+            self.kernel[axis],
+            self.stride[axis],
+            self.dilation[axis],
+            self.padding[axis][0],
+        )
+
+    def taps(
+        self, sizes: Sequence[int], block: Sequence[slice]
+    ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Taps of a block of outputs, in row-major order.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Spatial sizes of the input.
+        block : sequence of slice
+            Outputs of interest along each axis.
+
+        Yields
+        ------
+        outputs, inputs : tuple of slice
+            Outputs counted from the start of `block`.
+        """
+        axes = [
+            list(
+                axis_taps(
+                    sizes[axis],
+                    part.stop - part.start,
+                    self.kernel[axis],
+                    self.stride[axis],
+                    self.dilation[axis],
+                    self.padding[axis][0] - part.start * self.stride[axis],
+                )
+            )
+            for axis, part in enumerate(block)
+        ]
+        for tap in itertools.product(*axes):
+            yield tuple(t[0] for t in tap), tuple(t[1] for t in tap)
+
+
+def blocks(counts: Sequence[int], nbytes: int, limit: int) -> Iterator[tuple[slice, ...]]:
+    """Cut an image into boxes, each a run of consecutive positions.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Spatial sizes of the image.
+    nbytes : int
+        Bytes that one position costs.
+    limit : int
+        Bytes that one box may cost; a single position may exceed it.
+
+    Yields
+    ------
+    tuple of slice
+        In row-major order.
+    """
+    axis = 0
+    while axis < len(counts) - 1 and math.prod(counts[axis + 1 :]) * nbytes > limit:
+        axis += 1
+    step = max(1, limit // (math.prod(counts[axis + 1 :]) * nbytes))
+    inner = tuple(slice(0, count) for count in counts[axis + 1 :])
+    for lead in np.ndindex(*counts[:axis]):
+        outer = tuple(slice(i, i + 1) for i in lead)
+        for start in range(0, counts[axis], step):
+            yield (*outer, slice(start, min(start + step, counts[axis])), *inner)
+
+
+def reduce_axis(
+    image: Array,
+    axis: int,
+    count: int,
+    taps: Iterator[AxisTap],
+    combine: Callable[..., Array],
+    initial: object,
+) -> Array:
+    """Reduce windows along one axis.
+
+    Parameters
+    ----------
+    image : ndarray of shape (..., A, ...)
+        A at `axis`.
+    axis : int
+    count : int
+        Number of windows, B.
+    taps : iterator of AxisTap
+    combine : ufunc
+        Takes ``out``, e.g. ``numpy.maximum``.
+    initial : scalar
+        Value of a window without any tap.
+
+    Returns
+    -------
+    ndarray of shape (..., B, ...)
+        A new array.
+    """
+    shape = list(image.shape)
+    shape[axis] = count
+    result = new_output(shape, image.dtype, initial)
+    lead = (slice(None),) * (axis % image.ndim)
+    for outputs, inputs in taps:
+        target = result[(*lead, outputs)]
+        combine(target, image[(*lead, inputs)], out=target)
+        if not isinstance(outputs, slice):  # indexing by an array made a copy
+            result[(*lead, outputs)] = target
+    return result
