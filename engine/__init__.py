@@ -13,11 +13,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from engine.dump import DumpOptions, write_dump
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
     from engine.tensor import Tensor
 
 __all__ = [
+    "DumpOptions",
     "GraphState",
     "OperatorStatus",
     "RuntimeGraph",
@@ -26,9 +28,11 @@ __all__ = [
     "StepRecord",
     "Tensor",
     "load",
+    "write_dump",
 ]
 
 _HOME = {
+    "DumpOptions": "engine.dump",
     "GraphState": "engine.runtime",
     "OperatorStatus": "engine.session",
     "RuntimeGraph": "engine.runtime",
@@ -37,6 +41,7 @@ _HOME = {
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
     "load": "engine.runtime",
+    "write_dump": "engine.dump",
 }
 
 
