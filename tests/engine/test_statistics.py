@@ -1,0 +1,267 @@
+"""Statistics and histograms against the standard library's exact arithmetic and NumPy."""
+
+from __future__ import annotations
+
+import math
+import statistics as stdlib
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from engine.statistics import channel_statistics, histogram, statistics
+
+inf, nan = math.inf, math.nan
+
+
+def exact(values):
+    """Mean and population deviation of finite numbers, in rational arithmetic."""
+    numbers = [Fraction(value) for value in values]
+    return float(stdlib.mean(numbers)), math.sqrt(stdlib.pvariance(numbers))
+
+
+def test_a_small_tensor():
+    s = statistics(np.array([[1.0, -2.0, 0.0], [nan, inf, -inf], [-0.0, nan, 4.0]], np.float32))
+    assert (s.count, s.finite, s.zeros, s.nan, s.pinf, s.ninf) == (9, 5, 2, 2, 1, 1)
+    assert (s.min, s.max, s.mean) == (-2.0, 4.0, pytest.approx(0.6, rel=1e-7))
+    assert s.std == pytest.approx(math.sqrt((1 + 4 + 16) / 5 - 0.36), rel=1e-6)
+    assert s.zero_fraction == 2 / 9
+    assert (s.dtype, s.shape) == (np.float32, (3, 3))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bool", [True, False, True, True]),
+        ("uint8", [0, 255, 7, 7]),
+        ("int8", [-128, 127, 0]),
+        ("int16", [-32768, 32767, 5]),
+        ("int32", [-(2**31), 2**31 - 1, 3]),
+        ("int64", [-(2**62), 2**62 + 2**40, 1024]),
+        ("uint64", [0, 2**63]),
+        ("float16", [0.5, -65504.0, 2.25]),
+        ("float32", [1e30, -1e30, 5e29]),
+        ("float32", [1e-30, 2e-30, 4e-30]),
+        ("float64", [1e100, -1e90, 2e99]),
+    ],
+)
+def test_dtypes(dtype, values):
+    array = np.array(values, dtype)
+    s = statistics(array)
+    mean, std = exact(array.tolist())
+    assert (s.min, s.max) == (min(array.tolist()), max(array.tolist()))
+    assert isinstance(s.min, float if "float" in dtype else int)
+    assert s.mean == pytest.approx(mean, rel=1e-6)
+    assert s.std == pytest.approx(std, rel=1e-6)
+    assert s.zeros == values.count(0)
+    assert s.dtype == array.dtype
+
+
+def test_complex_numbers_count_by_magnitude():
+    array = np.array([3 + 4j, 0j, complex(nan, 1), complex(inf, 0), 5j], np.complex64)
+    s = statistics(array)
+    assert (s.min, s.max, s.zeros, s.nan, s.pinf, s.ninf) == (0.0, 5.0, 1, 1, 1, 0)
+    assert s.mean == pytest.approx(10 / 3)
+    assert histogram(array, 0, 5, 5).tolist() == [1, 0, 0, 0, 2]
+
+
+@pytest.mark.parametrize("array", [np.zeros(0), np.zeros((2, 0, 3)), np.full((2, 2), nan)])
+def test_nothing_finite(array):
+    s = statistics(array)
+    assert (s.count, s.nan, s.zeros, s.finite) == (array.size, array.size, 0, 0)
+    assert s.zero_fraction == 0
+    assert all(map(math.isnan, (s.min, s.max, s.mean, s.std)))
+    assert histogram(array, 0, 1, 4).tolist() == [0, 0, 0, 0]
+
+
+def test_a_scalar():
+    s = statistics(np.array(2.5, np.float32))
+    assert (s.count, s.min, s.max, s.mean, s.std, s.shape) == (1, 2.5, 2.5, 2.5, 0.0, ())
+
+
+@pytest.mark.parametrize("value", [0.1, -1e20, 3e38, 1e-40])
+def test_constant_data_has_no_deviation(value):
+    array = np.full(200_000, value, np.float32)
+    s = statistics(array)
+    assert s.min == s.max == s.mean == float(np.float32(value))
+    assert s.std == 0.0
+
+
+def test_a_small_deviation_from_a_large_mean():
+    array = 1000 + np.random.default_rng(5).normal(size=300_000).astype(np.float32) * 0.01
+    s = statistics(array)
+    assert s.mean == pytest.approx(array.mean(dtype=np.float64), rel=1e-9)
+    assert s.std == pytest.approx(array.std(dtype=np.float64), rel=1e-4)
+
+
+def test_chunks_of_unlike_data():
+    """Parts that differ by orders of magnitude, and special values in one of them."""
+    array = np.concatenate([np.full(70_000, 1e4), np.linspace(-1, 1, 140_001), [nan, inf]])
+    s = statistics(array.astype(np.float32))
+    finite = array[:-2].astype(np.float32).astype(np.float64)
+    assert s.mean == pytest.approx(finite.mean(), rel=1e-6)
+    assert s.std == pytest.approx(finite.std(), rel=1e-6)
+    assert (s.min, s.max, s.nan, s.pinf, s.zeros) == (-1, 1e4, 1, 1, 1)
+
+
+def test_whole_chunks_without_a_finite_element():
+    array = np.concatenate([np.full(200_000, nan), [1.0, 3.0]])
+    s = statistics(array)
+    assert (s.nan, s.finite, s.mean, s.std) == (200_000, 2, 2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a.transpose(2, 0, 1),
+        lambda a: a[::-1, :, ::3],
+        lambda a: a[:, 5:6],
+        lambda a: np.broadcast_to(a[:1, :1, :1], (40, 50, 60)),
+        lambda a: a.astype(">f4"),
+    ],
+)
+def test_strides_do_not_matter(view):
+    array = np.random.default_rng(1).normal(size=(40, 50, 60)).astype(np.float32)
+    array[3, 5, ::7] = [nan, inf, 0, 0, -inf, nan, nan, 0, 0]
+    viewed = view(array)
+    s, packed = statistics(viewed), statistics(np.ascontiguousarray(viewed, np.float32))
+    assert (s.zeros, s.nan, s.pinf, s.ninf) == (
+        packed.zeros,
+        packed.nan,
+        packed.pinf,
+        packed.ninf,
+    )
+    assert (s.min, s.max) == (packed.min, packed.max)
+    assert s.mean == pytest.approx(packed.mean, rel=1e-6, abs=1e-7)
+    assert s.std == pytest.approx(packed.std, rel=1e-6, abs=1e-7)
+    assert (histogram(viewed, -2, 2) == histogram(np.ascontiguousarray(viewed), -2, 2)).all()
+
+
+@given(
+    hnp.arrays(
+        np.float32,
+        hnp.array_shapes(max_dims=3, max_side=6),
+        elements=st.floats(width=32, min_value=-1e10, max_value=1e10),
+    )
+)
+def test_random_tensors(array):
+    s = statistics(array)
+    mean, std = exact(array.ravel().tolist())
+    scale = max(abs(s.min), abs(s.max), 1e-300)
+    assert (s.min, s.max) == (array.min(), array.max())
+    assert s.mean == pytest.approx(mean, rel=1e-6, abs=1e-6 * scale)
+    assert s.std == pytest.approx(std, rel=1e-5, abs=1e-6 * scale)
+
+
+def test_no_large_temporaries():
+    array = np.random.default_rng(0).normal(size=(64, 512, 512)).astype(np.float32)
+    array[0, 0, 0] = nan
+    tracemalloc.start()
+    statistics(array.transpose(1, 0, 2))
+    histogram(array, -0.5, 0.5)
+    channel_statistics(array, 0)
+    channel_statistics(array[:, :64, :64], 0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < array.nbytes / 16
+
+
+def test_histogram_by_hand():
+    array = np.array([0.0, 0.1, 0.25, 0.5, 0.74, 0.75, 1.0, -0.1, 1.1, nan, inf, -inf])
+    assert histogram(array, 0.0, 1.0, 4).tolist() == [2, 1, 2, 2]
+    assert histogram(array, 0.25, 0.75, 2).tolist() == [1, 3]
+    assert histogram(array, 5.0, 6.0, 2).tolist() == [0, 0]
+    assert histogram(np.arange(10), 0, 9, 10).tolist() == [1] * 10
+    assert histogram(np.array([True, False, True]), 0, 1, 2).tolist() == [1, 2]
+    assert histogram(np.arange(256, dtype=np.uint8), -0.5, 255.5).tolist() == [1] * 256
+    counts = histogram(array, 0.0, 1.0)
+    assert (counts.shape, counts.dtype, counts.sum()) == ((256,), np.int64, 7)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32])
+def test_histogram_against_numpy(dtype):
+    # multiples of 1/4 never come to lie between a bin's boundary and its rounding
+    rng = np.random.default_rng(9)
+    array = (rng.integers(-40, 40, 150_000) / 4).astype(dtype)
+    for low, high, bins in [(-10, 10, 80), (-5, 5, 20), (-10, 9.75, 79)]:
+        expected, _ = np.histogram(array.astype(np.float64), bins, (low, high))
+        np.testing.assert_array_equal(histogram(array, low, high, bins), expected)
+
+
+def test_a_range_of_one_value():
+    array = np.array([2.0, 2.0, 3.0, nan])
+    assert histogram(array, 2.0, 2.0, 5).tolist() == [0, 0, 2, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([-3e38, 0.0, 3e38], -3e38, 3e38),
+        ([1e-40, 2e-40, 3e-40], 1e-40, 3e-40),
+        ([1e8, 1e8 + 8, 1e8 + 16], 1e8, 1e8 + 16),
+    ],
+)
+def test_extreme_ranges(values, low, high):
+    array = np.array(values, np.float32)
+    low, high = float(array[0]), float(array[-1])
+    assert histogram(array, low, high, 2).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins", "message"),
+    [
+        (1.0, 0.0, 4, "not finite and ordered"),
+        (nan, 0.0, 4, "not finite and ordered"),
+        (0.0, inf, 4, "not finite and ordered"),
+        (0.0, 1.0, 0, "at least one bin"),
+    ],
+)
+def test_ranges_that_are_none(low, high, bins, message):
+    with pytest.raises(ValueError, match=message):
+        histogram(np.zeros(3), low, high, bins)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4, 6), (2, 5, 300, 300), (5,), (4, 5, 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.complex64])
+def test_channels(shape, dtype):
+    rng = np.random.default_rng(4)
+    array = (rng.normal(size=shape) * 9).astype(dtype)
+    if dtype is not np.int64 and len(shape) > 1 and array.size:
+        array[0, 1, 0] = nan
+        array[:, 2] = inf
+        array[-1, 3, 0] = -inf
+        array[0, 4, 0] = 0
+    axis = 1 if len(shape) > 1 else 0
+    s = channel_statistics(array, axis)
+    for c in range(5):
+        one = statistics(np.take(array, c, axis))
+        for field in ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf"):
+            values = getattr(s, field)
+            assert values.shape == (5,)
+            assert values.dtype == (
+                np.int64 if field in {"zeros", "nan", "pinf", "ninf"} else np.float64
+            )
+            np.testing.assert_allclose(values[c], getattr(one, field), rtol=1e-5, atol=1e-5)
+
+
+def test_channels_by_hand():
+    array = np.array([[[1, 2], [3, 4]], [[0, 0], [nan, 2]], [[inf, nan], [-inf, nan]]])
+    s = channel_statistics(array, 0)
+    np.testing.assert_array_equal(s.min, [1, 0, nan])
+    np.testing.assert_array_equal(s.max, [4, 2, nan])
+    np.testing.assert_allclose(s.mean, [2.5, 2 / 3, nan])
+    np.testing.assert_allclose(s.std, [math.sqrt(1.25), math.sqrt(8 / 9), nan])
+    assert s.zeros.tolist() == [0, 2, 0]
+    assert s.nan.tolist() == [0, 1, 2]
+    assert s.pinf.tolist() == [0, 0, 1]
+    assert s.ninf.tolist() == [0, 0, 1]
+
+
+def test_no_channels():
+    s = channel_statistics(np.zeros((2, 0, 3)), 1)
+    assert s.min.shape == s.nan.shape == (0,)
+    assert s.nan.dtype == np.int64
