@@ -96,12 +96,15 @@ class Failure:
         One sentence each; `hint` says what to do and may be empty.
     operator : str
         Name of the operator that failed; ``""`` where none did.
+    suspect : str
+        Name of the operator where the cause may lie; ``""`` where nothing points to one.
     """
 
     title: str
     reason: str
     hint: str = ""
     operator: str = ""
+    suspect: str = ""
 
 
 # Requests: session to worker

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.errors import InferenceError
-    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
 
-__all__ = ["hint_for"]
+__all__ = ["hint_for", "suspect_for"]
 
 
 def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
@@ -24,6 +24,24 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     str
         Empty when there is nothing to go by.
     """
+    found = _first_other_shape(graph, error)
+    if found is None:
+        return ""
+    operand, shape = found
+    return _about(operand.name, operand.producer, operand.shape or (), shape)
+
+
+def suspect_for(graph: RuntimeGraph, error: InferenceError) -> str:
+    """Name of the operator where the cause may lie; ``""`` where nothing points to one."""
+    found = _first_other_shape(graph, error)
+    producer = found[0].producer if found is not None else None
+    return producer.name if producer is not None else ""
+
+
+def _first_other_shape(
+    graph: RuntimeGraph, error: InferenceError
+) -> tuple[RuntimeOperand, tuple[int, ...]] | None:
+    """First input whose shape is not the exported one, and the shape it has."""
     operator = graph.operator(error.operator)
     for operand, shape in zip(operator.inputs, error.shapes, strict=False):
         exported = operand.shape
@@ -34,8 +52,8 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
             for want, got in zip(exported, shape, strict=False)
         )
         if differs:
-            return _about(operand.name, operand.producer, exported, shape)
-    return ""
+            return operand, shape
+    return None
 
 
 def _about(
