@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Kernel = Callable[..., Any]
 
-__all__ = ["FUNCTIONS", "Function"]
+__all__ = ["FUNCTIONS", "Elementwise", "Function"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class _Elementwise:
+class Elementwise:
     """Applies a kernel to promoted arguments.
 
     Attributes
@@ -74,6 +74,7 @@ class _Elementwise:
     on_scalars: Kernel | None = None
 
     def __call__(self, *args: Value) -> Value:
+        """Compute, on tensors, on Python scalars, or on both together."""
         for arg in args:
             if not (isinstance(arg, (np.ndarray, np.generic)) or is_scalar(arg)):
                 raise TypeError(f"takes tensors and numbers, not {describe_value(arg)}")
@@ -105,8 +106,9 @@ class _Elementwise:
         arrays = [as_operand(arg, np.dtype(np.float32) if half else dtype) for arg in args]
         try:
             with np.errstate(all="ignore"):
-                result = self.kernel(*arrays)
-                return np.asarray(result, np.float16 if half else None)
+                result = np.asarray(self.kernel(*arrays))
+                rounded = half and result.dtype.kind == "f"
+                return result.astype(np.float16) if rounded else result
         except ValueError:
             shapes = describe_shapes(array.shape for array in arrays)
             raise ValueError(f"cannot broadcast shapes {shapes}") from None
@@ -139,7 +141,7 @@ def _rsqrt(x: Array) -> Array:
     return _reciprocal(np.sqrt(x))
 
 
-def _rounding(kernel: Kernel) -> _Elementwise:
+def _rounding(kernel: Kernel) -> Elementwise:
     """Rounding keeps integer tensors as they are and makes a Python float an int."""
 
     def on_tensors(x: Array) -> Array:
@@ -153,7 +155,7 @@ def _rounding(kernel: Kernel) -> _Elementwise:
         rounded = float(kernel(x))
         return int(rounded) if math.isfinite(rounded) else rounded
 
-    return _Elementwise(on_tensors, "if", on_scalars=on_scalars)
+    return Elementwise(on_tensors, "if", on_scalars=on_scalars)
 
 
 def _by_integer(kernel: Kernel) -> Kernel:
@@ -224,19 +226,19 @@ def _to_dtype(dtype: DType) -> Callable[[Value], Value]:
 
 
 _UNARY: Final[dict[str, Callable[..., Value]]] = {
-    "abs": _Elementwise(np.abs, "ifc"),
+    "abs": Elementwise(np.abs, "ifc"),
     "ceil": _rounding(np.ceil),
-    "erf": _Elementwise(erf, "bif", floats=True),
+    "erf": Elementwise(erf, "bif", floats=True),
     "floor": _rounding(np.floor),
-    "neg": _Elementwise(np.negative, "ifc"),
-    "reciprocal": _Elementwise(_reciprocal, "bifc", floats=True),
+    "neg": Elementwise(np.negative, "ifc"),
+    "reciprocal": Elementwise(_reciprocal, "bifc", floats=True),
     "round": _rounding(np.rint),
-    "rsqrt": _Elementwise(_rsqrt, "bifc", floats=True),
-    "sign": _Elementwise(_sign, "bif"),
-    "square": _Elementwise(_square, "bifc"),
+    "rsqrt": Elementwise(_rsqrt, "bifc", floats=True),
+    "sign": Elementwise(_sign, "bif"),
+    "square": Elementwise(_square, "bifc"),
     "trunc": _rounding(np.trunc),
     **{
-        name: _Elementwise(kernel, "bifc", floats=True)
+        name: Elementwise(kernel, "bifc", floats=True)
         for name, kernel in {
             "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh,
             "atan": np.arctan, "atanh": np.arctanh, "cos": np.cos, "cosh": np.cosh,
@@ -251,25 +253,25 @@ _UNARY: Final[dict[str, Callable[..., Value]]] = {
 }  # fmt: skip
 
 _BINARY: Final[dict[str, Callable[..., Value]]] = {
-    "add": _Elementwise(np.add, "bifc"),
-    "and": _Elementwise(np.bitwise_and, "bi"),
-    "atan2": _Elementwise(np.arctan2, "bif", floats=True),
-    "div": _Elementwise(np.divide, "bifc", floats=True),
-    "floor_divide": _Elementwise(_by_integer(np.floor_divide), "if"),
-    "fmod": _Elementwise(_by_integer(np.fmod), "if"),
-    "logaddexp": _Elementwise(np.logaddexp, "bif", floats=True),
-    "lshift": _Elementwise(np.left_shift, "i"),
-    "max": _Elementwise(np.maximum, "bif"),
-    "maximum": _Elementwise(np.maximum, "bif"),
-    "min": _Elementwise(np.minimum, "bif"),
-    "minimum": _Elementwise(np.minimum, "bif"),
-    "mul": _Elementwise(np.multiply, "bifc"),
-    "or": _Elementwise(np.bitwise_or, "bi"),
-    "pow": _Elementwise(_power, "ifc", on_scalars=_scalar_power),
-    "remainder": _Elementwise(_by_integer(np.remainder), "if"),
-    "rshift": _Elementwise(np.right_shift, "i"),
-    "sub": _Elementwise(np.subtract, "ifc"),
-    "xor": _Elementwise(np.bitwise_xor, "bi"),
+    "add": Elementwise(np.add, "bifc"),
+    "and": Elementwise(np.bitwise_and, "bi"),
+    "atan2": Elementwise(np.arctan2, "bif", floats=True),
+    "div": Elementwise(np.divide, "bifc", floats=True),
+    "floor_divide": Elementwise(_by_integer(np.floor_divide), "if"),
+    "fmod": Elementwise(_by_integer(np.fmod), "if"),
+    "logaddexp": Elementwise(np.logaddexp, "bif", floats=True),
+    "lshift": Elementwise(np.left_shift, "i"),
+    "max": Elementwise(np.maximum, "bif"),
+    "maximum": Elementwise(np.maximum, "bif"),
+    "min": Elementwise(np.minimum, "bif"),
+    "minimum": Elementwise(np.minimum, "bif"),
+    "mul": Elementwise(np.multiply, "bifc"),
+    "or": Elementwise(np.bitwise_or, "bi"),
+    "pow": Elementwise(_power, "ifc", on_scalars=_scalar_power),
+    "remainder": Elementwise(_by_integer(np.remainder), "if"),
+    "rshift": Elementwise(np.right_shift, "i"),
+    "sub": Elementwise(np.subtract, "ifc"),
+    "xor": Elementwise(np.bitwise_xor, "bi"),
 }
 
 # PyTorch's names of its dtypes. NumPy has neither bfloat16 nor half-precision complex

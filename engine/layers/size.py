@@ -50,7 +50,8 @@ def element_count(input: Array) -> int:
 @register("Tensor.item", "aten::item", "aten::ScalarImplicit")
 def item(input: Value) -> Value:
     """Give a tensor's only element as a Python number: ``Tensor.item``."""
-    return as_python(input)
+    number: Value = as_python(input)
+    return number
 
 
 @register("aten::Int", "aten::IntImplicit")

@@ -1,0 +1,313 @@
+"""Operators that choose elements by their order: the largest, the median, the sorted.
+
+NaN is larger than every number, as in PyTorch. Of equal elements the first is chosen.
+Indices are int64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import along, as_int, axis_of
+from engine.layers.layer import Outputs
+from engine.layers.reduction import REDUCTIONS, reduce
+from engine.layers.registry import register
+from engine.promotion import promote
+from engine.values import Array, Value
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "kthvalue",
+    "maximum",
+    "median",
+    "minimum",
+    "sort",
+    "topk",
+]
+
+
+@register("torch.max", "Tensor.max", "aten::max")
+def maximum(
+    input: Array,
+    dim: Array | int | None = None,
+    keepdim: bool = False,
+    *,
+    other: Array | None = None,
+) -> Value:
+    """Largest element, along a dimension with its index: ``torch.max``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        All elements are compared without it.
+    keepdim : bool
+        Keep the dimension with size 1.
+    other : ndarray, optional
+        Compare element by element with another tensor instead: ``torch.maximum``.
+
+    Returns
+    -------
+    ndarray, or values and indices where `dim` is given
+        NaN where there is one.
+    """
+    return _extreme(input, dim, keepdim, other, "amax")
+
+
+@register("torch.min", "Tensor.min", "aten::min")
+def minimum(
+    input: Array,
+    dim: Array | int | None = None,
+    keepdim: bool = False,
+    *,
+    other: Array | None = None,
+) -> Value:
+    """Smallest element, along a dimension with its index: ``torch.min``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        All elements are compared without it.
+    keepdim : bool
+        Keep the dimension with size 1.
+    other : ndarray, optional
+        Compare element by element with another tensor instead: ``torch.minimum``.
+
+    Returns
+    -------
+    ndarray, or values and indices where `dim` is given
+        NaN where there is one.
+    """
+    return _extreme(input, dim, keepdim, other, "amin")
+
+
+@register("torch.argmax", "Tensor.argmax", "aten::argmax")
+def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the largest element: ``torch.argmax``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        The index counts in the flattened tensor without it.
+    keepdim : bool
+        Keep what is reduced with size 1.
+
+    Returns
+    -------
+    int64 ndarray
+    """
+    return _index_of(np.argmax, input, dim, keepdim)
+
+
+@register("torch.argmin", "Tensor.argmin", "aten::argmin")
+def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """Index of the smallest element: ``torch.argmin``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        The index counts in the flattened tensor without it.
+    keepdim : bool
+        Keep what is reduced with size 1.
+
+    Returns
+    -------
+    int64 ndarray
+    """
+    return _index_of(np.argmin, input, dim, keepdim)
+
+
+@register("torch.topk", "Tensor.topk", "aten::topk")
+def topk(
+    input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Outputs:
+    """Largest or smallest elements, with their indices: ``torch.topk``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    k : int
+        How many, at most N.
+    dim : int
+    largest : bool
+        The largest, largest first; otherwise the smallest, smallest first.
+    sorted : bool
+        Of no effect: they always are.
+
+    Returns
+    -------
+    values : ndarray of shape (A, k, B)
+    indices : int64 ndarray of shape (A, k, B)
+    """
+    axis, count = axis_of(dim, input.ndim), as_int(k, "k")
+    length = input.shape[axis] if input.ndim else 1
+    if not 0 <= count <= length:
+        raise LayerError(f"k is {count}, there are {length} elements along dim {dim}")
+    order = _order(input, axis, descending=largest)
+    return _taken(input, order[along(axis, slice(count))] if input.ndim else order, axis)
+
+
+@register("torch.sort", "Tensor.sort", "aten::sort")
+def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Outputs:
+    """Sort along a dimension: ``torch.sort``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int
+    descending : bool
+        Largest first.
+    stable : bool
+        Of no effect: equal elements always keep their order.
+
+    Returns
+    -------
+    values, indices : ndarray, int64 ndarray of the same shape
+    """
+    axis = axis_of(dim, input.ndim)
+    return _taken(input, _order(input, axis, descending), axis)
+
+
+@register("torch.argsort", "Tensor.argsort", "aten::argsort")
+def argsort(
+    input: Array, dim: int = -1, descending: bool = False, stable: bool = True
+) -> Array:
+    """Indices that sort along a dimension: ``torch.argsort``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int
+    descending : bool
+        Largest first.
+    stable : bool
+        Of no effect: equal elements always keep their order.
+
+    Returns
+    -------
+    int64 ndarray of the same shape
+    """
+    return _order(input, axis_of(dim, input.ndim), descending)
+
+
+@register("torch.kthvalue", "Tensor.kthvalue", "aten::kthvalue")
+def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> Outputs:
+    """Element that is the k-th smallest, with its index: ``torch.kthvalue``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    k : int
+        From 1.
+    dim : int
+    keepdim : bool
+        Keep the dimension with size 1.
+
+    Returns
+    -------
+    values, indices : ndarray, int64 ndarray
+    """
+    axis, place = axis_of(dim, input.ndim), as_int(k, "k")
+    length = input.shape[axis] if input.ndim else 1
+    if not 1 <= place <= length:
+        raise LayerError(f"k is {place}, there are {length} elements along dim {dim}")
+    order = _order(input, axis, descending=False)
+    if input.ndim:
+        order = order[along(axis, slice(place - 1, place))]
+    return _taken(input, order, axis, keepdim=keepdim)
+
+
+@register("torch.median", "Tensor.median", "aten::median")
+def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
+    """Middle element, the lower of two: ``torch.median``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        All elements are compared without it.
+    keepdim : bool
+        Keep the dimension with size 1.
+
+    Returns
+    -------
+    ndarray, or values and indices where `dim` is given
+        NaN where there is one.
+    """
+    if dim is None:
+        return _median(input.reshape(-1), 0, keepdim=False)[0]
+    return _median(input, axis_of(dim, input.ndim), keepdim)
+
+
+def _median(array: Array, axis: int, keepdim: bool) -> Outputs:
+    if not array.ndim:
+        return _taken(array, np.zeros((), np.int64), axis)
+    length = array.shape[axis]
+    _require_elements(length)
+    order = _order(array, axis, descending=False)
+    middle = order[along(axis, slice((length - 1) // 2, (length + 1) // 2))]
+    unordered = np.isnan(array)
+    first = np.expand_dims(unordered.argmax(axis), axis)
+    indices = np.where(unordered.any(axis, keepdims=True), first, middle)
+    return _taken(array, indices, axis, keepdim=keepdim)
+
+
+def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
+    if isinstance(dim, np.ndarray):  # TorchScript's overload has the other tensor there
+        dim, other = None, dim
+    if isinstance(other, np.ndarray):
+        left, right = promote(input, other)
+        with np.errstate(all="ignore"):
+            return np.asarray((np.maximum if name == "amax" else np.minimum)(left, right))
+    if dim is None:
+        return reduce(REDUCTIONS[name], input, None, keepdim)
+    choose = np.argmax if name == "amax" else np.argmin
+    indices = _index_of(choose, input, dim, keepdim=True)
+    return _taken(input, indices, axis_of(dim, input.ndim), keepdim=keepdim)
+
+
+def _index_of(choose: Callable[..., Any], input: Array, dim: Value, keepdim: bool) -> Array:
+    if dim is None:
+        _require_elements(input.size)
+        return np.asarray(choose(input)).reshape((1,) * input.ndim if keepdim else ())
+    axis = axis_of(dim, input.ndim)
+    if not input.ndim:
+        return np.zeros((), np.int64)
+    _require_elements(input.shape[axis])
+    return np.asarray(choose(input, axis, keepdims=keepdim))
+
+
+def _require_elements(count: int) -> None:
+    if not count:
+        raise LayerError("there are no elements to choose from", InferStatus.kInferInputsEmpty)
+
+
+def _order(array: Array, axis: int, descending: bool) -> Array:
+    """Indices that sort along an axis, equal elements in their order, NaN the largest."""
+    if not array.ndim:
+        return np.zeros((), np.int64)
+    if not descending:
+        return np.argsort(array, axis, kind="stable")
+    # Sorted from the back and turned around, equal elements come in their order again.
+    backwards = np.argsort(np.flip(array, axis), axis, kind="stable")
+    order: Array = array.shape[axis] - 1 - np.flip(backwards, axis)
+    return order
+
+
+def _taken(array: Array, indices: Array, axis: int, *, keepdim: bool = True) -> Outputs:
+    """Elements at indices along an axis, and the indices."""
+    if not array.ndim:
+        return Outputs((array, indices))
+    values = np.take_along_axis(array, indices, axis)
+    if keepdim:
+        return Outputs((values, indices))
+    return Outputs((values.squeeze(axis), indices.squeeze(axis)))

@@ -1,0 +1,117 @@
+"""Norms of vectors: how long they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import as_dtype, axes_of, cast
+from engine.layers.layer import Ints
+from engine.layers.reduction import accumulator
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.values import Array, Value
+
+__all__ = ["frobenius_norm", "norm", "vector_norm"]
+
+
+@register("torch.norm", "Tensor.norm", "aten::norm")
+def norm(
+    input: Array,
+    p: float | str | None = "fro",
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    dtype: Value = None,
+) -> Array:
+    """Norm of the elements: ``torch.norm``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape, floating-point or complex
+    p : number, ``"fro"`` or ``"nuc"``
+        Order: the p-th root of the sum of the p-th powers of the absolute values; 0 counts
+        what is not zero, inf and -inf give the largest and smallest. ``"fro"`` is 2;
+        ``"nuc"`` adds the singular values of matrices.
+    dim : int or ints, optional
+        Dimensions to reduce; all of them by default.
+    keepdim : bool
+        Keep them with size 1.
+    dtype : str, optional
+        What to convert the input to first.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+    """
+    if p == "nuc":
+        return _nuclear(input, dim, keepdim)
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype)
+
+
+@register("torch.linalg.vector_norm", "aten::linalg_vector_norm")
+def vector_norm(
+    input: Array,
+    ord: float | str = 2,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    dtype: Value = None,
+) -> Array:
+    """Norm of the elements, taken as vectors: ``torch.linalg.vector_norm``.
+
+    Parameters
+    ----------
+    input, dim, keepdim, dtype
+        As in ``torch.norm``.
+    ord : number
+        Order: the root of the sum of the powers of the absolute values; 0 counts what is
+        not zero, inf and -inf give the largest and smallest.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+    """
+    wanted = as_dtype(dtype)
+    if wanted is not None:
+        input = cast(input, wanted)
+    if input.dtype.kind not in "fc":
+        raise LayerError(f"there is no norm of {input.dtype}, only of floating-point numbers")
+    axes = axes_of(dim, input.ndim)
+    order = float(ord) if isinstance(ord, str) else float(as_python(ord))
+    with np.errstate(all="ignore"):
+        lengths = np.abs(input.astype(accumulator(input.dtype)))
+        return cast(np.asarray(_norm(lengths, order, axes, keepdim)), input.real.dtype)
+
+
+@register("torch.frobenius_norm", "aten::frobenius_norm")
+def frobenius_norm(input: Array, dim: Ints | None = None, keepdim: bool = False) -> Array:
+    """Root of the sum of the squares: ``torch.norm`` with ``p="fro"``."""
+    return vector_norm(input, 2, dim, keepdim)
+
+
+def _norm(lengths: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Any:
+    if np.isinf(order):
+        if 0 in {lengths.shape[axis] for axis in axes}:
+            raise LayerError(
+                "there are no elements to choose from", InferStatus.kInferInputsEmpty
+            )
+        choose = np.max if order > 0 else np.min
+        return choose(lengths, axes, keepdims=keepdim)
+    if order == 0:
+        return np.count_nonzero(lengths, axes, keepdims=keepdim)
+    if order == 1:
+        return np.sum(lengths, axes, keepdims=keepdim)
+    if order == 2:
+        return np.sqrt(np.sum(np.square(lengths), axes, keepdims=keepdim))
+    return np.power(np.sum(np.power(lengths, order), axes, keepdims=keepdim), 1 / order)
+
+
+def _nuclear(input: Array, dim: Value, keepdim: bool) -> Array:
+    axes = axes_of(dim, input.ndim)
+    if len(axes) != 2:
+        raise LayerError(f"a nuclear norm takes 2 dimensions, not {len(axes)}")
+    lengths = np.linalg.norm(
+        input.astype(accumulator(input.dtype)), "nuc", axes, keepdims=keepdim
+    )
+    return cast(np.asarray(lengths), input.real.dtype)

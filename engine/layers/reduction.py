@@ -1,0 +1,403 @@
+"""Reductions: one number from all elements along some dimensions.
+
+One frame serves them all: it reads the dims, chooses the dtype to compute in and the dtype
+of the result, and runs a kernel from the table. Float32 and halves are accumulated in
+float64 and rounded once, which is at least as exact as PyTorch's pairwise sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import as_dtype, axes_of, cast
+from engine.layers.layer import Ints, Number, Outputs
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.promotion import DEFAULT_INT, float_dtype
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    from engine.promotion import DType
+
+__all__ = ["REDUCTIONS", "Reduction", "accumulator", "reduce", "var"]
+
+Axes = tuple[int, ...]
+Kernel = Callable[[Array, Axes, bool], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction of the table.
+
+    Attributes
+    ----------
+    summary : str
+        What it gives, for its documentation.
+    kernel : callable
+        Takes an array, its axes, and whether to keep them with size 1.
+    dtype : callable
+        From the input's dtype to the result's.
+    empty : bool
+        Whether there is a result for no elements at all.
+    """
+
+    summary: str
+    kernel: Kernel
+    dtype: Callable[[DType], DType]
+    empty: bool = True
+
+
+def accumulator(dtype: DType) -> DType:
+    """Dtype to add up in: 64 bits of the same kind; bools as integers."""
+    return np.dtype({"f": np.float64, "c": np.complex128}.get(dtype.kind, np.int64))
+
+
+def reduce(
+    reduction: Reduction, input: Array, dim: Value, keepdim: bool, dtype: Value = None
+) -> Array:
+    """Run a reduction.
+
+    Parameters
+    ----------
+    reduction : Reduction
+    input : ndarray of any shape
+    dim : int, ints or None
+        None and the empty list mean all dimensions.
+    keepdim : bool
+        Keep the dimensions with size 1.
+    dtype : str, optional
+        What to convert the input to beforehand, which is also the result's dtype.
+
+    Raises
+    ------
+    LayerError
+        If there is no such dim, or nothing to take the result from.
+    """
+    wanted = as_dtype(dtype)
+    if wanted is not None:
+        input = cast(input, wanted)
+    axes = axes_of(dim, input.ndim)
+    if not reduction.empty and 0 in {input.shape[axis] for axis in axes}:
+        raise LayerError("there are no elements to choose from", InferStatus.kInferInputsEmpty)
+    result_dtype = wanted or reduction.dtype(input.dtype)
+    with np.errstate(all="ignore"):
+        return cast(np.asarray(reduction.kernel(input, axes, keepdim)), result_dtype)
+
+
+# Kernels
+
+
+def _sum(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.sum(x, axes, accumulator(x.dtype), keepdims=keepdim))
+
+
+def _prod(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.prod(x, axes, accumulator(x.dtype), keepdims=keepdim))
+
+
+def _mean(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.true_divide(_sum(x, axes, keepdim), _count(x, axes)))
+
+
+def _nansum(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return _sum(np.where(np.isnan(x), x.dtype.type(0), x), axes, keepdim)
+
+
+def _nanmean(x: Array, axes: Axes, keepdim: bool) -> Array:
+    count = np.sum(~np.isnan(x), axes, keepdims=keepdim)
+    return np.asarray(_nansum(x, axes, keepdim) / count)
+
+
+def _amax(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.max(x, axes, keepdims=keepdim))
+
+
+def _amin(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.min(x, axes, keepdims=keepdim))
+
+
+def _all(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.all(x, axes, keepdims=keepdim))
+
+
+def _any(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.any(x, axes, keepdims=keepdim))
+
+
+def _logsumexp(x: Array, axes: Axes, keepdim: bool) -> Array:
+    x = x.astype(accumulator(float_dtype(x.dtype)))
+    # Shifted by the largest, so that nothing overflows.
+    peak = np.max(x, axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(peak), peak, 0)
+    logs = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
+    return np.asarray(logs if keepdim else np.squeeze(logs, axes))
+
+
+def _sum_of_squares(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return _sum(np.square(x.astype(accumulator(x.dtype))), axes, keepdim)
+
+
+def _log_of_sum(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.log(_sum(x, axes, keepdim)))
+
+
+def _norm1(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return _sum(np.abs(x), axes, keepdim)
+
+
+def _norm2(x: Array, axes: Axes, keepdim: bool) -> Array:
+    return np.asarray(np.sqrt(_sum_of_squares(x, axes, keepdim)))
+
+
+def _count(x: Array, axes: Axes) -> int:
+    return prod(x.shape[axis] for axis in axes)
+
+
+# Dtypes of results
+
+
+def _same(dtype: DType) -> DType:
+    return dtype
+
+
+def _widened(dtype: DType) -> DType:
+    return dtype if dtype.kind in "fc" else DEFAULT_INT
+
+
+def _floating(dtype: DType) -> DType:
+    if dtype.kind not in "fc":
+        raise LayerError(f"there is no mean of {dtype} without a floating-point dtype")
+    return dtype
+
+
+def _truth(dtype: DType) -> DType:
+    return dtype if dtype == np.uint8 else np.dtype(np.bool_)
+
+
+REDUCTIONS: Final[dict[str, Reduction]] = {
+    "sum": Reduction("sum", _sum, _widened),
+    "nansum": Reduction("sum of all but NaN", _nansum, _widened),
+    "mean": Reduction("mean", _mean, _floating),
+    "nanmean": Reduction("mean of all but NaN", _nanmean, _floating),
+    "prod": Reduction("product", _prod, _widened),
+    "amax": Reduction("largest value", _amax, _same, empty=False),
+    "amin": Reduction("smallest value", _amin, _same, empty=False),
+    "all": Reduction("whether all are true", _all, _truth),
+    "any": Reduction("whether any is true", _any, _truth),
+    "logsumexp": Reduction("logarithm of the sum of the exponentials", _logsumexp, float_dtype),
+}
+
+_NOTES: Final = """{summary} of the elements: ``torch.{name}``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int or ints, optional
+        Dimensions to reduce; all of them by default.
+    keepdim : bool
+        Keep them with size 1.{more}
+
+    Returns
+    -------
+    ndarray
+        {dtype} NaN counts as a number, and is in the result when it is in the input.
+    """
+
+_NOTES_OF_DTYPE: Final[dict[Any, str]] = {
+    _same: "Of the input's dtype.",
+    _widened: "Of the input's dtype; int64 for bools and integers.",
+    _floating: "Of the input's dtype.",
+    _truth: "Bool; uint8 for uint8.",
+    float_dtype: "Of the input's dtype; float32 for bools and integers.",
+}
+_NOTE_OF_DTYPE_ARGUMENT: Final = """
+    dtype : str, optional
+        What to convert the input to first."""
+
+
+def _with_dtype(reduction: Reduction) -> Callable[..., Array]:
+    def compute(
+        input: Array, dim: Ints | None = None, keepdim: bool = False, dtype: Value = None
+    ) -> Array:
+        return reduce(reduction, input, dim, keepdim, dtype)
+
+    return compute
+
+
+def _without_dtype(reduction: Reduction) -> Callable[..., Array]:
+    def compute(input: Array, dim: Ints | None = None, keepdim: bool = False) -> Array:
+        return reduce(reduction, input, dim, keepdim)
+
+    return compute
+
+
+def _register_all() -> None:
+    """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
+    for name, reduction in REDUCTIONS.items():
+        converts = name in {"sum", "nansum", "mean", "nanmean", "prod"}
+        function = (_with_dtype if converts else _without_dtype)(reduction)
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = _NOTES.format(
+            name=name,
+            summary=reduction.summary.capitalize(),
+            more=_NOTE_OF_DTYPE_ARGUMENT if converts else "",
+            dtype=_NOTES_OF_DTYPE[reduction.dtype],
+        )
+        register(f"torch.{name}", f"Tensor.{name}", f"aten::{name}")(function)
+
+
+_register_all()
+
+
+# Reductions that ONNX knows and pnnx leaves as they are
+
+_ONNX: Final = {
+    "ReduceMax": REDUCTIONS["amax"],
+    "ReduceMin": REDUCTIONS["amin"],
+    "ReduceSum": REDUCTIONS["sum"],
+    "ReduceMean": REDUCTIONS["mean"],
+    "ReduceProd": REDUCTIONS["prod"],
+    "ReduceLogSumExp": REDUCTIONS["logsumexp"],
+    "ReduceLogSum": Reduction("logarithm of the sum", _log_of_sum, float_dtype),
+    "ReduceSumSquare": Reduction("sum of squares", _sum_of_squares, _same),
+    "ReduceL1": Reduction("sum of absolute values", _norm1, _same),
+    "ReduceL2": Reduction("root of the sum of squares", _norm2, _same),
+}
+
+
+def _of_onnx(reduction: Reduction) -> Callable[..., Array]:
+    def compute(
+        input: Array, axes: Ints | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Array:
+        if axes is None and noop_with_empty_axes:
+            return input
+        return reduce(reduction, input, axes, bool(keepdims), str(input.dtype))
+
+    return compute
+
+
+def _register_onnx() -> None:
+    for name, reduction in _ONNX.items():
+        function = _of_onnx(reduction)
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = (
+            f"{reduction.summary.capitalize()} of the elements: ONNX ``{name}``.\n\n"
+            "Reduces `axes`, all by default, and keeps them with size 1 unless `keepdims` is "
+            "0. The result has the input's dtype."
+        )
+        register(name)(function)
+
+
+_register_onnx()
+
+
+# Spread
+
+
+@register("torch.var", "Tensor.var", "aten::var")
+def var(
+    input: Array,
+    dim: Ints | None = None,
+    unbiased: bool | float | None = None,
+    keepdim: bool = False,
+    correction: Number | None = None,
+) -> Array:
+    """Variance of the elements: ``torch.var``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int or ints, optional
+        Dimensions to reduce; all of them by default.
+    unbiased : bool
+        Divide by one less than the number of elements (the default), or by the number.
+    keepdim : bool
+        Keep the dimensions with size 1.
+    correction : number, optional
+        By how much less to divide.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+        NaN where there are too few elements.
+    """
+    variance, _ = _spread(input, dim, unbiased, keepdim, correction)
+    return cast(variance, _real_dtype(input))
+
+
+@register("torch.std", "Tensor.std", "aten::std")
+def std(
+    input: Array,
+    dim: Ints | None = None,
+    unbiased: bool | float | None = None,
+    keepdim: bool = False,
+    correction: Number | None = None,
+) -> Array:
+    """Standard deviation of the elements, the root of ``torch.var``: ``torch.std``.
+
+    Parameters
+    ----------
+    input, dim, unbiased, keepdim, correction
+        As in ``torch.var``.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+    """
+    variance, _ = _spread(input, dim, unbiased, keepdim, correction)
+    return cast(np.sqrt(variance), _real_dtype(input))
+
+
+@register("torch.var_mean", "aten::var_mean")
+def var_mean(
+    input: Array,
+    dim: Ints | None = None,
+    unbiased: bool | float | None = None,
+    keepdim: bool = False,
+    correction: Number | None = None,
+) -> Outputs:
+    """Variance and mean of the elements: ``torch.var_mean``; as ``torch.var``."""
+    variance, mean = _spread(input, dim, unbiased, keepdim, correction)
+    return Outputs((cast(variance, _real_dtype(input)), cast(mean, input.dtype)))
+
+
+@register("torch.std_mean", "aten::std_mean")
+def std_mean(
+    input: Array,
+    dim: Ints | None = None,
+    unbiased: bool | float | None = None,
+    keepdim: bool = False,
+    correction: Number | None = None,
+) -> Outputs:
+    """Standard deviation and mean of the elements: ``torch.std_mean``; as ``torch.var``."""
+    variance, mean = _spread(input, dim, unbiased, keepdim, correction)
+    return Outputs((cast(np.sqrt(variance), _real_dtype(input)), cast(mean, input.dtype)))
+
+
+def _spread(
+    x: Array, dim: Value, unbiased: bool | float | None, keepdim: bool, correction: Value
+) -> tuple[Array, Array]:
+    """Variance and mean in 64 bits."""
+    _floating(x.dtype)
+    if correction is None:  # the two share a place in TorchScript's overloads
+        correction = 1 if unbiased is None else unbiased
+    lessened = float(as_python(correction))
+    axes = axes_of(dim, x.ndim)
+    with np.errstate(all="ignore"):
+        mean = _mean(x, axes, keepdim=True)
+        squares = np.square(np.abs(x - mean))
+        total = np.sum(squares, axes, keepdims=True)
+        variance = np.asarray(total / np.float64(max(0, _count(x, axes) - lessened)))
+    if keepdim:
+        return variance, mean
+    return np.squeeze(variance, axes), np.squeeze(mean, axes)
+
+
+def _real_dtype(x: Array) -> DType:
+    return x.real.dtype
