@@ -224,10 +224,11 @@ class Session:
         """
         stop = self.graph.operator(until).index if until is not None else -1
         records: list[StepRecord] = []
-        if self.state is SessionState.FINISHED:
+        count = len(self.graph.operators)
+        if self.position == count:
             return ()
         self._require_runnable()
-        while self.state is not SessionState.FINISHED:
+        while self.position < count:
             if cancelled is not None and cancelled():
                 break
             operator = self.graph.operators[self.position]
@@ -330,7 +331,7 @@ class Session:
             raise ValueNotComputedError(operand, record.reason)
         raise ValueNotComputedError(
             operand,
-            f"{producer.type} {producer.name!r} (operator {producer.index}) has not run",
+            f"operator {producer.index}, {producer.type} {producer.name!r}, has not run",
         )
 
     def outputs(self) -> tuple[Value, ...]:

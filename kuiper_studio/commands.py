@@ -165,6 +165,6 @@ def _make_action(command: Command, parent: QObject, theme: Theme) -> QAction:
     action.setStatusTip(command.tip)
     action.setCheckable(command.checkable)
     if command.icon:
-        token = "bp" if command.icon == "breakpoint" else "text"  # noqa: S105 - a colour
+        token = "bp" if command.icon == "breakpoint" else "text"
         action.setIcon(icon(command.icon, theme, token))
     return action

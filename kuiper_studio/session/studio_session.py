@@ -31,7 +31,7 @@ from kuiper_studio.session.events import (
     Stepped,
     WorkFailed,
 )
-from kuiper_studio.session.hints import hint_for
+from kuiper_studio.session.hints import hint_for, suspect_for
 from kuiper_studio.session.worker import Worker
 
 if TYPE_CHECKING:
@@ -325,6 +325,13 @@ class StudioSession(QObject):
         self.inputs_changed.emit()
         self._feed()
 
+    def set_source_list(self, sources: Sequence[InputSource]) -> None:
+        """Choose the inputs in order; a single ``.npz``, random or constant serves all."""
+        if self._graph is not None and sources:
+            wanted = [operand.name for operand in self._graph.input_operands]
+            spread = _spread(tuple(sources), len(wanted))
+            self.set_inputs(dict(zip(wanted, spread, strict=False)))
+
     def prepare_source_list(
         self, sources: Sequence[InputSource], options: ImageOptions | None = None
     ) -> None:
@@ -403,6 +410,12 @@ class StudioSession(QObject):
         self._breakpoints ^= {self._graph.operator(operator).name}
         self.breakpoints_changed.emit()
 
+    def clear_breakpoints(self) -> None:
+        """Delete all breakpoints; silent when there are none."""
+        if self._breakpoints:
+            self._breakpoints.clear()
+            self.breakpoints_changed.emit()
+
     # Looking
 
     def select(self, operator: str) -> None:
@@ -478,20 +491,26 @@ class StudioSession(QObject):
             self._set_state(RunState.STOPPED)
 
     def _run(self, steps: int | None = None, until: str | None = None) -> None:
-        runnable = {RunState.READY, RunState.STOPPED}
-        waits_for_restart = self._busy and self._state is RunState.READY
-        if self._graph is None or self._state not in runnable:
+        if self._graph is None or self._state not in {RunState.READY, RunState.STOPPED}:
             return
-        if self._busy and not waits_for_restart:
+        if self._busy:  # inputs are being read, or a restart is under way
+            self._deferred = (steps, until)
             return
         self._failure = None
         self._cancel = threading.Event()
         self._set_state(RunState.RUNNING)
-        self._send(
-            RunRequest(
-                self._next_run(), steps, until, frozenset(self._breakpoints), self._cancel
-            )
-        )
+        stops = frozenset(self._breakpoints)
+        self._send(RunRequest(self._next_run(), steps, until, stops, self._cancel))
+
+    def _idle(self, state: RunState) -> None:
+        """A request has ended; go on with a run that waited for it."""
+        self._busy = False
+        self._set_progress(None)
+        self._set_state(state)
+        if self._deferred is not None:
+            steps, until = self._deferred
+            self._deferred = None
+            self._run(steps, until)
 
     def _feed(self) -> None:
         if self._graph is None:
@@ -654,8 +673,11 @@ class StudioSession(QObject):
     def _describe(self, answer: WorkFailed) -> Failure:
         error = answer.error
         if isinstance(error, InferenceError):
-            hint = hint_for(self._graph, error) if self._graph is not None else ""
-            return Failure(f"{error.operator} failed", error.reason, hint, error.operator)
+            title, graph = f"{error.operator} failed", self._graph
+            if graph is None:
+                return Failure(title, error.reason, operator=error.operator)
+            hint, suspect = hint_for(graph, error), suspect_for(graph, error)
+            return Failure(title, error.reason, hint, error.operator, suspect)
         if answer.record is not None:
             name = answer.record.operator.name
             return Failure(f"{name} failed", str(error), operator=name)
