@@ -267,7 +267,17 @@ def _binary(compute: Callable[..., Value]) -> Callable[..., Value]:
 
 # Python's operators in TorchScript
 _TORCHSCRIPT_ONLY: Final = frozenset(
-    "__and__ __is__ __isnot__ __invert__ __lshift__ __or__ __rshift__ __xor__ floordiv".split()
+    [
+        "__and__",
+        "__is__",
+        "__isnot__",
+        "__invert__",
+        "__lshift__",
+        "__or__",
+        "__rshift__",
+        "__xor__",
+        "floordiv",
+    ]
 )
 
 

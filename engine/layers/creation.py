@@ -1,0 +1,299 @@
+"""Operators that make tensors from numbers: constants, ranges, and their like.
+
+``empty`` and its relatives give zeros: what lies in fresh memory is nobody's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import as_dtype, as_int, as_ints, cast
+from engine.layers.elementwise import Operand
+from engine.layers.layer import Ints
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.promotion import DEFAULT_FLOAT, DType, result_dtype
+from engine.values import Array, Value
+
+__all__ = ["arange", "full", "full_like", "new_full"]
+
+# Arguments of every factory that say where and how a tensor lies in memory.
+_IGNORED: Final = "layout, device, pin_memory, requires_grad, memory_format"
+
+
+@register("torch.arange", "aten::arange")
+def arange(
+    start: Operand | None = None,
+    end: Operand | None = None,
+    step: Operand | None = None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+) -> Array:
+    """Evenly spaced numbers: ``torch.arange``.
+
+    Parameters
+    ----------
+    start : number
+        0 by default; when it is the only one, it is the end.
+    end : number
+        Not reached.
+    step : number
+        1 by default.
+    dtype : str, optional
+        By default int64 where all are integers, float32 otherwise.
+    layout, device, pin_memory, requires_grad
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of shape (ceil((end - start) / step),)
+    """
+    if end is None:
+        start, end = None, start
+    first = 0 if start is None else as_python(start)
+    last = as_python(end)
+    by = 1 if step is None else as_python(step)
+    if by == 0:
+        raise LayerError("step is 0")
+    count = ceil((last - first) / by)
+    if count < 0:
+        raise LayerError(f"no step of {by} leads from {first} to {last}")
+    wanted = as_dtype(dtype)
+    if wanted is None:
+        wanted = result_dtype(first, last, by)
+    return cast(first + np.arange(count) * by, wanted)
+
+
+@register("torch.full", "aten::full")
+def full(
+    size: Ints | None,
+    fill_value: Operand,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+) -> Array:
+    """Tensor of one number: ``torch.full``.
+
+    Parameters
+    ----------
+    size : ints
+    fill_value : number, or ndarray of shape ()
+    dtype : str, optional
+        By default that of the number: bool, int64, float32 or complex64.
+    layout, device, pin_memory, requires_grad
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of shape `size`
+        A new array.
+    """
+    wanted = as_dtype(dtype)
+    return _filled(size, fill_value, wanted or result_dtype(fill_value))
+
+
+@register("torch.full_like", "aten::full_like")
+def full_like(
+    input: Array,
+    fill_value: Operand,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    memory_format: Value = None,
+    requires_grad: bool = False,
+) -> Array:
+    """Tensor of one number in the shape of another: ``torch.full_like``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    fill_value : number, or ndarray of shape ()
+    dtype : str, optional
+        By default the input's.
+    layout, device, pin_memory, memory_format, requires_grad
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of the input's shape
+        A new array.
+    """
+    return _filled(input.shape, fill_value, as_dtype(dtype) or input.dtype)
+
+
+@register("Tensor.new_full", "aten::new_full")
+def new_full(
+    input: Array,
+    size: Ints | None,
+    fill_value: Operand,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+) -> Array:
+    """Tensor of one number in the dtype of another: ``Tensor.new_full``.
+
+    Parameters
+    ----------
+    input : ndarray
+        Gives the dtype.
+    size : ints
+    fill_value : number, or ndarray of shape ()
+    dtype : str, optional
+        Instead of the input's.
+    layout, device, pin_memory, requires_grad
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of shape `size`
+        A new array.
+    """
+    return _filled(size, fill_value, as_dtype(dtype) or input.dtype)
+
+
+@register("Tensor.fill", "torch.fill", "aten::fill")
+def fill(input: Array, value: Operand) -> Array:
+    """Tensor of one number in the shape and dtype of another: ``Tensor.fill_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    value : number, or ndarray of shape ()
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+        A new array.
+    """
+    return _filled(input.shape, value, input.dtype)
+
+
+def _filled(size: Value, number: Operand, dtype: DType) -> Array:
+    result = np.empty(as_ints(size, "size"), dtype)
+    result[...] = cast(np.asarray(number), dtype)
+    return result
+
+
+_NUMBERS: Final = {"zeros": 0, "ones": 1, "empty": 0}
+
+
+def _factory(number: int) -> Callable[..., Array]:
+    def compute(
+        size: Ints | None,
+        dtype: Value = None,
+        layout: Value = None,
+        device: Value = None,
+        pin_memory: Value = None,
+        memory_format: Value = None,
+        requires_grad: bool = False,
+    ) -> Array:
+        return _filled(size, number, as_dtype(dtype) or DEFAULT_FLOAT)
+
+    return compute
+
+
+def _factory_like(number: int) -> Callable[..., Array]:
+    def compute(
+        input: Array,
+        dtype: Value = None,
+        layout: Value = None,
+        device: Value = None,
+        pin_memory: Value = None,
+        memory_format: Value = None,
+        requires_grad: bool = False,
+    ) -> Array:
+        return _filled(input.shape, number, as_dtype(dtype) or input.dtype)
+
+    return compute
+
+
+def _new_factory(number: int) -> Callable[..., Array]:
+    def compute(
+        input: Array,
+        size: Ints | None,
+        dtype: Value = None,
+        layout: Value = None,
+        device: Value = None,
+        pin_memory: Value = None,
+        requires_grad: bool = False,
+    ) -> Array:
+        return _filled(size, number, as_dtype(dtype) or input.dtype)
+
+    return compute
+
+
+def _register_all() -> None:
+    """Register zeros, ones and empty, their ``_like`` and their ``new_`` forms."""
+    for name, number in _NUMBERS.items():
+        for made, types, what, default in (
+            (_factory(number), (f"torch.{name}", f"aten::{name}"),
+             f"of shape `size`: ``torch.{name}``", "float32"),
+            (_factory_like(number), (f"torch.{name}_like", f"aten::{name}_like"),
+             f"in the shape of another tensor: ``torch.{name}_like``", "the input's"),
+            (_new_factory(number), (f"Tensor.new_{name}", f"aten::new_{name}"),
+             f"of shape `size`: ``Tensor.new_{name}``", "the input's"),
+        ):  # fmt: skip
+            made.__name__ = made.__qualname__ = types[0].rpartition(".")[2]
+            made.__doc__ = (
+                f"Tensor of {'ones' if number else 'zeros'} {what}.\n\n"
+                f"Its dtype is `dtype`, or {default} where that is None. {_IGNORED} have no "
+                "effect on the values."
+            )
+            register(*types)(made)
+
+
+_register_all()
+
+
+@register("torch.eye", "aten::eye")
+def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array:
+    """Matrix with ones on its diagonal: ``torch.eye``.
+
+    Parameters
+    ----------
+    n, m : int
+        Rows and columns; square without `m`.
+    dtype : str, optional
+        float32 by default.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+    """
+    cols = None if m is None else as_int(m, "m")
+    return np.eye(as_int(n, "n"), cols, dtype=as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+@register("torch.linspace", "aten::linspace")
+def linspace(
+    start: Operand, end: Operand, steps: int, dtype: Value = None, **more: Any
+) -> Array:
+    """Numbers at equal distances, both ends included: ``torch.linspace``.
+
+    Parameters
+    ----------
+    start, end : number
+    steps : int
+        How many.
+    dtype : str, optional
+        float32 by default.
+
+    Returns
+    -------
+    ndarray of shape (steps,)
+    """
+    numbers = np.linspace(as_python(start), as_python(end), as_int(steps, "steps"))
+    return cast(numbers, as_dtype(dtype) or DEFAULT_FLOAT)
