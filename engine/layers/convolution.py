@@ -175,8 +175,9 @@ def _pointwise(
 ) -> None:
     steps = tuple(slice(None, None, stride) for stride in windows.stride)
     samples, groups = len(batch), len(weight)
-    columns = batch[:, :, *steps].reshape(samples, groups, weight.shape[2], -1)
-    products = output.reshape(samples, groups, weight.shape[1], -1)
+    positions = math.prod(output.shape[2:])
+    columns = batch[:, :, *steps].reshape(samples, groups, weight.shape[2], positions)
+    products = output.reshape(samples, groups, weight.shape[1], positions)
     np.matmul(weight, columns, out=products)
     if bias is not None:
         output += _per_channel(bias, windows.rank)
@@ -215,7 +216,7 @@ def _general(
     """Gather the windows of a block of outputs as columns, multiply, next block."""
     samples, channels = batch.shape[:2]
     sizes, counts = batch.shape[2:], output.shape[2:]
-    products = output.reshape(samples, *weight.shape[:2], -1)
+    products = output.reshape(samples, *weight.shape[:2], math.prod(counts))
     offset = None if bias is None else bias.reshape(*weight.shape[:2], 1)
     column_bytes = channels * windows.tap_count * output.itemsize
     for sample in range(samples):

@@ -137,11 +137,11 @@ class TransposedConvolution(Layer):
         The windows stand on the *output*, and there is one per input position.
         """
         weight = self._weight_in(output.dtype)
-        _, groups, per_group, _ = weight.shape
+        _, groups, per_group, per_input = weight.shape
         sizes = batch.shape[2:]
         whole = tuple(slice(0, size) for size in sizes)
         taps = list(self._windows.taps(output.shape[2:], whole))
-        images = batch.reshape(len(batch), groups, -1, math.prod(sizes))
+        images = batch.reshape(len(batch), groups, per_input, math.prod(sizes))
         totals = output.reshape(len(batch), groups, per_group, *output.shape[2:])
         for sample, (tap, (inputs, outputs)) in itertools.product(
             range(len(batch)), enumerate(taps)

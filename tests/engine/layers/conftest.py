@@ -1,0 +1,48 @@
+"""Fixtures for the tests of operators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from engine.layers import OperatorCall, build_layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture(scope="session")
+def run() -> Callable[..., Any]:
+    """A function that builds an operator's layer and computes it once.
+
+    ``run(type, *operands, names=(), weights={}, **params)``; operands and weights are handed
+    in as read-only copies, as the runtime does.
+    """
+
+    def protected(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        return value
+
+    def compute(
+        operator_type: str,
+        *operands: Any,
+        names: tuple[str, ...] = (),
+        weights: dict[str, np.ndarray] | None = None,
+        **params: Any,
+    ) -> Any:
+        call = OperatorCall(
+            name="op",
+            type=operator_type,
+            params=params,
+            attributes={k: protected(v) for k, v in (weights or {}).items()},
+            input_names=names or ("",) * len(operands),
+        )
+        layer = build_layer(call)
+        with np.errstate(all="ignore"):
+            return layer.forward(*map(protected, operands))
+
+    return compute
