@@ -1,0 +1,44 @@
+"""Einstein summation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import LayerError, describe_shapes
+from engine.layers.arguments import cast, require_array
+from engine.layers.reduction import accumulator
+from engine.layers.registry import register
+from engine.promotion import promote
+from engine.values import Array, Value
+
+__all__ = ["einsum"]
+
+
+@register("torch.einsum")
+def einsum(*operands: Value, equation: str) -> Array:
+    """Multiply tensors and sum over letters that the result lacks: ``torch.einsum``.
+
+    Parameters
+    ----------
+    *operands : ndarray, or one tuple of them
+        Their dtypes are promoted to a common one.
+    equation : str
+        One letter per dimension, ``ij,jk->ik``. Without an arrow the result has the letters
+        that come once, in alphabetical order; ``...`` stands for further dimensions.
+
+    Returns
+    -------
+    ndarray
+        Products are summed in 64 bits.
+    """
+    members = operands
+    if len(operands) == 1 and isinstance(operands[0], tuple):
+        members = operands[0]
+    arrays = promote(*(require_array(m, f"operand {i}") for i, m in enumerate(members)))
+    wide = [array.astype(accumulator(array.dtype), copy=False) for array in arrays]
+    try:
+        product = np.einsum(equation, *wide, optimize=len(wide) > 1)
+    except ValueError as exc:
+        shapes = describe_shapes(array.shape for array in arrays)
+        raise LayerError(f"equation {equation} does not fit shapes {shapes}: {exc}") from exc
+    return cast(np.asarray(product), arrays[0].dtype)

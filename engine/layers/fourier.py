@@ -1,0 +1,163 @@
+"""Discrete Fourier transforms, as one table.
+
+Everything is transformed in double precision and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import as_int, as_ints, axes_of, axis_of, cast
+from engine.layers.layer import Ints
+from engine.layers.registry import register
+from engine.promotion import DType
+from engine.values import Array, Value
+
+__all__ = ["TRANSFORMS"]
+
+Transform = Callable[..., Any]  # of an array, sizes, axes and a norm
+
+
+def _hfftn(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> Any:
+    if axes[:-1]:
+        x = np.fft.fftn(x, sizes[:-1], axes[:-1], norm)
+    return np.fft.hfft(x, sizes[-1], axes[-1], norm)
+
+
+def _ihfftn(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...], norm: Any) -> Any:
+    halved = np.fft.ihfft(x, sizes[-1], axes[-1], norm)
+    return np.fft.ifftn(halved, sizes[:-1], axes[:-1], norm) if axes[:-1] else halved
+
+
+# Name of the one-dimensional transform: what it does, its form in many dimensions, whether
+# its result is real, and whether it takes half of a symmetric signal.
+TRANSFORMS: Final[dict[str, tuple[str, Transform, bool, bool]]] = {
+    "fft": ("Fourier transform", np.fft.fftn, False, False),
+    "ifft": ("Inverse Fourier transform", np.fft.ifftn, False, False),
+    "rfft": ("Fourier transform of real numbers, one half", np.fft.rfftn, False, False),
+    "irfft": ("Inverse Fourier transform to real numbers", np.fft.irfftn, True, True),
+    "hfft": ("Fourier transform of half a symmetric signal", _hfftn, True, True),
+    "ihfft": ("Inverse of ``hfft``", _ihfftn, False, False),
+}
+
+_OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
+
+
+def _transformed(
+    name: str, input: Array, sizes: Value, axes: tuple[int, ...], norm: str | None
+) -> Array:
+    _, transform, gives_real, halves = TRANSFORMS[name]
+    if not axes:
+        raise LayerError("there are no dimensions to transform")
+    given = as_ints(sizes, "s") or (-1,) * len(axes)
+    if len(given) != len(axes):
+        raise LayerError(f"sizes {given} are not as many as the {len(axes)} dimensions")
+    lengths = [input.shape[axis] for axis in axes]
+    if halves:
+        lengths[-1] = 2 * (lengths[-1] - 1)
+    used = tuple(length if n == -1 else n for n, length in zip(given, lengths, strict=True))
+    if min(used) < 1:
+        raise LayerError(f"a transform of {min(used)} points has no result")
+    if name in _OF_REAL_NUMBERS and input.dtype.kind == "c":
+        raise LayerError(f"{name} takes real numbers, not {input.dtype}")
+    wide = np.complex128 if input.dtype.kind == "c" else np.float64
+    result = np.asarray(transform(input.astype(wide), used, axes, norm or "backward"))
+    return cast(result, _result_dtype(input.dtype, gives_real))
+
+
+def _result_dtype(dtype: DType, gives_real: bool) -> DType:
+    double = dtype.kind in "fc" and dtype.itemsize == (16 if dtype.kind == "c" else 8)
+    if gives_real:
+        return np.dtype(np.float64 if double else np.float32)
+    return np.dtype(np.complex128 if double else np.complex64)
+
+
+_NOTES: Final = """{what}{over}: ``torch.fft.{name}``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    {sizes}
+        How many points, cut off or filled up with zeros; those of `input` by default.
+    dim : {dims}
+    norm : str
+        ``"backward"`` (the default) divides the inverse by the number of points,
+        ``"forward"`` the other, ``"ortho"`` both by its root.
+
+    Returns
+    -------
+    ndarray, {real}
+        In double precision for inputs in double precision.
+    """
+
+
+def _one_dimension(name: str) -> Callable[..., Array]:
+    def compute(
+        input: Array, n: int | None = None, dim: int = -1, norm: str | None = None
+    ) -> Array:
+        points = None if n is None else as_int(n, "n")
+        axes = (axis_of(dim, input.ndim),) if input.ndim else ()
+        return _transformed(name, input, points, axes, norm)
+
+    return compute
+
+
+def _two_dimensions(name: str) -> Callable[..., Array]:
+    def compute(
+        input: Array,
+        s: Ints | None = None,
+        dim: Ints | None = (-2, -1),
+        norm: str | None = None,
+    ) -> Array:
+        return _transformed(name, input, s, axes_of(dim, input.ndim), norm)
+
+    return compute
+
+
+def _many_dimensions(name: str) -> Callable[..., Array]:
+    def compute(
+        input: Array, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None
+    ) -> Array:
+        axes = axes_of(dim, input.ndim)
+        if s is not None and dim is None:
+            axes = axes[len(axes) - len(as_ints(s, "s")) :]
+        return _transformed(name, input, s, axes, norm)
+
+    return compute
+
+
+def _register_all() -> None:
+    """Register each transform along one, two and many dimensions."""
+    for name, (what, _, gives_real, _) in TRANSFORMS.items():
+        for made, suffix, over, sizes, dims in (
+            (_one_dimension(name), "", "", "n : int, optional", "int"),
+            (_two_dimensions(name), "2", " in two dimensions", "s : ints, optional",
+             "ints\n        The last two by default."),
+            (_many_dimensions(name), "n", " in many dimensions", "s : ints, optional",
+             "ints, optional\n        All by default, or as many last ones as `s` has."),
+        ):  # fmt: skip
+            made.__name__ = made.__qualname__ = f"{name}{suffix}"
+            made.__doc__ = _NOTES.format(
+                what=what, over=over, name=made.__name__, sizes=sizes, dims=dims,
+                real="real" if gives_real else "complex",
+            )  # fmt: skip
+            register(f"torch.fft.{name}{suffix}", f"aten::fft_{name}{suffix}")(made)
+
+
+_register_all()
+
+
+@register("torch.fft.fftshift", "aten::fft_fftshift")
+def fftshift(input: Array, dim: Ints | None = None) -> Array:
+    """Move the zero frequency to the middle: ``torch.fft.fftshift``; all dims by default."""
+    return np.fft.fftshift(input, axes_of(dim, input.ndim))
+
+
+@register("torch.fft.ifftshift", "aten::fft_ifftshift")
+def ifftshift(input: Array, dim: Ints | None = None) -> Array:
+    """Move the zero frequency back to the front: ``torch.fft.ifftshift``."""
+    return np.fft.ifftshift(input, axes_of(dim, input.ndim))
