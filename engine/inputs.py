@@ -275,13 +275,14 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
         return np.full(shape, source.value, dtype=dtype)
     rng = np.random.default_rng(source.seed)
     if dtype.kind == "f":
-        return rng.random(shape, dtype=np.float32).astype(dtype, copy=False)
+        return np.asarray(rng.random(shape, dtype=np.float32), dtype=dtype)
     if dtype.kind == "c":
         parts = rng.random((2, *shape), dtype=np.float32)
         return (parts[0] + 1j * parts[1]).astype(dtype)
     if dtype.kind == "b":
-        return rng.random(shape) < 0.5
-    return rng.integers(0, min(256, np.iinfo(dtype).max + 1), shape).astype(dtype)
+        return np.less(rng.random(shape), 0.5)
+    top = 128 if dtype == np.int8 else 256
+    return rng.integers(0, top, shape).astype(dtype)
 
 
 def _known_shape(operand: _InputOperand) -> tuple[int, ...]:
@@ -404,7 +405,7 @@ def read_image(path: Path) -> Array:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             opened = Image.open(path)
         with opened as image:
-            if image.width * image.height > Image.MAX_IMAGE_PIXELS:
+            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 1 << 28):
                 raise FeedError(
                     f"{path} has {image.width}×{image.height} pixels, too many to read"
                 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from engine.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -63,5 +65,6 @@ class RuntimeOperand:
         """
         return Tensor.batch(value)
 
+    @override
     def __repr__(self) -> str:
         return f"RuntimeOperand({self.name!r}, shape={self.shape}, dtype={self.dtype})"

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from typing_extensions import override
 
 from engine.errors import (
     EngineError,
@@ -216,5 +217,6 @@ class RuntimeOperator:
         shapes = [describe_value(value) for value in inputs]
         return InferenceError(self.name, self.type, shapes, reason, status)
 
+    @override
     def __repr__(self) -> str:
         return f"RuntimeOperator({self.index}, {self.type}, {self.name!r})"

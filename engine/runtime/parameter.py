@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
+from typing_extensions import override
 
 from engine.pnnx import DTYPES, ParameterType
 
@@ -217,5 +218,6 @@ class RuntimeAttribute:
     def __len__(self) -> int:
         return self.shape[0]
 
+    @override
     def __repr__(self) -> str:
         return f"RuntimeAttribute(shape={self.shape}, dtype={self.stored_dtype})"

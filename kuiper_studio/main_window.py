@@ -1,0 +1,594 @@
+"""The main window: puts the views in their places and carries out the commands.
+
+It holds no state of its own beyond what is remembered between runs; the views talk to the
+session only, and what one view says to another goes through here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QByteArray, QSettings, Qt, Slot
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QFileDialog,
+    QMainWindow,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.errors import EngineError
+from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
+from kuiper_studio.commands import COMMANDS, MENUS, make_actions
+from kuiper_studio.dialogs.about import AboutDialog
+from kuiper_studio.dialogs.command_palette import CommandPalette
+from kuiper_studio.dialogs.export_dialog import ExportDialog
+from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
+from kuiper_studio.graph_view import GraphView
+from kuiper_studio.graph_view.render import render_graph
+from kuiper_studio.panels.dock_title import DockTitleBar
+from kuiper_studio.panels.failure_banner import FailureBanner
+from kuiper_studio.panels.input_panel import InputPanel
+from kuiper_studio.panels.log_panel import LogPanel
+from kuiper_studio.panels.main_tool_bar import MainToolBar
+from kuiper_studio.panels.operators_panel import OperatorsPanel
+from kuiper_studio.panels.properties_panel import PropertiesPanel
+from kuiper_studio.panels.recents import Recents
+from kuiper_studio.panels.start_page import StartPage
+from kuiper_studio.panels.status_bar import StatusBar
+from kuiper_studio.panels.timeline_panel import TimelinePanel
+from kuiper_studio.sample_models import SampleModel, find_samples
+from kuiper_studio.session import Failure, RunState, StudioSession
+from kuiper_studio.tensor_view import TensorView
+from kuiper_studio.theme import Scheme, Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+
+    from kuiper_studio.panels.panel import Panel
+
+__all__ = ["MainWindow"]
+
+# Changes when docks come or go: an older layout is not restored then.
+_LAYOUT_VERSION: Final = 1
+_MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
+_SCHEME_OF: Final = {
+    "view.themeSystem": Scheme.SYSTEM,
+    "view.themeLight": Scheme.LIGHT,
+    "view.themeDark": Scheme.DARK,
+}
+
+
+class MainWindow(QMainWindow):
+    """The window.
+
+    Parameters
+    ----------
+    session : StudioSession
+        Closed with the window.
+    theme : Theme
+    settings : QSettings
+        Where geometry, docks, theme and recent models are kept.
+    """
+
+    def __init__(self, session: StudioSession, theme: Theme, settings: QSettings) -> None:
+        super().__init__()
+        self.session, self.theme, self.settings = session, theme, settings
+        session.setParent(self)
+        self.setObjectName("mainWindow")
+        self.setAcceptDrops(True)
+        self.setDockNestingEnabled(True)
+        self.recents = Recents(settings)
+        self.actions_by_id = make_actions(self, theme)
+        self._hidden_docks: list[QDockWidget] | None = None
+        self._make_views()
+        self._make_central()
+        self._make_docks()
+        self._make_menus()
+        self._make_bars()
+        self._connect_actions()
+        self._connect_session()
+        self.resize(1440, 900)
+        self._default_state = self.saveState(_LAYOUT_VERSION)
+        self._restore()
+        self._on_graph_changed()
+        self._on_state_changed()
+        self._on_theme_changed()
+
+    # Building
+
+    def _make_views(self) -> None:
+        session, theme = self.session, self.theme
+        self.graph_view = GraphView(session, theme)
+        self.tensor_view = TensorView(session, theme)
+        self.operators_panel = OperatorsPanel(session, theme)
+        self.properties_panel = PropertiesPanel(session, theme)
+        self.input_panel = InputPanel(session, theme)
+        self.log_panel = LogPanel(session, theme)
+        self.timeline_panel = TimelinePanel(session, theme)
+        self.start_page = StartPage(theme, find_samples(), self.recents)
+        self.banner = FailureBanner(session, theme)
+        self.palette_popup = CommandPalette(session, theme, self)
+
+    def _make_central(self) -> None:
+        self._splitter = QSplitter(Qt.Orientation.Vertical)
+        self._splitter.setObjectName("centralSplitter")
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.addWidget(self.graph_view)
+        self._splitter.addWidget(self.tensor_view)
+        self._splitter.setSizes([288, 408])
+        self._splitter.setStretchFactor(1, 1)
+        workspace = QWidget()
+        column = QVBoxLayout(workspace)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.banner)
+        column.addWidget(self._splitter, 1)
+        self._stack = QStackedWidget()
+        self._stack.setObjectName("central")
+        self._stack.addWidget(self.start_page)
+        self._stack.addWidget(workspace)
+        self.setCentralWidget(self._stack)
+
+    def _make_docks(self) -> None:
+        self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
+        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
+        left, right = (
+            Qt.DockWidgetArea.LeftDockWidgetArea,
+            Qt.DockWidgetArea.RightDockWidgetArea,
+        )
+        bottom = Qt.DockWidgetArea.BottomDockWidgetArea
+        self._docks = {
+            panel.objectName(): self._make_dock(panel, area)
+            for panel, area in (
+                (self.operators_panel, left),
+                (self.input_panel, left),
+                (self.properties_panel, right),
+                (self.timeline_panel, bottom),
+                (self.log_panel, bottom),
+            )
+        }
+        self.tabifyDockWidget(self._docks["timeline"], self._docks["log"])
+        self._docks["timeline"].raise_()
+        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        self.resizeDocks(
+            [self._docks["operators"], self._docks["properties"]], [346, 274], horizontal
+        )
+        self.resizeDocks([self._docks["operators"], self._docks["input"]], [510, 190], vertical)
+        self.resizeDocks([self._docks["timeline"]], [108], vertical)
+
+    def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
+        dock = QDockWidget(panel.windowTitle(), self)
+        dock.setObjectName(f"{panel.objectName()}Dock")
+        bar = DockTitleBar.of(panel, self.theme)
+        bar.close_requested.connect(dock.close)
+        dock.setTitleBarWidget(bar)
+        dock.setWidget(panel)
+        self.addDockWidget(area, dock)
+        return dock
+
+    def _make_menus(self) -> None:
+        for title, entries in MENUS.items():
+            menu = self.menuBar().addMenu(title)
+            menu.setToolTipsVisible(True)
+            for entry in entries:
+                if not entry:
+                    menu.addSeparator()
+                elif entry == "recent":
+                    self._recent_menu = menu.addMenu("Open &recent")
+                    self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
+                elif entry == "docks":
+                    for dock in self._docks.values():
+                        menu.addAction(dock.toggleViewAction())
+                elif entry == "tensor":
+                    menu.addActions(self.tensor_view.actions())
+                else:
+                    menu.addAction(self.actions_by_id[entry])
+        schemes = QActionGroup(self)
+        for command in _SCHEME_OF:
+            schemes.addAction(self.actions_by_id[command])
+        self.addActions(list(self.actions_by_id.values()))
+
+    def _make_bars(self) -> None:
+        self.tool_bar = MainToolBar(self.session, self.theme, self.actions_by_id, self)
+        self.tool_bar.search_requested.connect(self.show_palette)
+        self.tool_bar.input_requested.connect(self.choose_input)
+        self.addToolBar(self.tool_bar)
+        self.status_bar = StatusBar(self.session, self.theme, self)
+        self.setStatusBar(self.status_bar)
+
+    def _connect_actions(self) -> None:
+        session, graph = self.session, self.graph_view
+        handlers: dict[str, Callable[[], None]] = {
+            "file.open": self.choose_model,
+            "file.openSample": self._open_default_sample,
+            "file.openInput": self.choose_input,
+            "file.openLabels": self.choose_labels,
+            "file.reload": session.reload,
+            "file.close": session.close_model,
+            "file.exportDump": self.export_dump,
+            "file.exportPicture": self.export_picture,
+            "file.exportGraph": self.export_graph,
+            "file.clearRecent": self.recents.clear,
+            "file.quit": self.close_window,
+            "edit.find": self._find,
+            "view.fit": graph.fit,
+            "view.zoomIn": graph.zoom_in,
+            "view.zoomOut": graph.zoom_out,
+            "view.zoomReset": graph.zoom_reset,
+            "view.orientation": self._turn_orientation,
+            "view.centerCurrent": self._center_current,
+            "view.toggleTheme": self._toggle_theme,
+            "view.resetLayout": self.reset_layout,
+            "view.fullScreen": self._toggle_full_screen,
+            "view.commandPalette": self.show_palette,
+            "debug.continue": session.resume,
+            "debug.step": session.step,
+            "debug.stepBack": session.step_back,
+            "debug.runToSelected": self._run_to_selected,
+            "debug.restart": session.restart,
+            "debug.stop": session.stop,
+            "debug.toggleBreakpoint": self._toggle_breakpoint,
+            "debug.clearBreakpoints": session.clear_breakpoints,
+            "debug.previousOperator": self._select_previous,
+            "debug.nextOperator": self._select_next,
+            "help.shortcuts": self._show_shortcuts,
+            "help.about": self._show_about,
+            "view.themeSystem": self._use_chosen_theme,
+            "view.themeLight": self._use_chosen_theme,
+            "view.themeDark": self._use_chosen_theme,
+        }
+        for command, handler in handlers.items():
+            self.actions_by_id[command].triggered.connect(_without_argument(handler))
+
+    def _connect_session(self) -> None:
+        session, tensor = self.session, self.tensor_view
+        session.graph_changed.connect(self._on_graph_changed)
+        session.state_changed.connect(self._on_state_changed)
+        session.position_changed.connect(self._on_state_changed)
+        session.selection_changed.connect(self._on_state_changed)
+        session.failed.connect(self._on_failed)
+        self.theme.changed.connect(self._on_theme_changed)
+        self.start_page.open_requested.connect(self.choose_model)
+        self.start_page.path_requested.connect(self.open_model)
+        self.start_page.sample_requested.connect(self.open_sample)
+        self.graph_view.tensor_requested.connect(self.tensor_view.setFocus)
+        tensor.hovered_changed.connect(self.status_bar.show_hovered)
+        tensor.picked_changed.connect(self.status_bar.show_picked)
+        tensor.range_changed.connect(self.status_bar.show_range)
+        tensor.special_changed.connect(self.status_bar.show_special)
+        tensor.zoom_changed.connect(self.status_bar.show_zoom)
+
+    # Opening
+
+    @Slot()
+    def choose_model(self) -> None:
+        """Ask for a model and open it."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Open a PNNX model", self._folder("model"), _MODEL_FILES
+        )
+        if path:
+            self.open_model(path)
+
+    @Slot(str)
+    def open_model(self, path: str | Path) -> None:
+        """Open a pair by either of its files, or by its folder."""
+        self.settings.setValue("folder/model", str(Path(path).parent))
+        self.session.open(path)
+
+    @Slot(object)
+    def open_sample(self, sample: SampleModel) -> None:
+        """Open a sample with its input."""
+        self.session.prepare_source_list(sample.sources, sample.options)
+        self.session.prepare_labels(sample.labels)
+        self.session.open(sample.param)
+
+    @Slot()
+    def choose_input(self) -> None:
+        """Ask for the files of the inputs, in order, and feed them."""
+        patterns = " ".join(f"*{suffix}" for suffix in (".npy", ".npz", *IMAGE_SUFFIXES))
+        paths, _ = QFileDialog.getOpenFileNames(
+            self,
+            "Choose the input",
+            self._folder("input"),
+            f"Inputs ({patterns});;All files (*)",
+        )
+        if paths:
+            self.settings.setValue("folder/input", str(Path(paths[0]).parent))
+            self.feed_files(paths)
+
+    def feed_files(self, paths: Sequence[str]) -> None:
+        """Feed files to the model's inputs, in order."""
+        try:
+            sources = [parse_source(path) for path in paths]
+        except EngineError as exc:
+            self.show_error("The input cannot be used", str(exc))
+            return
+        self.session.set_source_list(sources)
+
+    @Slot()
+    def choose_labels(self) -> None:
+        """Ask for a file of class names."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Choose class labels", self._folder("input"), "Text (*.txt);;All files (*)"
+        )
+        if path:
+            self.use_labels(path)
+
+    def use_labels(self, path: str) -> None:
+        """Read class names, one a line."""
+        try:
+            self.session.set_labels(read_labels(Path(path)))
+        except EngineError as exc:
+            self.show_error("The labels cannot be used", str(exc))
+
+    def _open_default_sample(self) -> None:
+        found = find_samples()
+        if found:
+            self.open_sample(found[0])
+
+    def _folder(self, kind: str) -> str:
+        return str(self.settings.value(f"folder/{kind}", ""))
+
+    @Slot()
+    def _fill_recent_menu(self) -> None:
+        menu = self._recent_menu
+        menu.clear()
+        for place, recent in enumerate(self.recents.entries()):
+            action = menu.addAction(f"&{(place + 1) % 10} {recent.path}")
+            action.setData(str(recent.path))
+            action.setEnabled(Path(recent.path).exists())
+            action.triggered.connect(self._on_recent_triggered)
+        menu.addSeparator()
+        menu.addAction(self.actions_by_id["file.clearRecent"])
+
+    @Slot()
+    def _on_recent_triggered(self) -> None:
+        action = self.sender()
+        if isinstance(action, QAction):
+            self.open_model(str(action.data()))
+
+    # Exporting
+
+    @Slot()
+    def export_dump(self) -> None:
+        """Ask what to dump and where, and write it."""
+        dialog = ExportDialog(self.session, self.theme, self._folder("dump"), self)
+        if dialog.exec() and dialog.request is not None:
+            path, options = dialog.request
+            self.settings.setValue("folder/dump", str(path.parent))
+            self.session.export_dump(path, options)
+
+    @Slot()
+    def export_picture(self) -> None:
+        """Save the tensor view's picture."""
+        path = self._ask_to_save("Save the tensor's picture", "tensor.png", "PNG (*.png)")
+        if path is not None and not self.tensor_view.save_picture(path):
+            self.show_error("The picture was not saved", f"{path} cannot be written.")
+
+    @Slot()
+    def export_graph(self) -> None:
+        """Save the graph as a picture."""
+        graph = self.session.graph
+        if graph is None:
+            return
+        name = f"{graph.param_path.name.partition('.')[0]}.svg"
+        path = self._ask_to_save("Save the graph", name, "SVG (*.svg);;PNG (*.png)")
+        if path is None:
+            return
+        try:
+            render_graph(graph, path, self.theme)
+        except EngineError as exc:
+            self.show_error("The graph was not saved", str(exc))
+
+    def _ask_to_save(self, title: str, name: str, kinds: str) -> Path | None:
+        start = str(Path(self._folder("dump")) / name)
+        path, _ = QFileDialog.getSaveFileName(self, title, start, kinds)
+        if not path:
+            return None
+        self.settings.setValue("folder/dump", str(Path(path).parent))
+        return Path(path)
+
+    # Debugging
+
+    def _run_to_selected(self) -> None:
+        if self.session.selected:
+            self.session.run_to(self.session.selected)
+
+    def _toggle_breakpoint(self) -> None:
+        self.session.toggle_breakpoint(self.session.selected)
+
+    def _select_previous(self) -> None:
+        self._select_beside(-1)
+
+    def _select_next(self) -> None:
+        self._select_beside(1)
+
+    def _select_beside(self, distance: int) -> None:
+        graph = self.session.graph
+        if graph is None or not self.session.selected:
+            return
+        place = graph.operator(self.session.selected).index + distance
+        if 0 <= place < len(graph.operators):
+            self.session.select(graph.operators[place].name)
+
+    # Looking
+
+    def show_palette(self) -> None:
+        """Open the command palette."""
+        self.palette_popup.open_with(self._all_actions())
+
+    def _all_actions(self) -> list[QAction]:
+        docks = [dock.toggleViewAction() for dock in self._docks.values()]
+        return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
+
+    def _find(self) -> None:
+        self._docks["operators"].show()
+        self.operators_panel.focus_filter()
+
+    def _turn_orientation(self) -> None:
+        self.graph_view.turn_orientation()
+
+    def _center_current(self) -> None:
+        current = self.session.current
+        if current is not None:
+            self.session.select(current.name)
+            self.graph_view.center_on(current.name)
+
+    def _toggle_theme(self) -> None:
+        self._use_theme(Scheme.LIGHT if self.theme.dark else Scheme.DARK)
+
+    def _use_chosen_theme(self) -> None:
+        for command, scheme in _SCHEME_OF.items():
+            if self.actions_by_id[command].isChecked():
+                self._use_theme(scheme)
+
+    def _use_theme(self, scheme: Scheme) -> None:
+        self.settings.setValue("theme", scheme.value)
+        self.theme.set_scheme(scheme)
+        self._on_theme_changed()
+
+    def reset_layout(self) -> None:
+        """Put the docks back where they were made."""
+        self.restoreState(self._default_state, _LAYOUT_VERSION)
+        self._splitter.setSizes([288, 408])
+        self._show_docks(shown=self.session.graph is not None)
+
+    def _toggle_full_screen(self) -> None:
+        if self.isFullScreen():
+            self.showNormal()
+        else:
+            self.showFullScreen()
+
+    def _show_shortcuts(self) -> None:
+        ShortcutsSheet(self._all_actions(), self.theme, self).exec()
+
+    def _show_about(self) -> None:
+        AboutDialog(self.theme, self).exec()
+
+    def show_error(self, title: str, reason: str) -> None:
+        """Show what went wrong, where everything else that goes wrong is shown."""
+        self.session.log("error", reason)
+        self._on_failed(Failure(title, reason))
+
+    def close_window(self) -> None:
+        """Close the window."""
+        self.close()
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        graph = self.session.graph
+        name = graph.param_path.name if graph is not None else ""
+        self.setWindowTitle(f"{name} — Kuiper Studio" if name else "Kuiper Studio")
+        self.banner.clear()
+        self._stack.setCurrentIndex(0 if graph is None else 1)
+        self._show_docks(shown=graph is not None)
+        if graph is not None:
+            self.recents.add(graph.param_path, len(graph.operators))
+
+    def _show_docks(self, *, shown: bool) -> None:
+        """The start page stands alone; with a model come the docks that were there before."""
+        if shown and self._hidden_docks is not None:
+            for dock in self._hidden_docks:
+                dock.show()
+            self._hidden_docks = None
+            self._docks["timeline"].raise_()
+        elif not shown and self._hidden_docks is None:
+            self._hidden_docks = [d for d in self._docks.values() if not d.isHidden()]
+            for dock in self._hidden_docks:
+                dock.hide()
+
+    @Slot()
+    def _on_state_changed(self) -> None:
+        state = self.session.state
+        for command in COMMANDS:
+            self.actions_by_id[command.id].setEnabled(state in command.states)
+        if not self.session.selected:
+            for command in ("debug.runToSelected", "debug.toggleBreakpoint"):
+                self.actions_by_id[command].setEnabled(False)
+        if state is not RunState.FAILED and self.banner.concerns_operator:
+            self.banner.clear()
+
+    @Slot(object)
+    def _on_failed(self, failure: Failure) -> None:
+        if self.session.graph is None:
+            self.start_page.show_failure(failure)
+        else:
+            self.banner.show_failure(failure)
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        for command, scheme in _SCHEME_OF.items():
+            self.actions_by_id[command].setChecked(scheme is self.theme.scheme)
+
+    # What is remembered between runs
+
+    def _restore(self) -> None:
+        geometry = self.settings.value("window/geometry")
+        if isinstance(geometry, QByteArray):
+            self.restoreGeometry(geometry)
+        state = self.settings.value("window/state")
+        if isinstance(state, QByteArray):
+            self.restoreState(state, _LAYOUT_VERSION)
+        sizes = self.settings.value("window/splitter")
+        if isinstance(sizes, QByteArray):
+            self._splitter.restoreState(sizes)
+
+    def _remember(self) -> None:
+        self._show_docks(shown=True)  # the layout is remembered with its docks
+        self.settings.setValue("window/geometry", self.saveGeometry())
+        self.settings.setValue("window/state", self.saveState(_LAYOUT_VERSION))
+        self.settings.setValue("window/splitter", self._splitter.saveState())
+        self.settings.sync()
+
+    # Overrides of Qt methods
+
+    @override
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self._remember()
+        self.session.close()
+        super().closeEvent(event)
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if event.mimeData().hasUrls():
+            event.acceptProposedAction()
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            event.acceptProposedAction()
+            self.open_dropped(paths)
+
+    def open_dropped(self, paths: Sequence[str]) -> None:
+        """Open what was dropped: a model, its folder, inputs, or labels."""
+        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
+        if models:
+            models.sort(key=lambda p: Path(p).suffix != ".param")
+            self.open_model(models[0])
+        elif self.session.graph is None:
+            names = ", ".join(Path(p).name for p in paths)
+            self.show_error("Open a model first", f"{names} is no .param, .bin or folder.")
+        elif Path(paths[0]).suffix.lower() == ".txt":
+            self.use_labels(paths[0])
+        else:
+            self.feed_files(paths)
+
+
+def _without_argument(handler: Callable[[], None]) -> Callable[[], None]:
+    """QAction.triggered carries whether it is checked, which no handler here wants."""
+
+    def call() -> None:
+        handler()
+
+    return call

@@ -1,0 +1,141 @@
+"""The tool bar: commands, backend, input, and the search box at the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
+
+from engine.backends import BACKENDS
+from kuiper_studio.commands import TOOL_BAR
+from kuiper_studio.icons import icon
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QAction
+
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["MainToolBar"]
+
+
+class MainToolBar(QToolBar):
+    """The window's one tool bar.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    actions : dict of str to QAction
+        All commands by id.
+
+    Signals
+    -------
+    search_requested, input_requested
+        The search box, or the button of the input, was pressed.
+    """
+
+    search_requested = Signal()
+    input_requested = Signal()
+
+    def __init__(
+        self,
+        session: StudioSession,
+        theme: Theme,
+        actions: dict[str, QAction],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__("Tool bar", parent)
+        self._session, self._theme = session, theme
+        self.setObjectName("toolBar")
+        self.setMovable(False)
+        self.setIconSize(QSize(18, 18))
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        for entry in TOOL_BAR:
+            self._add(entry, actions)
+        self._about_model: list[QAction] = [self.addSeparator()]
+        self._add_choices()
+        spring = QWidget()
+        spring.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        self.addWidget(spring)
+        self.addWidget(self._make_search_box(actions["view.commandPalette"]))
+        self.addAction(actions["view.toggleTheme"])
+        session.graph_changed.connect(self._on_inputs_changed)
+        session.inputs_changed.connect(self._on_inputs_changed)
+        self._on_inputs_changed()
+
+    def _add(self, entry: str, actions: dict[str, QAction]) -> None:
+        if not entry:
+            self.addSeparator()
+            return
+        action = actions[entry.rstrip("!")]
+        self.addAction(action)
+        if entry.endswith("!"):
+            button = self.widgetForAction(action)
+            if isinstance(button, QToolButton):
+                button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+                button.setText(action.text().replace("&", "").rstrip("…"))
+
+    def _add_choices(self) -> None:
+        self._backend = QComboBox()
+        self._backend.setObjectName("backendChoice")
+        self._backend.setAccessibleName("Backend")
+        self._backend.setToolTip("Who computes the operators; auto chooses per operator")
+        for name in ("auto", *BACKENDS):
+            self._backend.addItem(name, name)
+        self._backend.setCurrentText(self._session.backend)
+        self._backend.currentTextChanged.connect(self._session.set_backend)
+        self._input = QPushButton()
+        self._input.setObjectName("inputChoice")
+        self._input.setProperty("role", "field")
+        self._input.setIcon(icon("image", self._theme, "text2"))
+        self._input.clicked.connect(self.input_requested)
+        for caption, widget in (("Backend", self._backend), ("Input", self._input)):
+            self._about_model.append(self.addWidget(_captioned(caption, widget)))
+
+    def _make_search_box(self, action: QAction) -> QPushButton:
+        key = action.shortcut().toString()
+        box = QPushButton(f"Search model or run a command   {key}")
+        box.setObjectName("searchBox")
+        box.setProperty("role", "field")
+        box.setIcon(icon("search", self._theme, "text3"))
+        box.setToolTip(action.toolTip())
+        box.setMinimumWidth(300)
+        box.clicked.connect(self.search_requested)
+        return box
+
+    @Slot()
+    def _on_inputs_changed(self) -> None:
+        graph = self._session.graph
+        for action in self._about_model:
+            action.setVisible(graph is not None)
+        sources = list(self._session.inputs.values())
+        names = [s.path.name if s.path is not None else s.text for s in sources]
+        text = names[0] if names else "none yet"
+        if len(names) > 1:
+            text += f" and {len(names) - 1} more"
+        self._input.setText(text)
+        self._input.setToolTip("Choose the input (Ctrl+I)\n" + "\n".join(names))
+
+
+def _captioned(caption: str, widget: QWidget) -> QWidget:
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(6, 0, 6, 0)
+    row.setSpacing(8)
+    label = QLabel(caption)
+    label.setProperty("role", "caption")
+    label.setBuddy(widget)
+    row.addWidget(label)
+    row.addWidget(widget)
+    return holder

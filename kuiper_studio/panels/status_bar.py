@@ -1,0 +1,176 @@
+"""The status bar: state at the left, the element under the cursor and picked at the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QStatusBar,
+    QWidget,
+)
+
+from kuiper_studio.icons import pixmap
+from kuiper_studio.session import RunState
+
+if TYPE_CHECKING:
+    from kuiper_studio.session import Progress, StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["StatusBar"]
+
+# Word, icon and colour of each state.
+_LOOKS: Final = {
+    RunState.EMPTY: ("Ready", "", "text2"),
+    RunState.LOADING: ("Opening", "", "text2"),
+    RunState.NEED_INPUT: ("Needs an input", "image", "warn"),
+    RunState.READY: ("Ready", "play", "done"),
+    RunState.STOPPED: ("Stopped", "pause", "cur"),
+    RunState.RUNNING: ("Running", "continue", "focus"),
+    RunState.FINISHED: ("Finished", "check", "done"),
+    RunState.FAILED: ("Failed", "warning", "fail"),
+}
+
+
+class StatusBar(QStatusBar):
+    """Tells what is going on and what is looked at.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._theme = session, theme
+        self.setSizeGripEnabled(False)
+        self._icon = QLabel()
+        self._state = _label("statusState")
+        self._detail = _label("statusDetail", mono=True)
+        self._progress_bar = QProgressBar()
+        self._progress_bar.setFixedSize(140, 10)
+        self._progress_bar.setTextVisible(False)
+        self._cancel = QPushButton("Cancel")
+        self._cancel.setObjectName("statusCancel")
+        self._cancel.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        self._cancel.clicked.connect(session.stop)
+        self._backend = _label("statusBackend", mono=True)
+        left = QWidget()
+        row = QHBoxLayout(left)
+        row.setContentsMargins(10, 0, 0, 0)
+        row.setSpacing(6)
+        for widget in (
+            self._icon, self._state, self._detail, self._progress_bar, self._cancel,
+        ):  # fmt: skip
+            row.addWidget(widget)
+        self.addWidget(left)
+        self.addWidget(self._backend)
+        self._swatch = QLabel()
+        self._swatch.setFixedSize(12, 12)
+        self._swatch.setAccessibleName("Colour under the cursor")
+        self._hovered = _label("statusHovered", mono=True)
+        self._picked = _label("statusPicked", mono=True)
+        self._range = _label("statusRange", mono=True)
+        self._special = _label("statusSpecial", mono=True)
+        self._zoom = _label("statusZoom", mono=True)
+        for widget in (
+            self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
+        ):  # fmt: skip
+            self.addPermanentWidget(widget)
+        self.show_hovered("")
+        for signal in (
+            session.state_changed, session.position_changed, session.graph_changed, theme.changed,
+        ):  # fmt: skip
+            signal.connect(self._on_state_changed)
+        session.progress_changed.connect(self._on_progress_changed)
+        self._on_state_changed()
+        self._on_progress_changed(session.progress)
+
+    def show_hovered(self, text: str, color: str = "") -> None:
+        """Show the element under the cursor, e.g. ``[0, 44, 30, 27] 0.9067``, and its colour."""
+        self._hovered.setText(text)
+        self._hovered.setVisible(bool(text))
+        self._swatch.setVisible(bool(color))
+        if color:
+            name = QColor(color).name()
+            self._swatch.setStyleSheet(f"background: {name}; border: 1px solid palette(mid);")
+
+    def show_picked(self, text: str) -> None:
+        """Show the picked element with its exact value."""
+        self._picked.setText(f"picked {text}" if text else "")
+        self._picked.setVisible(bool(text))
+
+    def show_range(self, text: str) -> None:
+        """Show the range that colours span."""
+        self._range.setText(f"range {text}" if text else "")
+        self._range.setVisible(bool(text))
+
+    def show_special(self, text: str, *, alarming: bool = False) -> None:
+        """Show the counts of NaN and Inf."""
+        self._special.setText(text)
+        self._special.setVisible(bool(text))
+        token = "nan" if alarming else "text2"
+        self._special.setStyleSheet(f"color: {self._theme.color(token).name()};")
+
+    def show_zoom(self, text: str) -> None:
+        """Show the magnification of the tensor view."""
+        self._zoom.setText(text)
+        self._zoom.setVisible(bool(text))
+
+    # Answers to the session
+
+    @Slot()
+    def _on_state_changed(self) -> None:
+        session = self._session
+        word, icon_name, token = _LOOKS[session.state]
+        color = self._theme.color(token)
+        self._icon.setVisible(bool(icon_name))
+        if icon_name:
+            self._icon.setPixmap(pixmap(icon_name, self._theme, token, 12))
+        self._state.setText(word)
+        self._state.setStyleSheet(f"color: {color.name()}; font-weight: 600;")
+        self._detail.setText(self._describe())
+        self._backend.setVisible(session.graph is not None)
+        self._backend.setText(f"backend {session.backend}")
+
+    def _describe(self) -> str:
+        session = self._session
+        if session.graph is None:
+            return "no model open"
+        operators = session.graph.operators
+        total, position = len(operators), session.position
+        count = f"{position} of {total} run"
+        if session.state is RunState.FAILED and position < total:
+            return f"at {operators[position].name} · {count}"
+        if session.state is RunState.STOPPED and position:
+            return f"after {operators[position - 1].name} · {count}"
+        return count
+
+    @Slot(object)
+    def _on_progress_changed(self, progress: Progress | None) -> None:
+        running = self._session.state is RunState.RUNNING
+        self._progress_bar.setVisible(progress is not None)
+        self._cancel.setVisible(progress is not None or running)
+        if progress is None:
+            self._on_state_changed()
+            return
+        self._progress_bar.setRange(0, progress.total)
+        self._progress_bar.setValue(progress.done)
+        self._detail.setText(progress.label)
+
+
+def _label(name: str, *, mono: bool = False) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    if mono:
+        label.setProperty("role", "mono2")
+    return label
