@@ -164,6 +164,14 @@ class MainWindow(QMainWindow):
         self.resizeDocks([self._docks["operators"], self._docks["input"]], [510, 190], vertical)
         self.resizeDocks([self._docks["timeline"]], [108], vertical)
 
+    def _size_docks(self) -> None:
+        """Give the docks the sizes they were designed for."""
+        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
+        docks = self._docks
+        self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
+        self.resizeDocks([docks["operators"], docks["input"]], [510, 190], vertical)
+        self.resizeDocks([docks["timeline"]], [138], vertical)
+
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(panel.windowTitle(), self)
         dock.setObjectName(f"{panel.objectName()}Dock")

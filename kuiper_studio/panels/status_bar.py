@@ -86,16 +86,16 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             self.addPermanentWidget(widget)
         self.show_hovered("")
-        for signal in (
-            session.state_changed, session.position_changed, session.graph_changed, theme.changed,
-        ):  # fmt: skip
-            signal.connect(self._on_state_changed)
+        session.state_changed.connect(self._on_state_changed)
+        session.position_changed.connect(self._on_state_changed)
+        session.graph_changed.connect(self._on_state_changed)
+        theme.changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
         self._on_state_changed()
         self._on_progress_changed(session.progress)
 
     def show_hovered(self, text: str, color: str = "") -> None:
-        """Show the element under the cursor, e.g. ``[0, 44, 30, 27] 0.9067``, and its colour."""
+        """Show the element under the cursor, ``[0, 44, 30, 27] 0.9067``, and its colour."""
         self._hovered.setText(text)
         self._hovered.setVisible(bool(text))
         self._swatch.setVisible(bool(color))
