@@ -108,7 +108,6 @@ LIGHT: Final = Tokens(
 TOKEN_NAMES: Final = tuple(field.name for field in fields(Tokens))
 
 
-_HAS_FEATURES: Final = hasattr(QFont, "setFeature")  # since Qt 6.7
 _COLOR: Final = re.compile(r"@(?P<token>[A-Za-z]\w*)(?:/(?P<percent>\d+))?")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _IMAGE: Final = re.compile(r"@image\((?P<icon>[\w-]+),(?P<token>\w+)\)")
@@ -279,8 +278,7 @@ def _font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFo
     font.setStyleHint(hint)
     font.setPixelSize(max(1, round(pixels)))
     font.setWeight(QFont.Weight(weight))
-    if _HAS_FEATURES:
-        # Tabular figures, and no ligatures: "->" in a name is two characters.
-        for tag, on in (("tnum", 1), ("calt", 0), ("liga", 0)):
-            font.setFeature(QFont.Tag(tag), on)
+    # Tabular figures, and no ligatures: "->" in a name is two characters.
+    for tag, on in (("tnum", 1), ("calt", 0), ("liga", 0)):
+        font.setFeature(QFont.Tag(tag), on)
     return font

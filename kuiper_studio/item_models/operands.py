@@ -123,8 +123,11 @@ class OperandsModel(QAbstractTableModel):
                 return f"Show operand {row.operand.name}{named} in the tensor view"
             case OperandColumn.PEER if row.peer is not None:
                 return f"Select {row.peer.type} {row.peer.name} (#{row.peer.index})"
-            case OperandColumn.SHAPE if shape_text(row.operand.shape):
-                return f"exported as {shape_text(row.operand.shape)}"
+            case OperandColumn.SHAPE:
+                shape, dtype = self._facts(row)
+                seen = f"{shape_text(shape) or '?'} {dtype_text(dtype)}".strip()
+                exported = shape_text(row.operand.shape)
+                return f"{seen}\nexported as {exported}" if exported else seen
         return None
 
     # Overrides of Qt methods

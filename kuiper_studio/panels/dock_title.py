@@ -39,7 +39,7 @@ class DockTitleBar(QFrame):
     ) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.setProperty("role", "bar")
+        self.setProperty("role", "head")
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._title = QLabel(title)
         self._title.setProperty("role", "subtitle")

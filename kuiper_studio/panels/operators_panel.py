@@ -154,10 +154,10 @@ class OperatorTable(Table):
         widths = {
             OperatorColumn.BREAKPOINT: 20,
             OperatorColumn.STATE: 14,
-            OperatorColumn.INDEX: round(6.6 * digits) + 4,
-            OperatorColumn.FAMILY: 11,
+            OperatorColumn.INDEX: round(6.6 * digits) + 3,
+            OperatorColumn.FAMILY: 10,
             OperatorColumn.OUTPUT: min(max(62, 6 * output_characters + 2), 102),
-            OperatorColumn.MS: 31,
+            OperatorColumn.MS: 30,
         }
         for column, width in widths.items():
             header.resizeSection(column, width)
@@ -173,7 +173,7 @@ class OperatorTable(Table):
         shared = {OperatorColumn.TYPE, OperatorColumn.NAME}
         taken = sum(header.sectionSize(c) for c in OperatorColumn if c not in shared)
         free = max(0, self.viewport().width() - taken)
-        for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.51 * free))
+        for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.52 * free))
         header.resizeSection(OperatorColumn.TYPE, for_types)
         header.resizeSection(OperatorColumn.NAME, free - for_types)
 

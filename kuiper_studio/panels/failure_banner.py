@@ -1,0 +1,106 @@
+"""The banner over the centre that explains what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QGuiApplication
+from typing_extensions import override
+
+from kuiper_studio.item_models.text import shape_text
+from kuiper_studio.panels.message_banner import MessageBanner
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from kuiper_studio.session import Failure, StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["FailureBanner"]
+
+
+class FailureBanner(MessageBanner):
+    """Shows a `Failure` with buttons that lead to its cause.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(theme, parent)
+        self.setObjectName("failure")
+        self._session = session
+        self._failure: Failure | None = None
+        self._go_to_suspect = self.add_button("", "danger")
+        self._go_to_failed = self.add_button("")
+        self._copy = self.add_button("Copy details")
+        self._go_to_suspect.clicked.connect(self._select_suspect)
+        self._go_to_failed.clicked.connect(self._select_failed)
+        self._copy.clicked.connect(self._copy_details)
+        self.closed.connect(self._dismiss)
+
+    @property
+    def concerns_operator(self) -> bool:
+        """Whether it shows the failure of an operator."""
+        return self._failure is not None and bool(self._failure.operator)
+
+    def show_failure(self, failure: Failure) -> None:
+        """Explain a failure."""
+        self._failure = failure
+        graph = self._session.graph
+        detail = ""
+        if graph is not None and failure.operator:
+            operator = graph.operator(failure.operator)
+            detail = f"{operator.type}, operator #{operator.index}"
+        self._go_to_suspect.setText(f"Go to {failure.suspect}")
+        self._go_to_suspect.setVisible(bool(failure.suspect))
+        self._go_to_failed.setText(f"Go to {failure.operator}")
+        self._go_to_failed.setVisible(bool(failure.operator))
+        self.show_message(failure.title, failure.reason, failure.hint, detail)
+
+    @Slot()
+    def _select_suspect(self) -> None:
+        if self._failure is not None:
+            self._session.select(self._failure.suspect)
+
+    @Slot()
+    def _select_failed(self) -> None:
+        if self._failure is not None:
+            self._session.select(self._failure.operator)
+
+    @Slot()
+    def _copy_details(self) -> None:
+        QGuiApplication.clipboard().setText(f"{self.plain_text()}\n{self._facts()}".strip())
+
+    def _facts(self) -> str:
+        """Parameters and operands of the operator that failed, a line each."""
+        graph = self._session.graph
+        if graph is None or self._failure is None or not self._failure.operator:
+            return ""
+        operator = graph.operator(self._failure.operator)
+        lines = [f"model: {graph.param_path.name}", f"{operator.type} {operator.name}"]
+        lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
+        for operand in operator.inputs:
+            value = self._session.value(operand.name)
+            computed = shape_text(getattr(value, "shape", None)) or "not an array"
+            exported = shape_text(operand.shape) or "?"
+            lines.append(f"  input {operand.name}: {computed}, exported as {exported}")
+        return "\n".join(lines)
+
+    @Slot()
+    def _dismiss(self) -> None:
+        self._session.dismiss_failure()
+        self.clear()
+
+    # Override
+
+    @override
+    def clear(self) -> None:
+        """Go away."""
+        self._failure = None
+        super().clear()

@@ -1,0 +1,653 @@
+"""The properties panel: everything about the selected operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, QTimer, Slot
+from PySide6.QtGui import QAction, QCursor, QPainter
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QScrollArea,
+    QSizePolicy,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.cost import cost
+from engine.errors import EngineError
+from kuiper_studio.families import family_of
+from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models import (
+    OperandColumn,
+    OperandsModel,
+    OperatorState,
+    ParameterColumn,
+    ParametersModel,
+    operator_state,
+)
+from kuiper_studio.item_models.text import bytes_text, count_text, ms_text
+from kuiper_studio.panels.background import Background, Done
+from kuiper_studio.panels.elided_label import ElidedLabel
+from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.section import Section
+from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
+from kuiper_studio.panels.table import Index, RowDelegate, Table
+from kuiper_studio.panels.weight_view import WeightSummary, WeightView, summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
+
+    from engine.runtime import RuntimeOperator
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["PropertiesPanel"]
+
+PARAMETER_ROW: Final = 20
+OPERAND_ROW: Final = 24
+# Up to so many elements statistics are worked out at once, up to the other one unasked.
+AT_ONCE: Final = 1 << 18
+UNASKED: Final = 1 << 24
+
+# Glyph, colour and words of each state.
+_STATES: Final = {
+    OperatorState.FAILED: ("cross", "fail", "Failed"),
+    OperatorState.CURRENT: ("play-filled", "cur", "Next to run"),
+    OperatorState.UNSUPPORTED: ("unsupported", "unsup", "No layer"),
+    OperatorState.EXECUTED: ("check", "done", "Executed"),
+    OperatorState.BLOCKED: ("pending", "text2", "Blocked"),
+    OperatorState.PENDING: ("pending", "text2", "Pending"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WeightKey:
+    """Which weight of which model."""
+
+    graph_number: int
+    operator: str
+    name: str
+
+
+class _Header(QFrame):
+    """Type, family, state, name, index and cost of the operator."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._family = "other"
+        self.setProperty("role", "panel")
+        self._type = ElidedLabel("title")
+        self._chip = QLabel()
+        self._glyph = QLabel()
+        self._state = QLabel()
+        self._name = ElidedLabel("mono2")
+        self._index = QLabel()
+        self._index.setProperty("role", "mono2")
+        self._cost = QLabel()
+        self._cost.setProperty("role", "mono2")
+        self._reason = QLabel()
+        self._reason.setProperty("role", "secondary")
+        self._reason.setWordWrap(True)
+        self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 10, 8)
+        column.setSpacing(2)
+        column.addLayout(self._row(self._type, self._chip, self._glyph, self._state))
+        column.addLayout(self._row(self._name, self._index, None, self._cost))
+        column.addWidget(self._reason)
+
+    @staticmethod
+    def _row(
+        first: ElidedLabel, second: QLabel, glyph: QLabel | None, last: QLabel
+    ) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(first)
+        row.addWidget(second)
+        row.addStretch(1)
+        if glyph is not None:
+            row.addWidget(glyph)
+        row.addWidget(last)
+        return row
+
+    def show_operator(
+        self, operator: RuntimeOperator, state: OperatorState, note: str, reason: str
+    ) -> None:
+        """Describe an operator; `note` comes before its cost."""
+        theme = self._theme
+        family = family_of(operator.type)
+        self._family = family.token
+        color = theme.color(family.token).name()
+        self._type.setText(operator.type)
+        self._chip.setText(family.label)
+        self._chip.setFont(theme.ui_font(9, 700))
+        self._chip.setStyleSheet(
+            f"color: {color}; border: 1px solid {color}; border-radius: 3px;"
+            "padding: 0 4px; min-height: 13px; max-height: 13px;"
+            "font-size: 9px; font-weight: 700;"
+        )
+        icon_name, token, words = _STATES[state]
+        self._glyph.setPixmap(pixmap(icon_name, theme, token, 13, self.devicePixelRatioF()))
+        self._state.setText(words)
+        self._state.setStyleSheet(f"color: {theme.color(token).name()}; font-weight: 600;")
+        self._name.setText(operator.name)
+        self._index.setText(f"#{operator.index}")
+        self._cost.setText(" · ".join(part for part in (note, _cost_text(operator)) if part))
+        self._cost.setToolTip(
+            "Measured time, and multiply-accumulates or operations by the exported shapes"
+        )
+        self._reason.setText(reason)
+        self._reason.setVisible(bool(reason))
+        self.update()
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.fillRect(0, 0, 3, self.height(), self._theme.color(self._family))
+        painter.end()
+
+
+def _cost_text(operator: RuntimeOperator) -> str:
+    found = cost(operator)
+    count, unit = (found.macs, "MAC") if found.macs else (found.flops, "FLOP")
+    if not count:
+        return ""
+    size = float(count)
+    for prefix in ("", "K", "M", "G"):
+        if size < 1000:
+            return f"{size:.1f} {prefix}{unit}" if prefix else f"{count} {unit}"
+        size /= 1000
+    return f"{size:.1f} T{unit}"
+
+
+class _FittingTable(Table):
+    """As high as its rows; the panel around it scrolls."""
+
+    def __init__(self, theme: Theme, row_height: int) -> None:
+        super().__init__(theme)
+        self.show_header(shown=False)
+        self.set_row_height(row_height)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    @Slot()
+    def fit(self) -> None:
+        """Take the height of the rows."""
+        rows = self.model().rowCount() * self.verticalHeader().defaultSectionSize()
+        self.setFixedHeight(rows)
+
+
+class _ParameterDelegate(RowDelegate):
+    """Names and values in the number face."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        is_name = index.column() == ParameterColumn.NAME
+        token = "selTxt" if selected else "text2" if is_name else "text"
+        left = 14 if is_name else 4
+        area = rect.adjusted(left, 0, -4, 0)
+        self.draw_text(painter, area, index.data(), self.mono, self.theme.color(token))
+
+
+class _OperandDelegate(RowDelegate):
+    """Operand numbers and peers as links, a line under each row."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        theme = self.theme
+        painter.fillRect(
+            QRect(rect.left(), rect.bottom(), rect.width(), 1), theme.color("line")
+        )
+        text = index.data() or ""
+        right, left = Qt.AlignmentFlag.AlignRight, Qt.AlignmentFlag.AlignLeft
+        plain = theme.color("selTxt" if selected else "text")
+        quiet = theme.color("selTxt" if selected else "text2")
+        link = theme.color("selTxt" if selected else "link")
+        match index.column():
+            case OperandColumn.DIRECTION:
+                self.draw_text(painter, rect.adjusted(12, 0, 0, 0), text, self.ui, quiet)
+            case OperandColumn.OPERAND:
+                self.draw_text(
+                    painter, rect.adjusted(0, 0, -6, 0), text, self.mono, link, right
+                )
+            case OperandColumn.SHAPE:
+                self.draw_text(painter, rect, text, self.mono, plain, left)
+            case OperandColumn.DTYPE:
+                self.draw_text(painter, rect.adjusted(4, 0, 0, 0), text, self.mono, quiet)
+            case OperandColumn.PEER if text:
+                word = "from" if index.sibling(index.row(), 0).data() == "in" else "to"
+                font = self.theme.ui_font(11)
+                self.draw_text(painter, rect.adjusted(4, 0, 0, 0), word, font, quiet)
+                area = rect.adjusted(32, 0, -8, 0)
+                self.draw_text(painter, area, text, self.mono, link, right)
+
+
+class _OperandTable(_FittingTable):
+    """Operands; those cells that lead somewhere say so by the cursor."""
+
+    _LINKS: Final = frozenset({OperandColumn.OPERAND, OperandColumn.PEER})
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        super().mouseMoveEvent(event)
+        index = self.indexAt(event.position().toPoint())
+        linked = index.isValid() and index.column() in self._LINKS and bool(index.data())
+        shape = Qt.CursorShape.PointingHandCursor if linked else Qt.CursorShape.ArrowCursor
+        self.viewport().setCursor(QCursor(shape))
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # A row is selected as a whole, but left and right choose between its two links.
+        steps = {Qt.Key.Key_Left: OperandColumn.OPERAND, Qt.Key.Key_Right: OperandColumn.PEER}
+        column = steps.get(Qt.Key(event.key()))
+        if column is None:
+            super().keyPressEvent(event)
+            return
+        self.setCurrentIndex(self.currentIndex().siblingAtColumn(column))
+
+
+class PropertiesPanel(Panel):
+    """Parameters, weights and operands of the selected operator.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("properties", "Properties", session, theme, parent)
+        self._operator: RuntimeOperator | None = None
+        self._summaries: dict[WeightKey, WeightSummary] = {}
+        self._weight_views: dict[str, WeightView] = {}
+        self._asked: set[WeightKey] = set()
+        self._graph_number = 0
+        self._background = Background(self)
+        self._background.finished.connect(self._on_summarized)
+        self._lock = self._make_lock_action()
+        self._header = _Header(theme)
+        self._tabs = self._make_tabs()
+        self._empty = QLabel("Select an operator to see its parameters and weights.")
+        self._empty.setProperty("role", "secondary")
+        self._empty.setWordWrap(True)
+        self._empty.setMargin(12)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._make_sections()
+        self._scroll = self._make_scroll_area()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for widget in (self._header, self._tabs, self._scroll):
+            column.addWidget(widget)
+        column.addWidget(self._empty, 1)
+        column.setStretchFactor(self._scroll, 1)
+        self._connect()
+
+    @property
+    def operator(self) -> RuntimeOperator | None:
+        """The operator that is shown."""
+        return self._operator
+
+    # Building
+
+    def _make_lock_action(self) -> QAction:
+        action = QAction(icon("lock-open", self.theme), "Keep this operator", self)
+        action.setToolTip("Keep this operator when another one is selected")
+        action.setCheckable(True)
+        action.toggled.connect(self._on_lock_toggled)
+        return action
+
+    def _make_tabs(self) -> QTabBar:
+        tabs = QTabBar()
+        tabs.setDrawBase(False)
+        tabs.setExpanding(False)
+        for title in ("Parameters", "Attributes", "Operands"):
+            tabs.addTab(title)
+        tabs.setAccessibleName("Parts of the properties")
+        return tabs
+
+    def _make_sections(self) -> None:
+        theme = self.theme
+        self.parameters = ParametersModel(self)
+        self.operands = OperandsModel(self.session, self)
+        self.parameter_table = _FittingTable(theme, PARAMETER_ROW)
+        self.parameter_table.setObjectName("parametersTable")
+        self.parameter_table.setAccessibleName("Parameters")
+        self.parameter_table.setModel(self.parameters)
+        self.parameter_table.setItemDelegate(_ParameterDelegate(theme, self.parameter_table))
+        self.operand_table = _OperandTable(theme, OPERAND_ROW)
+        self.operand_table.setObjectName("operandsTable")
+        self.operand_table.setAccessibleName("Inputs and outputs")
+        self.operand_table.setModel(self.operands)
+        self.operand_table.setItemDelegate(_OperandDelegate(theme, self.operand_table))
+        self._no_parameters = _note("This operator has no parameters.")
+        parameters = _column(self.parameter_table, self._no_parameters, top=6, bottom=6)
+        self._weights = QWidget()
+        self._weight_column = QVBoxLayout(self._weights)
+        self._weight_column.setContentsMargins(0, 2, 0, 4)
+        self._weight_column.setSpacing(0)
+        self._formula = QLabel()
+        self._formula.setProperty("role", "formula")
+        self._formula.setTextFormat(Qt.TextFormat.RichText)
+        self._formula.setContentsMargins(12, 8, 10, 10)
+        self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._parameter_section = Section("", parameters, theme)
+        self._attribute_section = Section("Attributes", self._weights, theme)
+        self._operand_section = Section("Operands", self.operand_table, theme)
+        self._formula_section = Section("Output shape", self._formula, theme)
+
+    def _make_scroll_area(self) -> QScrollArea:
+        content = QFrame()
+        content.setProperty("role", "panel")
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for section in self._sections():
+            column.addWidget(section)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(content)
+        return area
+
+    def _sections(self) -> tuple[Section, Section, Section, Section]:
+        return (
+            self._parameter_section,
+            self._attribute_section,
+            self._operand_section,
+            self._formula_section,
+        )
+
+    def _connect(self) -> None:
+        session = self.session
+        session.graph_changed.connect(self._on_graph_changed)
+        session.selection_changed.connect(self._on_selection_changed)
+        for signal in (session.stepped, session.stepped_back, session.position_changed):
+            signal.connect(self._on_progressed)
+        session.values_reset.connect(self._on_progressed)
+        self.theme.changed.connect(self._on_progressed)
+        self.parameters.modelReset.connect(self.parameter_table.fit)
+        self.operands.modelReset.connect(self._on_operands_reset)
+        self.operands.dataChanged.connect(self._fit_operand_columns)
+        self.operand_table.clicked.connect(self._follow_link)
+        self.operand_table.activated.connect(self._follow_link)
+        self._tabs.tabBarClicked.connect(self._go_to_section)
+        self._scroll.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        self._attribute_section.head.toggled.connect(self._request_summaries)
+        self._on_graph_changed()
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        self._summaries.clear()
+        self._asked.clear()
+        self._graph_number += 1
+        self._lock.setChecked(False)
+        self._operator = None
+        self._show(None)
+        self._on_selection_changed(self.session.selected)
+
+    @Slot(str)
+    def _on_selection_changed(self, name: str) -> None:
+        graph = self.session.graph
+        if self._lock.isChecked() and self._operator is not None:
+            return
+        operator = graph.operator(name) if graph is not None and name else None
+        if operator is not self._operator:
+            self._show(operator)
+
+    @Slot()
+    def _on_progressed(self) -> None:
+        """State, times and computed shapes may be other ones."""
+        if self._operator is not None:
+            self._describe(self._operator)
+            self.operands.refresh()
+
+    def _show(self, operator: RuntimeOperator | None) -> None:
+        self._operator = operator
+        for widget in (self._header, self._tabs, self._scroll):
+            widget.setVisible(operator is not None)
+        self._empty.setVisible(operator is None)
+        self.parameters.show_operator(operator)
+        self.operands.show_operator(operator)
+        self._no_parameters.setVisible(operator is not None and not operator.parameters)
+        self._fill_weights(operator)
+        if operator is not None:
+            self._describe(operator)
+        self._scroll.verticalScrollBar().setValue(0)
+        self._tabs.setCurrentIndex(0)
+
+    def _describe(self, operator: RuntimeOperator) -> None:
+        state = operator_state(self.session, operator.name)
+        record = self.session.record(operator.name)
+        measured = state is OperatorState.EXECUTED and record is not None and record.seconds
+        note = f"{ms_text(record.seconds)} ms" if measured and record is not None else ""
+        reason = (record.reason if record is not None else "") or operator.reason
+        self._header.show_operator(operator, state, note, reason)
+        shape = None
+        if operator.inputs:
+            value = self.session.value(operator.inputs[0].name)
+            shape = getattr(value, "shape", None) or operator.inputs[0].shape
+        formulas = size_formulas(operator, shape)
+        self._formula.setText(self._formula_text(formulas))
+        self._formula_section.setVisible(bool(formulas))
+
+    def _formula_text(self, formulas: Sequence[SizeFormula]) -> str:
+        """Two lines for each formula, the result emphasised."""
+        strong = f"color: {self.theme.color('text').name()}; font-weight: 700"
+        lines = [
+            f"{f.axes[0]} = {f.expression}<br>&nbsp; = <span style='{strong}'>{f.size}</span>"
+            + (f"&nbsp; same for {' and '.join(f.axes[1:])}" if f.axes[1:] else "")
+            for f in formulas
+        ]
+        return "<p style='white-space: pre; line-height: 150%'>" + "<br>".join(lines) + "</p>"
+
+    # Weights
+
+    def _fill_weights(self, operator: RuntimeOperator | None) -> None:
+        for view in self._weight_views.values():
+            self._weight_column.removeWidget(view)
+            view.hide()
+            view.deleteLater()
+        self._weight_views = {}
+        attributes = operator.attributes if operator is not None else {}
+        self._attribute_section.setVisible(bool(attributes))
+        self._tabs.setTabEnabled(1, bool(attributes))
+        if operator is None or not attributes:
+            return
+        elements = sum(a.size for a in attributes.values())
+        size = bytes_text(sum(a.nbytes for a in attributes.values()))
+        self._attribute_section.head.set_suffix(f"{count_text(elements)} values · {size}")
+        transposed = "transpose" in operator.type.lower()
+        # The largest first: a weight before its bias.
+        for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):
+            view = WeightView(operator.name, name, attribute, self.theme, transposed=transposed)
+            view.unfolded.connect(partial(self._request, view, asked=True))
+            self._weight_column.addWidget(view)
+            self._weight_views[name] = view
+        self._request_summaries()
+        next(iter(self._weight_views.values())).unfold()
+
+    @Slot()
+    def _request_summaries(self) -> None:
+        if self._attribute_section.head.isChecked() and self.isVisible():
+            for view in self._weight_views.values():
+                self._request(view, asked=False)
+
+    def _request(self, view: WeightView, *, asked: bool) -> None:
+        """Get a weight's summary: from before, at once, or when it is worked out."""
+        operator, attribute = self._operator, view.attribute
+        if operator is None or not self.isVisible():
+            return
+        if not asked and attribute.size > UNASKED:
+            return
+        try:
+            array = attribute.array
+        except EngineError:
+            if view.head.isChecked():
+                view.show_message("Structure only: the model was opened without its .bin.")
+            return
+        key = WeightKey(self._graph_number, operator.name, view.name)
+        if key not in self._summaries and attribute.size <= AT_ONCE:
+            try:
+                self._summaries[key] = summarize(array)
+            except TypeError as exc:
+                view.show_message(f"No statistics: {exc}.")
+                return
+        if key in self._summaries:
+            view.show_summary(self._summaries[key], array)
+            return
+        view.show_message("Working out statistics …")
+        if key not in self._asked:
+            self._asked.add(key)
+            self._background.submit(key, partial(summarize, array))
+
+    @Slot(object)
+    def _on_summarized(self, done: Done) -> None:
+        key = done.key
+        if not isinstance(key, WeightKey) or key.graph_number != self._graph_number:
+            return
+        self._asked.discard(key)
+        if isinstance(done.result, WeightSummary):
+            self._summaries[key] = done.result
+        if self._operator is None or self._operator.name != key.operator:
+            return
+        view = self._weight_views[key.name]
+        if isinstance(done.result, WeightSummary):
+            view.show_summary(done.result, view.attribute.array)
+        else:
+            view.show_message(f"No statistics: {done.error}.")
+
+    # Operands
+
+    @Slot()
+    def _on_operands_reset(self) -> None:
+        self.operand_table.fit()
+        self._fit_operand_columns()
+
+    @Slot()
+    def _fit_operand_columns(self) -> None:
+        """Direction, number, shape and dtype as wide as needed; the peer gets the rest."""
+        header = self.operand_table.horizontalHeader()
+        rows = range(self.operands.rowCount())
+        texts = [
+            max((len(self.operands.index(row, c).data()) for row in rows), default=0)
+            for c in OperandColumn
+        ]
+        figure = 6.7
+        widths = {
+            OperandColumn.DIRECTION: 34,
+            OperandColumn.OPERAND: min(90, round(figure * texts[OperandColumn.OPERAND]) + 8),
+            OperandColumn.SHAPE: min(120, round(figure * texts[OperandColumn.SHAPE]) + 2),
+            OperandColumn.DTYPE: round(figure * texts[OperandColumn.DTYPE]) + 6,
+        }
+        # A narrow panel leaves the dtype to the tool tip rather than cut a name.
+        wanted = sum(widths.values()) + round(figure * texts[OperandColumn.PEER]) + 40
+        narrow = wanted > self.width()
+        self.operand_table.setColumnHidden(OperandColumn.DTYPE, narrow)
+        for column, width in widths.items():
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
+            header.resizeSection(column, width)
+        header.setSectionResizeMode(OperandColumn.PEER, QHeaderView.ResizeMode.Stretch)
+        names = self.parameter_table.horizontalHeader()
+        names.setSectionResizeMode(ParameterColumn.NAME, QHeaderView.ResizeMode.Fixed)
+        names.resizeSection(ParameterColumn.NAME, 122)
+        names.setSectionResizeMode(ParameterColumn.VALUE, QHeaderView.ResizeMode.Stretch)
+
+    @Slot(QModelIndex)
+    def _follow_link(self, index: QModelIndex) -> None:
+        row = self.operands.row_at(index.row())
+        if index.column() == OperandColumn.PEER and row.peer is not None:
+            self._lock.setChecked(False)
+            self.session.select(row.peer.name)
+        elif index.column() == OperandColumn.OPERAND:
+            self.session.show_operand(row.operand.name)
+
+    # Tabs
+
+    @Slot(int)
+    def _go_to_section(self, place: int) -> None:
+        if not 0 <= place < 3 or not self._tabs.isTabEnabled(place):
+            return
+        section = self._sections()[place]
+        section.unfold()
+        bar = self._scroll.verticalScrollBar()
+        # After the layout has given an unfolded body its place.
+        QTimer.singleShot(0, self, lambda: bar.setValue(section.y()))
+
+    @Slot(int)
+    def _on_scrolled(self, position: int) -> None:
+        """Mark the tab of the part that stands at the top."""
+        shown = [
+            place
+            for place, section in enumerate(self._sections()[:3])
+            if section.isVisible() and section.y() <= position + 4
+        ]
+        if shown:
+            self._tabs.setCurrentIndex(shown[-1])
+
+    @Slot(bool)
+    def _on_lock_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
+        self._lock.setIcon(icon("lock" if on else "lock-open", self.theme))
+        if not on:
+            self._on_selection_changed(self.session.selected)
+
+    # Overrides of Qt methods
+
+    @override
+    def title_actions(self) -> tuple[QAction, ...]:
+        return (self._lock,)
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._request_summaries()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_operand_columns()
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(274, 600)
+
+
+def _note(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "caption")
+    label.setContentsMargins(14, 4, 10, 4)
+    return label
+
+
+def _column(*widgets: QWidget, top: int, bottom: int) -> QWidget:
+    holder = QFrame()
+    holder.setProperty("role", "base")
+    column = QVBoxLayout(holder)
+    column.setContentsMargins(0, top, 0, bottom)
+    column.setSpacing(0)
+    for widget in widgets:
+        column.addWidget(widget)
+    return holder

@@ -1,0 +1,114 @@
+"""A part of a panel under a head that folds it away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from kuiper_studio.icons import pixmap
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent
+
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Section", "SectionHead"]
+
+HEAD_HEIGHT = 24
+
+
+class SectionHead(QAbstractButton):
+    """Chevron, bold title and a suffix in the number face; checked while unfolded.
+
+    Parameters
+    ----------
+    title : str
+    theme : Theme
+    """
+
+    def __init__(self, title: str, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._suffix = ""
+        self.setText(title)
+        self.setAccessibleName(title)
+        self.setCheckable(True)
+        self.setChecked(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    def set_suffix(self, text: str) -> None:
+        """Change the text beside the title."""
+        self._suffix = text
+        self.update()
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(120, HEAD_HEIGHT)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, area = self._theme, self.rect()
+        painter = QPainter(self)
+        painter.fillRect(area, theme.color("hover" if self.underMouse() else "window"))
+        painter.setPen(theme.color("line"))
+        painter.drawLine(area.topLeft(), area.topRight())
+        painter.drawLine(area.bottomLeft(), area.bottomRight())
+        chevron = "chevron-down" if self.isChecked() else "chevron-right"
+        drawn = pixmap(chevron, theme, "text2", 12, self.devicePixelRatioF())
+        painter.drawPixmap(8, (area.height() - 12) // 2, drawn)
+        bold = theme.ui_font(weight=600)
+        painter.setFont(bold)
+        painter.setPen(theme.color("text"))
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(area.adjusted(26, 0, -8, 0), middle, self.text())
+        left = 26 + QFontMetrics(bold).horizontalAdvance(self.text()) + 8
+        mono = theme.mono_font()
+        painter.setFont(mono)
+        painter.setPen(theme.color("text2"))
+        room = QRect(left, 0, area.width() - left - 8, area.height())
+        suffix = QFontMetrics(mono).elidedText(
+            self._suffix, Qt.TextElideMode.ElideRight, room.width()
+        )
+        painter.drawText(room, middle, suffix)
+        if self.hasFocus():
+            painter.setPen(QPen(theme.color("focus"), 2))
+            painter.drawRect(area.adjusted(1, 1, -1, -1))
+        painter.end()
+
+
+class Section(QWidget):
+    """A head and a body that it folds.
+
+    Parameters
+    ----------
+    title : str
+        ``""`` for a body without a head.
+    body : QWidget
+    theme : Theme
+    """
+
+    def __init__(
+        self, title: str, body: QWidget, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.head = SectionHead(title, theme)
+        self.head.setVisible(bool(title))
+        self.body = body
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.head)
+        column.addWidget(body)
+        self.head.toggled.connect(body.setVisible)
+
+    def unfold(self) -> None:
+        """Show the body."""
+        self.head.setChecked(True)

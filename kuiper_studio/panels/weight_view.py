@@ -1,0 +1,367 @@
+"""One weight of an operator: shape, statistics, histogram and a picture that pages."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QPainter, QPen
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.statistics import TensorStatistics, histogram, statistics
+from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models.text import number_text
+from kuiper_studio.panels.weight_canvas import (
+    ColorBar,
+    Histogram,
+    ValueStrip,
+    WeightPicture,
+)
+from kuiper_studio.panels.weights import TilePages
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QEnterEvent, QPaintEvent
+
+    from engine.runtime import RuntimeAttribute
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["WeightSummary", "WeightView", "summarize"]
+
+BINS: Final = 62
+HEAD_HEIGHT: Final = 26
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSummary:
+    """What is worked out of a weight once.
+
+    Attributes
+    ----------
+    statistics : TensorStatistics
+    counts : ndarray of int64
+        Histogram from `low` to `high`.
+    low, high : float
+    """
+
+    statistics: TensorStatistics
+    counts: Array
+    low: float
+    high: float
+
+
+def summarize(array: Array) -> WeightSummary:
+    """Work out statistics and histogram of a weight.
+
+    Raises
+    ------
+    TypeError
+        If the weight is complex.
+    """
+    if array.dtype.kind == "c":
+        raise TypeError("complex numbers have no order, so no range")
+    found = statistics(array)
+    low, high = found.min, found.max
+    if not math.isfinite(low):  # nothing but NaN and Inf, or nothing at all
+        low = high = 0.0
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return WeightSummary(found, histogram(array, low, high, BINS), low, high)
+
+
+class _Head(QAbstractButton):
+    """Name, shape and dtype; the range where there is room for it."""
+
+    def __init__(self, name: str, facts: str, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._facts = facts
+        self._range = ""
+        self.setText(name)
+        self.setAccessibleName(f"{name} {facts}")
+        self.setToolTip(f"{name} {facts}")
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_range(self, text: str) -> None:
+        """Change the range."""
+        self._range = text
+        self.setAccessibleDescription(text)
+        self.update()
+
+    @override
+    def enterEvent(self, event: QEnterEvent) -> None:
+        super().enterEvent(event)
+        self.update()
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(120, HEAD_HEIGHT)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        theme, area = self._theme, self.rect()
+        painter = QPainter(self)
+        if self.underMouse():
+            painter.fillRect(area, theme.color("hover"))
+        name = "chevron-down" if self.isChecked() else "chevron-right"
+        drawn = pixmap(name, theme, "text3", 10, self.devicePixelRatioF())
+        painter.drawPixmap(6, (area.height() - 10) // 2, drawn)
+        mono = theme.mono_font()
+        metrics = QFontMetrics(mono)
+        painter.setFont(mono)
+        middle = Qt.AlignmentFlag.AlignVCenter
+        right = 0 if self.isChecked() else metrics.horizontalAdvance(self._range) + 8
+        painter.setPen(theme.color("text"))
+        title = metrics.elidedText(
+            self.text(), Qt.TextElideMode.ElideMiddle, max(40, area.width() - 32 - right)
+        )
+        painter.drawText(area.adjusted(20, 0, 0, 0), middle, title)
+        left = 20 + max(metrics.horizontalAdvance(title) + 10, 54)
+        painter.setPen(theme.color("text2"))
+        room = area.width() - left - right - 10
+        facts = metrics.elidedText(self._facts, Qt.TextElideMode.ElideRight, room)
+        painter.drawText(QRect(left, 0, room, area.height()), middle, facts)
+        if not self.isChecked():
+            painter.setPen(theme.color("text"))
+            flags = middle | Qt.AlignmentFlag.AlignRight
+            painter.drawText(area.adjusted(0, 0, -10, 0), flags, self._range)
+        if self.hasFocus():
+            painter.setPen(QPen(theme.color("focus"), 2))
+            painter.drawRect(area.adjusted(1, 1, -1, -1))
+        painter.end()
+
+
+class WeightView(QWidget):
+    """A weight under its head; unfolded it shows statistics and picture.
+
+    Parameters
+    ----------
+    operator, name : str
+    attribute : RuntimeAttribute
+    theme : Theme
+    transposed : bool
+        See `TilePages`.
+
+    Signals
+    -------
+    unfolded
+        The user wants to see it.
+    """
+
+    unfolded = Signal()
+
+    def __init__(
+        self,
+        operator: str,
+        name: str,
+        attribute: RuntimeAttribute,
+        theme: Theme,
+        *,
+        transposed: bool = False,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.attribute = attribute
+        self._theme = theme
+        self._array: Array = np.zeros(0)
+        self._page = 0
+        self._pages = TilePages(attribute.shape, transposed)
+        self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
+        spelled = "(" + ",".join(map(str, attribute.shape)) + ")"
+        self.head = _Head(name, f"{spelled} {attribute.stored_dtype}", theme)
+        self.body = QWidget()
+        self.body.hide()
+        self._message = QLabel()
+        self._message.setProperty("role", "caption")
+        self._message.setWordWrap(True)
+        self._message.setContentsMargins(20, 0, 10, 6)
+        self._message.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for widget in (self._make_head_row(), self._message, self.body):
+            column.addWidget(widget)
+        self._fill_body()
+        self.head.toggled.connect(self._on_toggled)
+
+    def unfold(self) -> None:
+        """Show the body."""
+        self.head.setChecked(True)
+
+    def show_summary(self, summary: WeightSummary, array: Array) -> None:
+        """Fill in what was worked out."""
+        found = summary.statistics
+        self.head.set_range(f"{_number(found.min)} … {_number(found.max)}")
+        special = found.nan + found.pinf + found.ninf
+        share = 100 * found.zeros / found.count if found.count else 0.0
+        texts = {
+            "min": _number(found.min),
+            "max": _number(found.max),
+            "mean": _number(found.mean),
+            "std": _number(found.std),
+            "zeros": f"{share:.1f} %",
+            "NaN / Inf": f"{found.nan} / {found.pinf + found.ninf}" if special else "",
+        }
+        for key, text in texts.items():
+            self._numbers[key].setText(text)
+        self._form.setRowVisible(self._numbers["NaN / Inf"], bool(special))
+        self._histogram.show_counts(summary.counts, summary.low, summary.high)
+        if self._pages.count:
+            self._array = array
+            self._show_page(self._page)
+        elif array.ndim:
+            self._strip.show_values(array)
+        self._message.hide()
+        self.body.setVisible(self.head.isChecked())
+
+    def show_message(self, text: str) -> None:
+        """Say why there is nothing to see, or not yet."""
+        self._message.setText(text)
+        self._message.setVisible(bool(text))
+        self.body.hide()
+
+    # Building
+
+    def _make_head_row(self) -> QWidget:
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(0, 0, 4, 0)
+        line.setSpacing(0)
+        copy = QToolButton()
+        copy.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        copy.setIcon(icon("copy", self._theme))
+        copy.setIconSize(QSize(14, 14))
+        copy.setToolTip(f"Copy the Python expression {self._expression}")
+        copy.setAccessibleName(f"Copy the Python expression of {self.name}")
+        copy.clicked.connect(self._copy)
+        copy.setVisible(False)
+        self._copy_button = copy
+        line.addWidget(self.head, 1)
+        line.addWidget(copy)
+        return row
+
+    def _fill_body(self) -> None:
+        self._picture = WeightPicture(self._theme)
+        self._picture.turned.connect(self._turn)
+        self._strip = ValueStrip(self._theme)
+        self._histogram = Histogram(self._theme)
+        self._colors = ColorBar(self._theme)
+        self._form, self._numbers = self._make_numbers()
+        right = QVBoxLayout()
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(4)
+        right.addLayout(self._form)
+        right.addWidget(self._histogram, 1)
+        top = QHBoxLayout()
+        top.setSpacing(12)
+        shown = self._picture if self._pages.count else self._strip
+        (self._strip if self._pages.count else self._picture).hide()
+        top.addWidget(shown, 0, Qt.AlignmentFlag.AlignTop)
+        top.addLayout(right, 1)
+        column = QVBoxLayout(self.body)
+        column.setContentsMargins(10, 2, 10, 8)
+        column.setSpacing(6)
+        column.addLayout(top)
+        column.addWidget(self._make_pager())
+
+    def _make_numbers(self) -> tuple[QFormLayout, dict[str, QLabel]]:
+        form = QFormLayout()
+        form.setContentsMargins(0, 0, 0, 0)
+        form.setVerticalSpacing(1)
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        numbers = {}
+        for key in ("min", "max", "mean", "std", "zeros", "NaN / Inf"):
+            caption, number = QLabel(key), QLabel()
+            caption.setProperty("role", "secondary")
+            number.setProperty("role", "mono")
+            number.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            number.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            form.addRow(caption, number)
+            numbers[key] = number
+        return form, numbers
+
+    def _make_pager(self) -> QWidget:
+        pager = QWidget()
+        row = QHBoxLayout(pager)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(2)
+        self._caption = QLabel()
+        self._caption.setProperty("role", "mono2")
+        self._buttons = []
+        for name, tip, step in (
+            ("chevron-left", "Previous page (left arrow on the picture)", -1),
+            ("chevron-right", "Next page (right arrow on the picture)", 1),
+        ):
+            button = QToolButton()
+            button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+            button.setIcon(icon(name, self._theme))
+            button.setIconSize(QSize(12, 12))
+            button.setAutoRepeat(True)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.setProperty("step", step)
+            button.clicked.connect(self._on_pager_clicked)
+            self._buttons.append(button)
+        row.addWidget(self._buttons[0])
+        row.addWidget(self._caption)
+        row.addWidget(self._buttons[1])
+        row.addSpacing(8)
+        row.addWidget(self._colors, 1)
+        pager.setVisible(self._pages.count > 0)
+        many = self._pages.count > 1
+        for button in self._buttons:
+            button.setVisible(many)
+        return pager
+
+    # Answers to the user
+
+    @Slot(bool)
+    def _on_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
+        self._copy_button.setVisible(on)
+        if on:
+            self.unfolded.emit()
+        else:
+            self.body.hide()
+
+    @Slot()
+    def _on_pager_clicked(self) -> None:
+        self._turn(int(self.sender().property("step")))
+
+    @Slot(int)
+    def _turn(self, step: int) -> None:
+        page = min(max(0, self._page + step), self._pages.count - 1)
+        if page != self._page:
+            self._show_page(page)
+
+    def _show_page(self, page: int) -> None:
+        self._page = page
+        self._picture.show_page(self._pages, self._array, page)
+        self._colors.set_limit(self._picture.limit)
+        thinned = f"every {self._picture.step}th value" if self._picture.step > 1 else ""
+        self._caption.setText(self._pages.caption(page) or thinned)
+        self._caption.setVisible(bool(self._caption.text()))
+        self._buttons[0].setEnabled(page > 0)
+        self._buttons[1].setEnabled(page < self._pages.count - 1)
+
+    @Slot()
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self._expression)
+
+
+def _number(value: float) -> str:
+    return number_text(float(value))

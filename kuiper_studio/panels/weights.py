@@ -1,0 +1,228 @@
+"""How weights become pictures: pages of tiles and their colours; no Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from kuiper_studio.colormaps import lookup_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.values import Array
+
+__all__ = ["DIVERGING", "Mosaic", "TilePages", "diverging_colors", "lay_out_tiles"]
+
+DIVERGING: Final = np.ascontiguousarray(lookup_table("RdBu_r")[:, :3])
+NAN_COLOR: Final = (255, 0, 200)
+MAX_TILES: Final = 1024
+
+
+def diverging_colors(values: Array, limit: float) -> npt.NDArray[np.uint8]:
+    """Colour numbers about zero: blue below, white at zero, red above, NaN magenta.
+
+    Parameters
+    ----------
+    values : ndarray of shape (...)
+        Real.
+    limit : float
+        The number of the darkest red; its negative is the darkest blue.
+
+    Returns
+    -------
+    ndarray of uint8 of shape (..., 3)
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    scale = limit if limit > 0 else 1.0
+    with np.errstate(invalid="ignore"):
+        places = np.nan_to_num(np.clip(numbers / scale, -1, 1) * 127.5 + 127.5)
+    colors = DIVERGING[places.astype(np.uint8)]
+    colors[np.isnan(numbers)] = NAN_COLOR
+    return colors
+
+
+@dataclass(frozen=True, slots=True)
+class TilePages:
+    """A weight cut into pages, each a set of equal tiles.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the weight.
+    transposed : bool
+        Whether input channels come first, as in transposed convolutions.
+    """
+
+    shape: tuple[int, ...]
+    transposed: bool = False
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each filter has one channel: then filters share a page."""
+        return len(self.shape) >= 4 and self.shape[1] == 1
+
+    @property
+    def count(self) -> int:
+        """Number of pages; 0 where there is no picture."""
+        if len(self.shape) < 2 or 0 in self.shape:
+            return 0
+        if len(self.shape) == 2:
+            return 1
+        if self.depthwise:
+            return -(-self.shape[0] // MAX_TILES)
+        return self.shape[0]
+
+    def caption(self, page: int) -> str:
+        """What a page shows, for example ``out 0 of 64``; ``""`` for an only page."""
+        if self.count <= 1:
+            return ""
+        axis = "in" if self.transposed else "out"
+        if self.depthwise:
+            last = min((page + 1) * MAX_TILES, self.shape[0]) - 1
+            return f"{axis} {page * MAX_TILES}–{last} of {self.shape[0]}"
+        return f"{axis} {page} of {self.shape[0]}"
+
+    def tiles(self, array: Array, page: int) -> Array:
+        """Tiles of a page.
+
+        Returns
+        -------
+        ndarray of shape (T, H, W)
+            A view of `array`; at most 1024 tiles.
+        """
+        if len(self.shape) == 2:
+            return array[np.newaxis]
+        if self.depthwise:
+            chosen: Array = array[page * MAX_TILES : (page + 1) * MAX_TILES]
+        else:
+            chosen = array[page : page + 1]
+        return chosen.reshape(-1, *self.shape[-2:])[:MAX_TILES]
+
+    def index(self, page: int, tile: int, row: int, column: int) -> tuple[int, ...]:
+        """Index into the weight of an element of a tile."""
+        if len(self.shape) == 2:
+            return row, column
+        if len(self.shape) == 3:
+            return page, row, column
+        leading = self.shape[:-2] if self.depthwise else self.shape[1:-2]
+        place = tile + page * MAX_TILES if self.depthwise else tile
+        inner = tuple(int(i) for i in np.unravel_index(place, leading))
+        return (*inner, row, column) if self.depthwise else (page, *inner, row, column)
+
+
+@dataclass(frozen=True, slots=True)
+class Mosaic:
+    """Where tiles lie in a picture of limited size; all in whole pixels.
+
+    Attributes
+    ----------
+    columns, rows : int
+        Of tiles.
+    scale : int
+        Pixels per element.
+    step : int
+        Elements per shown element: 1, or more where a tile is too large for the picture.
+    gap : int
+        Between tiles.
+    tile : (int, int)
+        Shown elements of a tile: rows, columns.
+    """
+
+    columns: int
+    rows: int
+    scale: int
+    step: int
+    gap: int
+    tile: tuple[int, int]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the picture, gaps around it included."""
+        high = self.rows * (self.tile[0] * self.scale + self.gap) + self.gap
+        wide = self.columns * (self.tile[1] * self.scale + self.gap) + self.gap
+        return high, wide
+
+    def paint(
+        self, tiles: Array, limit: float, background: tuple[int, int, int]
+    ) -> npt.NDArray[np.uint8]:
+        """Picture of the tiles.
+
+        Parameters
+        ----------
+        tiles : ndarray of shape (T, H, W)
+        limit : float
+            See `diverging_colors`.
+        background : (int, int, int)
+            Colour of the gaps.
+
+        Returns
+        -------
+        ndarray of uint8 of shape (height, width, 3)
+        """
+        picture = np.empty((*self.size, 3), dtype=np.uint8)
+        picture[:] = background
+        shown = tiles[:, :: self.step, :: self.step]
+        colors = diverging_colors(shown, limit)
+        large = colors.repeat(self.scale, axis=1).repeat(self.scale, axis=2)
+        high, wide = large.shape[1] + self.gap, large.shape[2] + self.gap
+        for place, tile in enumerate(large):
+            top = self.gap + place // self.columns * high
+            left = self.gap + place % self.columns * wide
+            picture[top : top + large.shape[1], left : left + large.shape[2]] = tile
+        return picture
+
+    def element_at(self, x: int, y: int) -> tuple[int, int, int] | None:
+        """Tile, row and column of the element under a pixel; None in a gap."""
+        high = self.tile[0] * self.scale + self.gap
+        wide = self.tile[1] * self.scale + self.gap
+        tile_row, in_y = divmod(y - self.gap, high)
+        tile_column, in_x = divmod(x - self.gap, wide)
+        row, column = in_y // self.scale, in_x // self.scale
+        inside = 0 <= tile_row < self.rows and 0 <= tile_column < self.columns
+        if not inside or row >= self.tile[0] or column >= self.tile[1]:
+            return None
+        return tile_row * self.columns + tile_column, row * self.step, column * self.step
+
+
+def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
+    """Fit tiles into a square.
+
+    Parameters
+    ----------
+    tiles : (int, int, int)
+        Number, rows and columns of tiles, all positive.
+    side : int
+        Of the square, in pixels.
+
+    Returns
+    -------
+    Mosaic
+        With the largest whole-number scale that fits. Where none does, elements are left
+        out of large tiles; many small tiles may still need more than `side`.
+    """
+    count, height, width = tiles
+    longest = max(height, width)
+    step = max(1, -(-longest // (side - 2)))
+    tile = (-(-height // step), -(-width // step))
+    if count == 1:
+        return Mosaic(1, 1, max(1, (side - 2) // max(tile)), step, 1, tile)
+    columns = max(1, round((count * tile[0] / tile[1]) ** 0.5))
+    rows = -(-count // columns)
+    gap = 2
+    scale = (side - gap * (max(columns, rows) + 1)) // max(columns * tile[1], rows * tile[0])
+    if scale < 3:
+        gap = 1
+        scale = (side - gap * (max(columns, rows) + 1)) // max(
+            columns * tile[1], rows * tile[0]
+        )
+    return Mosaic(columns, rows, max(1, scale), step, gap, tile)
+
+
+def largest_magnitude(values: Array) -> float:
+    """Largest finite absolute value; 0 where there is none."""
+    numbers: npt.NDArray[Any] = np.abs(np.asarray(values, dtype=np.float64))
+    finite = numbers[np.isfinite(numbers)]
+    return float(finite.max()) if finite.size else 0.0
