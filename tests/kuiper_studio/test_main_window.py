@@ -1,0 +1,300 @@
+"""The whole window, driven through commands and read as its user reads it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import QAction, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QLabel
+
+from engine.dump import DumpOptions
+from kuiper_studio.app import make_window
+from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
+from kuiper_studio.session import RunState
+from kuiper_studio.theme import Scheme, Theme
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+    "nn.ReLU relu 1 1 0 1 #0=(1,2,4,4)f32 #1=(1,2,4,4)f32",
+    "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2) #1=(1,2,4,4)f32 #2=(1,2,4,4)f32",
+    "pnnx.Output out 1 0 2",
+)
+FAILING = (
+    "pnnx.Input a 0 1 0 #0=(3)f32",
+    "pnnx.Input b 0 1 1 #1=(3)f32",
+    "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1)",
+    "pnnx.Output out 1 0 2",
+)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def open_window(qtbot, settings):
+    """A function that makes a window, shown at 1440x900 and closed at the end."""
+    windows = []
+
+    def make(model=None, inputs=(), scheme=Scheme.DARK):
+        window = make_window(model, inputs, theme=Theme(scheme), settings=settings)
+        windows.append(window)
+        window.resize(1440, 900)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield make
+    for window in windows:
+        window.close()
+
+
+@pytest.fixture
+def image():
+    return np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 2, 4, 4)
+
+
+@pytest.fixture
+def window(open_window, make_pair, image):
+    return open_window(make_pair(*CHAIN), [image])
+
+
+def trigger(qtbot, window, command):
+    action = window.findChild(QAction, command)
+    assert action.isEnabled(), f"{command} is disabled"
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.session.busy, timeout=10_000)
+
+
+def enabled(window, command):
+    return window.findChild(QAction, command).isEnabled()
+
+
+def label(window, name):
+    return window.findChild(QLabel, name).text()
+
+
+def test_first_start_shows_the_start_page(open_window):
+    window = open_window()
+    assert window.start_page.isVisible()
+    assert not window.graph_view.isVisible()
+    assert not window.operators_panel.isVisible()
+    assert window.windowTitle() == "Kuiper Studio"
+    assert not enabled(window, "debug.step")
+    assert label(window, "statusDetail") == "no model open"
+
+
+def test_sample_is_one_key_away(qtbot, open_window):
+    window = open_window()
+    window.start_page.setFocus()
+    qtbot.keyClick(window.start_page, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)
+    assert window.session.model_path.name == "digits.pnnx.param"
+    assert window.session.labels == tuple("0123456789")
+
+
+def test_step_to_the_end(qtbot, window, image):
+    assert window.windowTitle().startswith("m.pnnx.param")
+    assert window.graph_view.isVisible()
+    seen = []
+    while enabled(window, "debug.step"):
+        trigger(qtbot, window, "debug.step")
+        seen.append(label(window, "statusDetail"))
+    assert seen == [
+        "after in · 1 of 4 run",
+        "after relu · 2 of 4 run",
+        "after twice · 3 of 4 run",
+        "4 of 4 run",
+    ]
+    assert label(window, "statusState") == "Finished"
+    np.testing.assert_array_equal(window.session.value("2"), 2 * np.maximum(image, 0))
+
+
+def test_continue_restart_and_back(qtbot, window):
+    trigger(qtbot, window, "debug.continue")
+    assert window.session.state is RunState.FINISHED
+    assert not enabled(window, "debug.continue")
+    trigger(qtbot, window, "debug.stepBack")
+    assert window.session.position == 3
+    trigger(qtbot, window, "debug.restart")
+    assert (window.session.position, window.session.state) == (0, RunState.READY)
+    assert not enabled(window, "debug.restart")
+
+
+def test_run_to_selected_and_breakpoint(qtbot, window):
+    window.session.select("twice")
+    trigger(qtbot, window, "debug.runToSelected")
+    assert window.session.position == 2
+    trigger(qtbot, window, "debug.restart")
+    window.session.select("relu")
+    trigger(qtbot, window, "debug.toggleBreakpoint")
+    trigger(qtbot, window, "debug.continue")
+    assert window.session.position == 1
+    trigger(qtbot, window, "debug.clearBreakpoints")
+    trigger(qtbot, window, "debug.continue")
+    assert window.session.state is RunState.FINISHED
+
+
+def test_failed_operator(qtbot, open_window, make_pair):
+    window = open_window(
+        make_pair(*FAILING), [np.zeros(3, np.float32), np.zeros(2, np.float32)]
+    )
+    trigger(qtbot, window, "debug.continue")
+    qtbot.waitUntil(window.banner.isVisible)
+    text = window.banner.plain_text()
+    assert "sum failed" in text
+    assert "Look at pnnx.Input b" in text
+    assert label(window, "statusState") == "Failed"
+    for command in ("debug.step", "debug.continue", "debug.runToSelected"):
+        assert not enabled(window, command)
+    for command in ("debug.restart", "debug.stepBack", "debug.stop"):
+        assert enabled(window, command)
+    assert window.session.has_value("0")
+    trigger(qtbot, window, "debug.restart")
+    assert not window.banner.isVisible()
+
+
+def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):
+    window = open_window()
+    bad = tmp_path / "bad.param"
+    bad.write_text("hello\n", encoding="utf-8")
+    with qtbot.waitSignal(window.session.failed):
+        window.open_model(bad)
+    shown = " ".join(child.text() for child in window.start_page.findChildren(QLabel))
+    assert "bad.param" in shown
+    assert window.start_page.isVisible()
+
+
+def drop(window, *paths):
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    event = QDropEvent(
+        QPointF(10, 10),
+        Qt.DropAction.CopyAction,
+        data,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    window.dropEvent(event)
+    assert event.isAccepted()
+
+
+@pytest.mark.parametrize("suffix", [".param", ".bin"])
+def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path, image, suffix):
+    path = make_pair(*CHAIN)
+    np.save(tmp_path / "x.npy", image)
+    window = open_window()
+    drop(window, path.with_suffix(suffix))
+    qtbot.waitUntil(lambda: window.session.state is RunState.NEED_INPUT)
+    drop(window, tmp_path / "x.npy")
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+    trigger(qtbot, window, "debug.step")
+    np.testing.assert_array_equal(window.session.value("0"), image)
+
+
+def test_drop_of_something_else(qtbot, window, tmp_path):
+    (tmp_path / "notes.pdf").touch()
+    drop(window, tmp_path / "notes.pdf")
+    assert "is no image" in window.banner.plain_text()
+
+
+def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatch):
+    path = make_pair(*CHAIN)
+    np.save(tmp_path / "x.npy", image)
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+    monkeypatch.setattr(
+        QFileDialog, "getOpenFileNames", lambda *_: ([str(tmp_path / "x.npy")], "")
+    )
+    window = open_window()
+    trigger(qtbot, window, "file.open")
+    qtbot.waitUntil(lambda: window.session.graph is not None)
+    trigger(qtbot, window, "file.openInput")
+    qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+    trigger(qtbot, window, "file.close")
+    assert window.start_page.isVisible()
+    assert [recent.path for recent in window.recents.entries()] == [str(path)]
+
+
+def test_export_from_the_window(qtbot, window, tmp_path):
+    trigger(qtbot, window, "debug.continue")
+    window.session.export_dump(tmp_path / "dump", DumpOptions())
+    qtbot.waitUntil(lambda: not window.session.busy)
+    manifest = json.loads((tmp_path / "dump" / "manifest.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in manifest["operands"]] == ["0", "1", "2"]
+    assert any("exported to" in entry.text for entry in window.session.log_entries)
+
+
+def test_theme_is_switched_and_remembered(qtbot, window, settings):
+    assert window.theme.dark
+    trigger(qtbot, window, "view.toggleTheme")
+    assert not window.theme.dark
+    assert settings.value("theme") == "light"
+    assert window.findChild(QAction, "view.themeLight").isChecked()
+
+
+def test_layout_is_remembered(qtbot, open_window, make_pair, image):
+    path = make_pair(*CHAIN)
+    first = open_window(path, [image])
+    first.findChild(QAction, "debug.step")
+    first._docks["properties"].close()
+    first.resize(1200, 800)
+    first.close()
+    second = open_window(path, [image])
+    assert second._docks["properties"].isHidden()
+    assert not second._docks["operators"].isHidden()
+    trigger(qtbot, second, "view.resetLayout")
+    assert not second._docks["properties"].isHidden()
+
+
+def test_view_commands(qtbot, window):
+    for command in ("view.zoomIn", "view.zoomOut", "view.zoomReset", "view.fit"):
+        trigger(qtbot, window, command)
+    trigger(qtbot, window, "view.orientation")
+    trigger(qtbot, window, "debug.nextOperator")
+    assert window.session.selected == "relu"
+    trigger(qtbot, window, "debug.previousOperator")
+    assert window.session.selected == "in"
+    trigger(qtbot, window, "view.centerCurrent")
+    trigger(qtbot, window, "edit.find")
+
+
+class TestCommandTable:
+    def test_ids_are_unique_and_shortcuts_too(self):
+        ids = [command.id for command in COMMANDS]
+        assert len(ids) == len(set(ids))
+        keys = [key for command in COMMANDS for key in command.keys]
+        assert len(keys) == len(set(keys))
+
+    def test_contract(self):
+        keys = {command.id: command.keys[:1] for command in COMMANDS}
+        assert keys["debug.step"] == ("F10",)
+        assert keys["debug.continue"] == ("F5",)
+        assert keys["debug.runToSelected"] == ("Ctrl+F10",)
+        assert keys["debug.restart"] == ("Ctrl+Shift+F5",)
+        assert keys["debug.stop"] == ("Shift+F5",)
+        assert keys["view.commandPalette"] == ("Ctrl+Shift+P",)
+        assert {"file.open", "file.openInput", "file.exportDump", "edit.find", "view.fit"} <= (
+            keys.keys()
+        )
+
+    def test_every_command_is_in_a_menu(self):
+        listed = {entry for entries in MENUS.values() for entry in entries}
+        unlisted = {command.id for command in COMMANDS} - listed
+        assert unlisted == {"file.clearRecent"}  # which is in the recent models' own menu
+        assert {entry.rstrip("!") for entry in TOOL_BAR if entry} <= listed
+
+    def test_every_action_does_something(self, window):
+        for command in COMMANDS:
+            action = window.findChild(QAction, command.id)
+            assert action.receivers("2triggered(bool)") > 0, command.id
+            assert action.toolTip()
+
+    @pytest.mark.parametrize(
+        "name", ["graph", "tensor", "operators", "properties", "input", "log"]
+    )
+    def test_object_names(self, window, name):
+        assert window.findChild(object, name) is not None
