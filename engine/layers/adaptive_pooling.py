@@ -44,7 +44,7 @@ class _AdaptivePool(Layer):
         require_image(input, self.rank)
         wanted = self._output_size if output_size is None else output_size
         if isinstance(wanted, np.ndarray):
-            wanted = tuple(wanted.reshape(-1))
+            wanted = tuple(wanted.reshape(-1).tolist())
         sizes = wanted if isinstance(wanted, tuple) else (wanted,) * self.rank
         if len(sizes) != self.rank:
             raise LayerError(f"output_size={wanted} needs {self.rank} numbers")

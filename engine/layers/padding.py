@@ -135,16 +135,21 @@ def _require_positive(axis: int, size: int, before: int, after: int) -> None:
         )
 
 
+def _longest(positions: Array, size: int) -> int:
+    """Length of the longer border."""
+    return int(max(-positions[0], positions[-1] - size + 1)) if positions.size else 0
+
+
 def _reflected(positions: Array, axis: int, size: int) -> Array:
-    folded = np.abs(positions)
-    folded = np.where(folded >= size, 2 * (size - 1) - folded, folded)
-    if folded.size and (folded.min() < 0 or folded.max() >= size):
+    longest = _longest(positions, size)
+    if longest >= size:
         raise LayerError(
-            f"axis {axis} of size {size} is too short to reflect "
-            f"{max(-positions[0], positions[-1] - size + 1)} positions; at most {size - 1} fit",
+            f"axis {axis} of size {size} is too short to reflect {longest} positions; at most "
+            f"{size - 1} fit",
             InferStatus.kInferArraySizeMismatch,
         )
-    return folded
+    folded = np.abs(positions)
+    return np.where(folded >= size, 2 * (size - 1) - folded, folded)
 
 
 def _replicated(positions: Array, axis: int, size: int) -> Array:
@@ -152,13 +157,18 @@ def _replicated(positions: Array, axis: int, size: int) -> Array:
 
 
 def _wrapped(positions: Array, axis: int, size: int) -> Array:
-    longest = max(-positions[0], positions[-1] - size + 1) if positions.size else 0
+    longest = _longest(positions, size)
     if longest > size:
         raise LayerError(
             f"axis {axis} of size {size} is too short to wrap {longest} positions around",
             InferStatus.kInferArraySizeMismatch,
         )
-    return positions % size
+    # What one end crops is gone before the other end goes on with it.
+    inside = positions[(positions >= 0) & (positions < size)]
+    if not inside.size:
+        return inside
+    wrapped: Array = inside[0] + (positions - inside[0]) % inside.size
+    return wrapped
 
 
 # From positions along the padded axis (0 is the first of the tensor's own) to where the

@@ -92,7 +92,10 @@ def interpolate(
         scales = (None,) * rank
     if mode.startswith("nearest"):
         for axis, count in enumerate(counts):
-            positions = _nearest(sizes[axis], count, scales[axis], exact=mode != "nearest")
+            size, scale = sizes[axis], scales[axis]
+            if rank == 2 and mode == "nearest" and count in {size, 2 * size}:
+                scale = None  # PyTorch's loop over two axes, and no other, has these short cuts
+            positions = _nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0)
             input = np.take(input, positions, axis + 2)
         return input
     return _resampled(input, counts, scales, mode, bool(align_corners), antialias)
@@ -154,14 +157,12 @@ def _counts(
     return counts
 
 
-def _nearest(size: int, count: int, scale: float | None, *, exact: bool) -> Array:
+def _nearest(size: int, count: int, scale: float | None, offset: float) -> Array:
     """Input position of each output; (count,)."""
-    outputs = np.arange(count)
-    if not exact and count in {size, 2 * size}:  # whatever the scale says
-        return outputs // (count // size)
-    positions = (outputs + np.float32(0.5 if exact else 0)).astype(np.float32)
+    positions: Array = np.arange(count, dtype=np.float32)
+    positions += np.float32(offset)
     positions *= np.float32(size / count if scale is None else 1 / scale)
-    return np.minimum(np.floor(positions).astype(np.int64), size - 1)
+    return np.minimum(positions.astype(np.int64), size - 1)
 
 
 @dataclass(frozen=True, slots=True)
