@@ -14,6 +14,7 @@ import numpy as np
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import along, as_int, axis_of
 from engine.layers.layer import Outputs
+from engine.layers.partition import partitioned
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
 from engine.promotion import promote
@@ -141,7 +142,7 @@ def topk(
     largest : bool
         The largest, largest first; otherwise the smallest, smallest first.
     sorted : bool
-        Of no effect: they always are.
+        Otherwise the order is the one that PyTorch leaves on CPUs.
 
     Returns
     -------
@@ -153,6 +154,9 @@ def topk(
     if not 0 <= count <= length:
         raise LayerError(f"k is {count}, there are {length} elements along dim {dim}")
     order = _order(input, axis, descending=largest)
+    # PyTorch sorts all the same where it chooses few of many.
+    if not sorted and 64 * count > length > 1:
+        order = _unsorted(input, order, axis, count)
     return _taken(input, order[along(axis, slice(count))] if input.ndim else order, axis)
 
 
@@ -301,6 +305,20 @@ def _order(array: Array, axis: int, descending: bool) -> Array:
     backwards = np.argsort(np.flip(array, axis), axis, kind="stable")
     order: Array = array.shape[axis] - 1 - np.flip(backwards, axis)
     return order
+
+
+def _unsorted(array: Array, order: Array, axis: int, count: int) -> Array:
+    """Reorder what is in order as ``std::nth_element`` leaves it."""
+    in_order = np.moveaxis(np.take_along_axis(array, order, axis), axis, -1)
+    left, right = in_order[..., :-1], in_order[..., 1:]
+    differs = (left != right) & ~(np.isnan(left) & np.isnan(right))
+    ranks = np.zeros(in_order.shape, np.int64)
+    np.cumsum(differs, -1, out=ranks[..., 1:])
+    by_rank = np.moveaxis(order, axis, -1)
+    keys = np.empty_like(ranks)
+    np.put_along_axis(keys, by_rank, ranks, -1)
+    rows = [partitioned(r, count - 1) for r in keys.reshape(-1, array.shape[axis]).tolist()]
+    return np.moveaxis(np.array(rows, np.int64).reshape(keys.shape), -1, axis)
 
 
 def _taken(array: Array, indices: Array, axis: int, *, keepdim: bool = True) -> Outputs:
