@@ -1,0 +1,530 @@
+"""Pictures of tensors: colour tables, values to colours, channels side by side.
+
+Everything here is NumPy on numbers: the window paints these arrays, dumps save them. Colours
+are RGBA, ``uint8``, not premultiplied.
+
+The tables are linear between control points. Those of viridis, magma, inferno and cividis
+were chosen so that no entry differs by more than 1 from the original tables (S. van der Walt,
+N. Smith, E. Firing; J. Nuñez, C. Anderton, R. Renslow; CC0). RdBu and PuOr are the 11-class
+schemes of ColorBrewer 2.0 (C. Brewer, M. Harrower, The Pennsylvania State University),
+spread evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.values import Array
+
+__all__ = [
+    "COLOR_MAPS",
+    "DIVERGING_MAPS",
+    "NAN_COLOR",
+    "NINF_COLOR",
+    "PINF_COLOR",
+    "TileGrid",
+    "colorize",
+    "default_map",
+    "enlarge",
+    "finite_range",
+    "fitted_range",
+    "lookup_table",
+    "quantize",
+    "real_values",
+    "render_picture",
+    "shrink",
+    "tile_grid",
+    "tile_pictures",
+]
+
+# Entry (hexadecimal) and colour of each control point.
+_KNOTS: Final = {
+    "viridis": "00:440154 14:481d6f 23:46307e 3a:3e4c8a 5e:2d718e 84:1f948c 93:1fa287 a2:2ab07f"
+    " b3:44bf70 c6:6ccd5a df:aadc32 ed:d0e11c f4:e2e418 fd:f8e621 ff:fde725",
+    "cividis": "00:00204d 14:002e6f 1f:01366e 23:12386d 2a:233e6c 3c:3d4a6b 63:64666f 85:828079"
+    " ad:aa9f75 d3:d2c066 ec:efd753 fb:ffe642 ff:ffea46",
+    "grey": "00:000000 ff:ffffff",
+    "magma": "00:000004 07:03030f 14:0e0b2b 25:241253 30:36106b 3a:471078 4b:621980 68:902a81"
+    " 83:bc3978 97:db476a a8:ef5d5e b6:f8765c c4:fc9065 d8:feb67c f4:fde9aa ff:fcfdbf",
+    "inferno": "00:000004 07:030210 16:120a32 23:260c51 2d:380962 3a:4d0d6c 51:721a6e 69:982766"
+    " 80:bc3754 97:da4e3c ac:ef6c23 c1:fa9008 c7:fb9b06 ce:fca80d d9:fbbe23 e5:f6d543"
+    " ee:f2e661 f6:f2f482 fe:fafda1 ff:fcffa4",
+}
+_CLASSES: Final = {
+    "RdBu_r": "053061 2166ac 4393c3 92c5de d1e5f0 f7f7f7 fddbc7 f4a582 d6604d b2182b 67001f",
+    "PuOr": "7f3b08 b35806 e08214 fdb863 fee0b6 f7f7f7 d8daeb b2abd2 8073ac 542788 2d004b",
+}
+
+COLOR_MAPS: Final = (*_KNOTS, *_CLASSES)
+DIVERGING_MAPS: Final = frozenset(_CLASSES)
+
+NAN_COLOR: Final = (0xFF, 0x00, 0xC8, 0xFF)
+PINF_COLOR: Final = (0xFF, 0x8A, 0x00, 0xFF)
+NINF_COLOR: Final = (0x00, 0x91, 0xFF, 0xFF)
+
+# A range narrower than this share of its value is widened to it, so that nothing divides
+# by zero.
+_EPSILON: Final = 1e-6
+# Ranges outside of this do not survive float32 arithmetic.
+_FLOAT32_SPANS: Final = (1e-30, 1e37)
+# Elements that one pixel of a shrunken picture averages, along each axis.
+_SAMPLES: Final = 8
+_MIN_TILE: Final = 6
+
+
+# Colour tables and ranges
+
+
+@lru_cache(maxsize=len(COLOR_MAPS))
+def lookup_table(name: str) -> Array:
+    """Colours of a map.
+
+    Parameters
+    ----------
+    name : str
+        One of `COLOR_MAPS`.
+
+    Returns
+    -------
+    ndarray of shape (256, 4), uint8
+        RGBA, opaque, from the low end to the high one. Read-only, shared.
+
+    Raises
+    ------
+    KeyError
+        There is no such map.
+    """
+    if name in _KNOTS:
+        pairs = [knot.split(":") for knot in _KNOTS[name].split()]
+        places = np.array([int(place, 16) for place, _ in pairs], np.float64)
+        colors = [color for _, color in pairs]
+    else:
+        colors = _CLASSES[name].split()
+        places = np.linspace(0, 255, len(colors))
+    points = np.array([list(bytes.fromhex(color)) for color in colors], np.float64)
+    table = np.full((256, 4), 255, np.uint8)
+    for channel in range(3):
+        line = np.interp(np.arange(256), places, points[:, channel])
+        table[:, channel] = np.rint(line)
+    table.flags.writeable = False
+    return table
+
+
+def default_map(low: float, high: float) -> str:
+    """The map that suits values from `low` to `high`: diverging where they change sign."""
+    return "RdBu_r" if low < 0 < high else "viridis"
+
+
+def fitted_range(low: float, high: float, *, symmetric: bool = False) -> tuple[float, float]:
+    """Range that shows values from `low` to `high`.
+
+    Parameters
+    ----------
+    low, high : float
+        Finite; `low` not above `high`.
+    symmetric : bool, optional
+        Zero in the middle.
+
+    Returns
+    -------
+    (float, float)
+        Never empty: a single value v gets v ± max(1, abs(v)) · 1e-6.
+    """
+    if symmetric:
+        high = max(abs(low), abs(high))
+        low = -high
+    least = _EPSILON * max(1.0, abs(low), abs(high)) if low == high else 0.0
+    return low - least, high + least
+
+
+def real_values(array: Array) -> Array:
+    """What of an array can be given a colour.
+
+    Returns
+    -------
+    ndarray
+        Magnitudes of complex numbers, 0 and 1 for bools, float32 for float16; otherwise
+        `array` itself, aliased.
+    """
+    if array.dtype.kind == "c":
+        return np.abs(array)
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    return array.astype(np.float32) if array.dtype.itemsize == 2 and _floats(array) else array
+
+
+def finite_range(array: Array) -> tuple[float, float] | None:
+    """Least and greatest finite value of real numbers; None where there is no finite one."""
+    if not array.size:
+        return None
+    low, high = float(array.min()), float(array.max())
+    if math.isfinite(low) and math.isfinite(high):
+        return low, high
+    finite = array[np.isfinite(array)]
+    return (float(finite.min()), float(finite.max())) if finite.size else None
+
+
+def _floats(array: Array) -> bool:
+    return array.dtype.kind == "f"
+
+
+# Values to colours
+
+
+def quantize(values: Array, low: float | Array, high: float | Array) -> npt.NDArray[np.uint8]:
+    """Entries of a 256-entry table for real values.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of a real dtype.
+    low, high : float or ndarray
+        The range, which 256 equal steps divide; arrays broadcast against `values`. Values
+        outside get the ends' entries.
+
+    Returns
+    -------
+    ndarray of uint8
+        A copy; NaN gets any entry.
+    """
+    low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    with np.errstate(all="ignore"):
+        span = high - low
+        if not np.isfinite(span).all():
+            # Both ends are finite, their distance is not: measure in halves.
+            values, low, high = values * 0.5, low * 0.5, high * 0.5
+            span = high - low
+        least, most = _FLOAT32_SPANS
+        narrow = values.dtype == np.float32 and span.min() > least and span.max() < most
+        dtype = np.float32 if narrow else np.float64
+        scaled = np.subtract(values, low.astype(dtype), dtype=dtype)
+        scaled *= (256.0 / span).astype(dtype)
+        np.clip(scaled, 0, 255, out=scaled)
+        entries: npt.NDArray[np.uint8] = scaled.astype(np.uint8)
+    return entries
+
+
+def colorize(
+    values: Array,
+    low: float | Array,
+    high: float | Array,
+    table: Array,
+    *,
+    special: bool = True,
+) -> npt.NDArray[np.uint8]:
+    """Colours of real values.
+
+    Parameters
+    ----------
+    values : ndarray of any shape S
+    low, high : float or ndarray
+        As for `quantize`.
+    table : ndarray of shape (256, 4), uint8
+    special : bool, optional
+        Whether NaN and the infinities get colours of their own. Otherwise NaN is
+        transparent, and the infinities have the ends' colours.
+
+    Returns
+    -------
+    ndarray of shape S + (4,), uint8
+    """
+    colors = np.ascontiguousarray(table).view(np.uint32)[:, 0]
+    picture = np.take(colors, quantize(values, low, high))
+    if _floats(values) and not np.isfinite(values).all():
+        picture[np.isnan(values)] = _packed(NAN_COLOR if special else (0, 0, 0, 0))
+        if special:
+            picture[values == np.inf] = _packed(PINF_COLOR)
+            picture[values == -np.inf] = _packed(NINF_COLOR)
+    return picture.view(np.uint8).reshape(*values.shape, 4)
+
+
+def _packed(color: tuple[int, int, int, int]) -> np.uint32:
+    return np.uint32(np.array(color, np.uint8).view(np.uint32)[0])
+
+
+# Sizes
+
+
+def shrink(planes: Array, rows: int, cols: int) -> Array:
+    """Make planes smaller by averaging the elements that fall on each pixel.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (..., H, W)
+        Real values.
+    rows, cols : int
+        1 to H and 1 to W.
+
+    Returns
+    -------
+    ndarray of shape (..., rows, cols), floating
+        Means. A NaN makes its pixel NaN, an infinity infinite, so that marks do not get lost;
+        of more than 8 elements along an axis 4 to 8 are taken, evenly spaced.
+    """
+    height, width = planes.shape[-2:]
+    if (rows, cols) == (height, width):
+        return planes
+    steps = [max(1, size // (to * _SAMPLES) + (size > to * _SAMPLES))
+             for size, to in ((height, rows), (width, cols))]  # fmt: skip
+    planes = planes[..., :: steps[0], :: steps[1]]
+    dtype = planes.dtype if planes.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+    means = _block_means(planes, rows, cols, dtype)
+    if dtype == np.float32 and not np.isfinite(means).all():
+        means = _block_means(planes, rows, cols, np.dtype(np.float64)).astype(dtype)
+    return means
+
+
+def _block_means(planes: Array, rows: int, cols: int, dtype: np.dtype[np.floating]) -> Array:
+    with np.errstate(all="ignore"):
+        for axis, count in ((-2, rows), (-1, cols)):
+            size = planes.shape[axis]
+            if count < size:
+                starts = np.arange(count) * size // count
+                sums = np.add.reduceat(planes, starts, axis=axis, dtype=dtype)
+                lengths = np.diff(starts, append=size).astype(dtype)
+                planes = sums / (lengths[:, None] if axis == -2 else lengths)
+    return planes
+
+
+def enlarge(planes: Array, vertical: int, horizontal: int) -> Array:
+    """Repeat elements a whole number of times; never between values.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (C, H, W) or (C, H, W, 4)
+    vertical, horizontal : int
+
+    Returns
+    -------
+    ndarray of shape (C, H * vertical, W * horizontal[, 4])
+        `planes` itself where both are 1.
+    """
+    if vertical > 1:
+        planes = np.repeat(planes, vertical, axis=1)
+    return np.repeat(planes, horizontal, axis=2) if horizontal > 1 else planes
+
+
+# Mosaics
+
+
+@dataclass(frozen=True, slots=True)
+class TileGrid:
+    """How channels are laid out side by side; lengths in pixels.
+
+    Attributes
+    ----------
+    count : int
+        Number of tiles, row by row.
+    columns : int
+    tile_width, tile_height : int
+        Whole multiples of the channel's size where the channel is enlarged.
+    gap : int
+        Between tiles.
+    """
+
+    count: int
+    columns: int
+    tile_width: int
+    tile_height: int
+    gap: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of tiles."""
+        return -(-self.count // self.columns)
+
+    @property
+    def width(self) -> int:
+        """Width of the whole."""
+        return self.columns * (self.tile_width + self.gap) - self.gap
+
+    @property
+    def height(self) -> int:
+        """Height of the whole."""
+        return self.rows * (self.tile_height + self.gap) - self.gap
+
+    def origin(self, tile: int) -> tuple[int, int]:
+        """Left and top of a tile."""
+        row, column = divmod(tile, self.columns)
+        return column * (self.tile_width + self.gap), row * (self.tile_height + self.gap)
+
+    def tile_at(self, x: float, y: float) -> int | None:
+        """Number of the tile at a place; None in the gaps and outside."""
+        column, left = divmod(x, self.tile_width + self.gap)
+        row, top = divmod(y, self.tile_height + self.gap)
+        if left >= self.tile_width or top >= self.tile_height or not 0 <= column < self.columns:
+            return None
+        tile = int(row) * self.columns + int(column)
+        return tile if 0 <= tile < self.count else None
+
+
+def tile_grid(
+    count: int,
+    plane: tuple[int, int],
+    area: tuple[float, float],
+    *,
+    gap: int = 3,
+    columns: int | None = None,
+) -> TileGrid:
+    """Lay tiles out as large as an area allows.
+
+    Parameters
+    ----------
+    count : int
+        Number of channels, at least 1.
+    plane : (int, int)
+        Rows and columns of a channel.
+    area : (float, float)
+        Width and height in pixels.
+    gap : int, optional
+    columns : int, optional
+        Tiles in a row; chosen for the largest tiles when not given.
+
+    Returns
+    -------
+    TileGrid
+        A tile is a whole multiple of the channel, or, where only less fits, as large as
+        fits. It is never under 6 pixels: very flat channels are stretched, and the grid may
+        be larger than the area.
+    """
+    if columns is not None:
+        return _grid_with(columns, count, plane, area, gap)
+    widest = min(count, 64)
+    grids = [_grid_with(number, count, plane, area, gap) for number in range(1, widest + 1)]
+    # Of equally large tiles the squarer arrangement.
+    return max(
+        grids,
+        key=lambda grid: (
+            grid.width <= area[0] and grid.height <= area[1],
+            grid.tile_width * grid.tile_height,
+            -abs(grid.columns - grid.rows),
+        ),
+    )
+
+
+def _grid_with(
+    columns: int, count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
+) -> TileGrid:
+    height, width = plane
+    rows = -(-count // columns)
+    room = (area[0] + gap) / columns - gap, (area[1] + gap) / rows - gap
+    scale = max(min(room[0] / width, room[1] / height), 1e-6)
+    if scale >= 1:
+        scale = math.floor(scale)
+    size = [_tile_edge(length, scale) for length in (width, height)]
+    return TileGrid(count, columns, size[0], size[1], gap)
+
+
+def _tile_edge(length: int, scale: float) -> int:
+    edge = max(1, math.floor(length * scale + 1e-6))
+    if edge >= _MIN_TILE:
+        return edge
+    # Whole repeats of every element, so that all are equally large.
+    return length * -(-_MIN_TILE // length) if length < _MIN_TILE else _MIN_TILE
+
+
+def tile_pictures(planes: Array, grid: TileGrid) -> npt.NDArray[np.uint8]:
+    """Set coloured tiles side by side in one picture.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (C, h, w, 4), uint8
+        ``grid.count`` pictures; h and w divide the grid's tile size.
+    grid : TileGrid
+
+    Returns
+    -------
+    ndarray of shape (grid.height, grid.width, 4), uint8
+        Transparent between the tiles and behind the last one.
+    """
+    tiles = enlarge(
+        planes,
+        max(1, grid.tile_height // planes.shape[1]),
+        max(1, grid.tile_width // planes.shape[2]),
+    )
+    high, wide = grid.tile_height + grid.gap, grid.tile_width + grid.gap
+    pixels = np.ascontiguousarray(tiles).view(np.uint32)[..., 0]
+    cells = np.zeros((grid.rows * grid.columns, high, wide), np.uint32)
+    cells[: grid.count, : grid.tile_height, : grid.tile_width] = pixels
+    by_row = cells.reshape(grid.rows, grid.columns, high, wide).transpose(0, 2, 1, 3)
+    picture = by_row.reshape(grid.rows * high, grid.columns * wide)
+    picture = np.ascontiguousarray(picture[: grid.height, : grid.width])
+    return picture.view(np.uint8).reshape(grid.height, grid.width, 4)
+
+
+# A whole tensor
+
+
+def render_picture(
+    array: Array,
+    *,
+    color_map: str | None = None,
+    value_range: tuple[float, float] | None = None,
+    limit: int = 4096,
+) -> npt.NDArray[np.uint8]:
+    """Picture of a tensor: all channels side by side, one colour scale for all of them.
+
+    Parameters
+    ----------
+    array : ndarray of any shape
+        The last two dimensions are rows and columns, all before them count as channels. One
+        dimension, or only one longer than 1, gives bars about zero.
+    color_map : str, optional
+        One of `COLOR_MAPS`; by default diverging where values change sign, viridis otherwise.
+    value_range : (float, float), optional
+        Values at the ends of the map; by default the least and greatest finite value,
+        symmetric about zero for a diverging map.
+    limit : int, optional
+        Pixels along either side at most; larger pictures are shrunk.
+
+    Returns
+    -------
+    ndarray of shape (H', W', 4), uint8
+        A single transparent pixel for an empty array.
+    """
+    values = real_values(array)
+    if not values.size:
+        return np.zeros((1, 1, 4), np.uint8)
+    found = finite_range(values) or (0.0, 1.0)
+    name = color_map if color_map is not None else default_map(*found)
+    low, high = value_range or fitted_range(*found, symmetric=name in DIVERGING_MAPS)
+    table = lookup_table(name)
+    if max(values.shape, default=1) == values.size:
+        return _bars(values.reshape(-1), low, high, table, limit)
+    planes = values.reshape(-1, *values.shape[-2:])
+    count, height, width = planes.shape
+    columns = max(1, min(count, round(math.sqrt(count * height / width))))
+    gap = 1 if count > 1 else 0
+    tile = max(32, height), max(32, width)
+    rows = -(-count // columns)
+    area = min(limit, columns * (tile[1] + gap)), min(limit, rows * (tile[0] + gap))
+    grid = tile_grid(count, (height, width), area, gap=gap, columns=columns)
+    small = shrink(planes, min(height, grid.tile_height), min(width, grid.tile_width))
+    return tile_pictures(colorize(small, low, high, table), grid)
+
+
+def _bars(values: Array, low: float, high: float, table: Array, limit: int) -> Array:
+    """Bars about zero, each in its own colour; height 96."""
+    height = 96
+    if values.size > limit:
+        values = shrink(values[None], 1, limit)[0]
+    colors = colorize(values, low, high, table)
+    bottom, top = min(low, 0.0), max(high, 0.0)
+    with np.errstate(invalid="ignore"):
+        share = (np.clip(values, bottom, top).astype(np.float64) - bottom) / (top - bottom)
+    # Not a number: a full bar in the colour that says so.
+    share[np.isnan(share)] = 1.0
+    zero = -bottom / (top - bottom)
+    edge = (np.arange(height, 0, -1)[:, None] - 0.5) / height
+    inside = (edge > np.minimum(share, zero)) & (edge <= np.maximum(share, zero))
+    picture: Array = np.where(inside[..., None], colors, np.uint8(0))
+    wide = max(1, min(16, limit // max(1, 2 * values.size)))
+    return np.repeat(picture, wide, axis=1)
