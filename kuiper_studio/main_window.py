@@ -41,6 +41,7 @@ from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.recents import Recents
 from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
+from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import SampleModel, find_samples
 from kuiper_studio.session import Failure, RunState, StudioSession
@@ -151,12 +152,10 @@ class MainWindow(QMainWindow):
                 (self.operators_panel, left),
                 (self.input_panel, left),
                 (self.properties_panel, right),
-                (self.timeline_panel, bottom),
-                (self.log_panel, bottom),
             )
         }
-        self.tabifyDockWidget(self._docks["timeline"], self._docks["log"])
-        self._docks["timeline"].raise_()
+        self._docks["timeline"] = self._make_bottom_dock()
+        self.addDockWidget(bottom, self._docks["timeline"])
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         self.resizeDocks(
             [self._docks["operators"], self._docks["properties"]], [346, 274], horizontal
@@ -182,7 +181,16 @@ class MainWindow(QMainWindow):
         self.addDockWidget(area, dock)
         return dock
 
+    def _make_bottom_dock(self) -> QDockWidget:
+        """Timeline and log share a dock, whose header are their tabs."""
+        dock = QDockWidget("Timeline and log", self)
+        dock.setObjectName("timelineDock")
+        dock.setTitleBarWidget(QWidget())
+        dock.setWidget(TabbedPanels((self.timeline_panel, self.log_panel), self.theme, dock))
+        return dock
+
     def _make_menus(self) -> None:
+        self.menuBar().setFixedHeight(28)
         for title, entries in MENUS.items():
             menu = self.menuBar().addMenu(title)
             menu.setToolTipsVisible(True)
@@ -509,7 +517,6 @@ class MainWindow(QMainWindow):
             for dock in self._hidden_docks:
                 dock.show()
             self._hidden_docks = None
-            self._docks["timeline"].raise_()
         elif not shown and self._hidden_docks is None:
             self._hidden_docks = [d for d in self._docks.values() if not d.isHidden()]
             for dock in self._hidden_docks:

@@ -1,0 +1,73 @@
+"""Several panels in one dock: their tabs are its header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QTabWidget, QToolButton, QWidget
+
+from kuiper_studio.icons import icon
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kuiper_studio.panels.panel import Panel
+    from kuiper_studio.theme import Theme
+
+__all__ = ["TabbedPanels"]
+
+
+class TabbedPanels(QTabWidget):
+    """Panels as tabs, with the actions of the one in front and a cross at the right.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+    theme : Theme
+    dock : QDockWidget
+        Closed by the cross.
+    """
+
+    def __init__(self, panels: Sequence[Panel], theme: Theme, dock: QDockWidget) -> None:
+        super().__init__(dock)
+        self._panels, self._theme = tuple(panels), theme
+        self.setDocumentMode(True)
+        self._corner = QWidget()
+        self._row = QHBoxLayout(self._corner)
+        self._row.setContentsMargins(0, 0, 4, 0)
+        self._row.setSpacing(2)
+        self.setCornerWidget(self._corner, Qt.Corner.TopRightCorner)
+        self._buttons: list[list[QToolButton]] = []
+        for panel in panels:
+            self.addTab(panel, panel.windowTitle())
+            panel.suffix_changed.connect(self._on_suffix_changed)
+            self._buttons.append([self._button() for _ in panel.title_actions()])
+            for button, action in zip(self._buttons[-1], panel.title_actions(), strict=True):
+                button.setDefaultAction(action)
+        close = self._button()
+        close.setIcon(icon("close", theme, "text2"))
+        close.setToolTip(f"Close {dock.windowTitle().lower()}")
+        close.setAccessibleName(close.toolTip())
+        close.clicked.connect(dock.close)
+        self.currentChanged.connect(self._on_current_changed)
+        self._on_suffix_changed()
+        self._on_current_changed(0)
+
+    def _button(self) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        button.setIconSize(QSize(15, 15))
+        self._row.addWidget(button)
+        return button
+
+    @Slot(int)
+    def _on_current_changed(self, index: int) -> None:
+        for place, buttons in enumerate(self._buttons):
+            for button in buttons:
+                button.setVisible(place == index)
+
+    @Slot()
+    def _on_suffix_changed(self, _text: str = "") -> None:
+        for place, panel in enumerate(self._panels):
+            self.setTabText(place, f"{panel.windowTitle()} {panel.suffix}".rstrip())
