@@ -62,7 +62,7 @@ class StatusBar(QStatusBar):
         self._cancel.setObjectName("statusCancel")
         self._cancel.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         self._cancel.clicked.connect(session.stop)
-        self._backend = _label("statusBackend", mono=True)
+        self._backend = _label("statusBackend", mono=True, cell=True)
         left = QWidget()
         row = QHBoxLayout(left)
         row.setContentsMargins(10, 0, 0, 0)
@@ -77,10 +77,10 @@ class StatusBar(QStatusBar):
         self._swatch.setFixedSize(12, 12)
         self._swatch.setAccessibleName("Colour under the cursor")
         self._hovered = _label("statusHovered", mono=True)
-        self._picked = _label("statusPicked", mono=True)
-        self._range = _label("statusRange", mono=True)
-        self._special = _label("statusSpecial", mono=True)
-        self._zoom = _label("statusZoom", mono=True)
+        self._picked = _label("statusPicked", mono=True, cell=True)
+        self._range = _label("statusRange", mono=True, cell=True)
+        self._special = _label("statusSpecial", mono=True, cell=True)
+        self._zoom = _label("statusZoom", mono=True, cell=True)
         for widget in (
             self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
         ):  # fmt: skip
@@ -167,10 +167,12 @@ class StatusBar(QStatusBar):
         self._detail.setText(progress.label)
 
 
-def _label(name: str, *, mono: bool = False) -> QLabel:
+def _label(name: str, *, mono: bool = False, cell: bool = False) -> QLabel:
     label = QLabel()
     label.setObjectName(name)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if mono:
         label.setProperty("role", "mono2")
+    if cell:
+        label.setProperty("cell", True)  # noqa: FBT003 - Qt's signature
     return label
