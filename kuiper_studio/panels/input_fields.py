@@ -1,0 +1,138 @@
+"""How preprocessing is written in text boxes, and read back; no Qt."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from engine.inputs import ImageOptions, InputSource, parse_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "PRESETS",
+    "Preset",
+    "numbers_text",
+    "parse_numbers",
+    "parse_scale",
+    "parse_size",
+    "preset_of",
+    "scale_text",
+    "size_text",
+    "source_title",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A usual way to scale pixels.
+
+    Attributes
+    ----------
+    title : str
+    scale : float
+    mean, std : tuple of float
+    """
+
+    title: str
+    scale: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+PRESETS: Final = (
+    Preset("0 … 255", 1.0, (0.0,), (1.0,)),
+    Preset("0 … 1", 1 / 255, (0.0,), (1.0,)),
+    Preset("−1 … 1", 1 / 255, (0.5,), (0.5,)),
+    Preset("ImageNet", 1 / 255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+)
+
+
+def preset_of(options: ImageOptions) -> Preset | None:
+    """The preset that options follow, if one."""
+    for preset in PRESETS:
+        same_scale = math.isclose(preset.scale, options.scale, rel_tol=1e-6)
+        if same_scale and preset.mean == options.mean and preset.std == options.std:
+            return preset
+    return None
+
+
+def scale_text(scale: float) -> str:
+    """Write a scale, as a fraction where it is one: ``1/255``."""
+    if 0 < scale < 1:
+        below = 1 / scale
+        if math.isclose(below, round(below), rel_tol=1e-6):
+            return f"1/{round(below)}"
+    return f"{scale:.7g}"
+
+
+def parse_scale(text: str) -> float:
+    """Read a scale.
+
+    Raises
+    ------
+    ValueError
+        With a sentence, if it is no number, or zero.
+    """
+    scale = parse_number(text.strip())
+    if scale == 0:
+        raise ValueError("a scale of 0 would make every pixel 0")
+    return scale
+
+
+def numbers_text(numbers: Sequence[float]) -> str:
+    """Write one number per channel."""
+    return " ".join(f"{number:.7g}" for number in numbers)
+
+
+def parse_numbers(text: str, name: str) -> tuple[float, ...]:
+    """Read one number, or three, separated by blanks, commas or semicolons.
+
+    Raises
+    ------
+    ValueError
+        With a sentence.
+    """
+    words = [word for word in re.split(r"[\s,;]+", text.strip("[]() \t")) if word]
+    numbers = tuple(parse_number(word) for word in words)
+    if len(numbers) not in {1, 3}:
+        raise ValueError(f"{name} takes one number, or one for each of three channels")
+    if name == "std" and 0 in numbers:
+        raise ValueError("std must not be 0: pixels are divided by it")
+    return numbers
+
+
+def size_text(size: tuple[int, int] | None) -> str:
+    """Write rows and columns: ``224×224``; ``""`` for the model's own size."""
+    return "" if size is None else f"{size[0]}×{size[1]}"
+
+
+def parse_size(text: str) -> tuple[int, int] | None:
+    """Read rows and columns, one number for a square, nothing for the model's own size.
+
+    Raises
+    ------
+    ValueError
+        With a sentence.
+    """
+    if not text.strip():
+        return None
+    match = re.fullmatch(r"\s*(\d{1,5})(?:\s*[x×*,\s]\s*(\d{1,5}))?\s*", text, re.IGNORECASE)
+    if match is None or int(match[1]) == 0 or (match[2] and int(match[2]) == 0):
+        raise ValueError(f"{text.strip()!r} is no size; write rows×columns, e.g. 224×224")
+    rows = int(match[1])
+    return rows, int(match[2]) if match[2] else rows
+
+
+def source_title(source: InputSource | None) -> str:
+    """Short name of a source: a file's name, or what is made up."""
+    if source is None:
+        return "No input yet"
+    if source.path is not None:
+        return f"{source.path.name}:{source.member}" if source.member else source.path.name
+    if source.kind == "random":
+        return f"random, seed {source.seed}"
+    return source.text.replace(":", " ")

@@ -1,0 +1,653 @@
+"""The input panel: where each input comes from, and how pictures become tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.errors import EngineError
+from engine.inputs import (
+    IMAGE_SUFFIXES,
+    ImageOptions,
+    InputSource,
+    parse_number,
+    parse_source,
+)
+from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import dtype_text, shape_text
+from kuiper_studio.panels.background import Background, Done
+from kuiper_studio.panels.elided_label import ElidedLabel
+from kuiper_studio.panels.input_fields import (
+    PRESETS,
+    numbers_text,
+    parse_numbers,
+    parse_scale,
+    parse_size,
+    preset_of,
+    scale_text,
+    size_text,
+    source_title,
+)
+from kuiper_studio.panels.input_preview import InputPreview, PreviewPicture, load_preview
+from kuiper_studio.panels.panel import Panel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PySide6.QtGui import QDragEnterEvent, QDragLeaveEvent, QDropEvent
+
+    from engine.runtime import RuntimeOperand
+    from kuiper_studio.session import Failure, StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["InputCard", "InputPanel", "PreprocessingEditor"]
+
+FILE_SUFFIXES: Final = (*IMAGE_SUFFIXES, ".npy", ".npz")
+# What the first choice offers: kind of source, and its title.
+_CHOICES: Final = (
+    ("file", "Image or NumPy file…"),
+    ("random", "Random"),
+    ("zeros", "Zeros"),
+    ("ones", "Ones"),
+    ("constant", "Constant"),
+)
+
+
+def _make_field(name: str, tip: str) -> QLineEdit:
+    field = QLineEdit()
+    field.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+    field.setAccessibleName(name)
+    field.setToolTip(tip)
+    return field
+
+
+def _make_combo(name: str, titles: tuple[str, ...]) -> QComboBox:
+    combo = QComboBox()
+    combo.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+    combo.setAccessibleName(name)
+    combo.addItems(list(titles))
+    return combo
+
+
+def _caption(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("role", "secondary")
+    return label
+
+
+def _mark(field: QLineEdit, *, invalid: bool) -> None:
+    if bool(field.property("invalid")) != invalid:
+        field.setProperty("invalid", invalid)
+        field.style().unpolish(field)
+        field.style().polish(field)
+
+
+class PreprocessingEditor(QWidget):
+    """Edits `ImageOptions`; a box commits with Enter or when it is left.
+
+    Signals
+    -------
+    changed : ImageOptions
+    error_changed : str
+        What is wrong with a box; ``""`` when nothing is.
+    """
+
+    changed = Signal(object)
+    error_changed = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._options = ImageOptions()
+        self._channels = 3
+        self.scale = _make_field("Scale", "Applied to pixels of 0 to 255, e.g. 1/255")
+        self.size_box = _make_field("Size", "Rows×columns; empty for the model's own size")
+        self.mean = _make_field("Mean", "Taken off after scaling; one number, or one a channel")
+        self.std = _make_field("Std", "Divided by at the end; one number, or one a channel")
+        self.order = _make_combo("Order of channels", ("RGB", "BGR"))
+        self.fit = _make_combo("Fit", ("resize", "crop"))
+        self.fit.setToolTip(
+            "resize stretches; crop scales the shorter side and cuts the centre"
+        )
+        self.preset = _make_combo("Preset", (*(p.title for p in PRESETS), "custom"))
+        self.preset.setToolTip("Usual scale, mean and std")
+        self._arrange()
+        for field in (self.scale, self.size_box, self.mean, self.std):
+            field.editingFinished.connect(self._commit)
+        for combo in (self.order, self.fit):
+            combo.activated.connect(self._commit)
+        self.preset.activated.connect(self._use_preset)
+        self.show_options(self._options, None)
+
+    def show_options(self, options: ImageOptions, model_size: tuple[int, int] | None) -> None:
+        """Show options; `model_size` stands in the empty size box."""
+        self._options = options
+        for field, text in self._texts(options).items():
+            if field.text() != text:
+                field.setText(text)
+            _mark(field, invalid=False)
+        self.size_box.setPlaceholderText(size_text(model_size) or "the picture's")
+        self.order.setCurrentText(options.order)
+        self.fit.setCurrentText(options.fit)
+        preset = preset_of(options)
+        self.preset.setCurrentText(preset.title if preset is not None else "custom")
+
+    def _texts(self, options: ImageOptions) -> dict[QLineEdit, str]:
+        return {
+            self.scale: scale_text(options.scale),
+            self.size_box: size_text(options.size),
+            self.mean: numbers_text(options.mean),
+            self.std: numbers_text(options.std),
+        }
+
+    def _arrange(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(6)
+        grid.setVerticalSpacing(4)
+        rows: tuple[tuple[tuple[str, QWidget], ...], ...] = (
+            (("Preset", self.preset), ("Order", self.order)),
+            (("Size", self.size_box), ("Fit", self.fit)),
+            (("Mean", self.mean), ("Scale", self.scale)),
+            (("Std", self.std),),
+        )
+        for row, pairs in enumerate(rows):
+            for place, (title, widget) in enumerate(pairs):
+                grid.addWidget(_caption(title), row, 2 * place)
+                grid.addWidget(widget, row, 2 * place + 1)
+        grid.setColumnStretch(1, 3)
+        grid.setColumnStretch(3, 2)
+
+    @Slot()
+    def _commit(self) -> None:
+        readers: dict[QLineEdit, Callable[[str], object]] = {
+            self.scale: parse_scale,
+            self.size_box: parse_size,
+            self.mean: partial(parse_numbers, name="mean"),
+            self.std: partial(parse_numbers, name="std"),
+        }
+        read: dict[QLineEdit, object] = {}
+        errors = []
+        for field, reader in readers.items():
+            # A rounded text must not change the number that it stands for.
+            if field.text() == self._texts(self._options)[field]:
+                _mark(field, invalid=False)
+                continue
+            try:
+                read[field] = reader(field.text())
+            except ValueError as exc:
+                errors.append(f"{field.accessibleName()}: {exc}.")
+            _mark(field, invalid=field not in read)
+        self.error_changed.emit(errors[0] if errors else "")
+        if errors:
+            return
+        names = {self.scale: "scale", self.size_box: "size", self.mean: "mean", self.std: "std"}
+        fields = {names[field]: value for field, value in read.items()}
+        self._set(
+            replace(
+                self._options,
+                order=self.order.currentText(),  # type: ignore[arg-type]
+                fit=self.fit.currentText(),  # type: ignore[arg-type]
+                **fields,  # type: ignore[arg-type]
+            )
+        )
+
+    @Slot(int)
+    def _use_preset(self, place: int) -> None:
+        if place < len(PRESETS):
+            preset = PRESETS[place]
+            self._set(
+                replace(self._options, scale=preset.scale, mean=preset.mean, std=preset.std)
+            )
+
+    def _set(self, options: ImageOptions) -> None:
+        if options != self._options:
+            self._options = options
+            self.changed.emit(options)
+
+
+class InputCard(QFrame):
+    """One input: its source, a preview, and what becomes of it.
+
+    Signals
+    -------
+    chosen : (str, InputSource)
+        Operand name and the new source.
+    """
+
+    chosen = Signal(str, object)
+
+    def __init__(self, operand: RuntimeOperand, theme: Theme, *, titled: bool) -> None:
+        super().__init__()
+        self.operand = operand
+        self._theme = theme
+        self._source: InputSource | None = None
+        self._source_error = self._number_error = ""
+        self.setAcceptDrops(True)
+        self.preview = InputPreview(theme)
+        self._name = ElidedLabel("subtitle")
+        self._facts = QLabel()
+        self._facts.setProperty("role", "mono2")
+        self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._error = QLabel()
+        self._error.setProperty("role", "error")
+        self._error.setWordWrap(True)
+        self._error.hide()
+        self.choice = _make_combo("Source", tuple(title for _, title in _CHOICES))
+        self.number = _make_field("Seed or value", "Seed of random values, or the constant")
+        self.number.setFixedWidth(84)
+        self._browse = self._make_browse_button()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(10, 8, 10, 8)
+        column.setSpacing(6)
+        if titled:
+            column.addWidget(self._make_title())
+        column.addLayout(self._make_top())
+        column.addLayout(self._make_source_row())
+        column.addWidget(self._error)
+        self.choice.activated.connect(self._on_choice)
+        self.number.editingFinished.connect(self._on_number)
+        self.show_source(None)
+
+    @property
+    def model_size(self) -> tuple[int, int] | None:
+        """Rows and columns that the model wants, where it says so."""
+        shape = self.operand.shape
+        if shape is None or len(shape) < 3:
+            return None
+        rows, columns = shape[-2:]
+        if isinstance(rows, int) and isinstance(columns, int):
+            return rows, columns
+        return None
+
+    def show_source(self, source: InputSource | None) -> None:
+        """Show where the input comes from now."""
+        self._source = source
+        self._name.setText(source_title(source))
+        if source is not None and source.path is not None:
+            self._name.setToolTip(str(source.path))
+        self._show_controls(self._choice_of(source))
+
+    def _show_controls(self, choice: str) -> None:
+        self.choice.setCurrentIndex([key for key, _ in _CHOICES].index(choice))
+        numbered = choice in {"random", "constant"}
+        self.number.setVisible(numbered)
+        self._browse.setVisible(choice == "file")
+        if numbered:
+            self.number.setText(self._number_text(choice))
+        self._show_number_error("")
+
+    def show_facts(self, picture: PreviewPicture | None, options: ImageOptions) -> None:
+        """Show what the source is, and what it becomes."""
+        kind = self._source.kind if self._source is not None else ""
+        self.preview.show_picture(picture, kind)
+        wanted = shape_text(self.operand.shape) or "?"
+        dtype = dtype_text(self.operand.dtype) or "f32"
+        lines = [picture.text] if picture is not None and picture.text else []
+        lines.append(f"→ {wanted}")
+        how = ", bilinear" if kind == "image" else ""
+        cut = ", cropped" if kind == "image" and options.fit == "crop" else ""
+        lines.append(f"{dtype}{how}{cut}")
+        self._facts.setText("\n".join(lines))
+        size = options.size or self.model_size
+        crop = kind == "image" and options.fit == "crop" and size is not None
+        self.preview.set_crop(size[1] / size[0] if crop and size is not None else 0.0)
+        self.show_error(picture.error if picture is not None else "")
+
+    def show_error(self, text: str) -> None:
+        """Say in one sentence why the source cannot be used; ``""`` when it can."""
+        self._source_error = text
+        self._show_errors()
+
+    def _show_number_error(self, text: str) -> None:
+        self._number_error = text
+        _mark(self.number, invalid=bool(text))
+        self._show_errors()
+
+    def _show_errors(self) -> None:
+        text = self._number_error or self._source_error
+        self._error.setText(text)
+        self._error.setVisible(bool(text))
+
+    @Slot()
+    def browse(self) -> None:
+        """Ask for a file."""
+        patterns = " ".join(f"*{suffix}" for suffix in FILE_SUFFIXES)
+        start = ""
+        if self._source is not None and self._source.path is not None:
+            start = str(self._source.path.parent)
+        path, _ = QFileDialog.getOpenFileName(
+            self, f"Input {self.operand.name}", start, f"Inputs ({patterns});;All files (*)"
+        )
+        if path:
+            self.use_file(path)
+        else:
+            self._show_controls(self._choice_of(self._source))
+
+    def use_file(self, path: str) -> None:
+        """Take a file as the source."""
+        try:
+            source = parse_source(path)
+        except EngineError as exc:
+            self.show_error(str(exc))
+            return
+        self.chosen.emit(self.operand.name, source)
+
+    # Building
+
+    def _make_browse_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        button.setIcon(icon("open", self._theme))
+        button.setIconSize(QSize(15, 15))
+        tip = f"Choose a file for input {self.operand.name}"
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
+        button.clicked.connect(self.browse)
+        return button
+
+    def _make_title(self) -> QLabel:
+        shape, dtype = shape_text(self.operand.shape), dtype_text(self.operand.dtype)
+        label = QLabel(f"operand {self.operand.name}  {shape or '?'} {dtype}")
+        label.setProperty("role", "mono")
+        return label
+
+    def _make_top(self) -> QHBoxLayout:
+        words = QVBoxLayout()
+        words.setSpacing(3)
+        words.addWidget(self._name)
+        words.addWidget(self._facts)
+        words.addStretch(1)
+        top = QHBoxLayout()
+        top.setSpacing(10)
+        top.addWidget(self.preview, 0, Qt.AlignmentFlag.AlignTop)
+        top.addLayout(words, 1)
+        return top
+
+    def _make_source_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(6)
+        row.addWidget(_caption("Source"))
+        row.addWidget(self.choice, 1)
+        row.addWidget(self.number)
+        row.addWidget(self._browse)
+        return row
+
+    @staticmethod
+    def _choice_of(source: InputSource | None) -> str:
+        if source is None or source.kind in {"image", "npy", "npz", "array"}:
+            return "file"
+        return source.text if source.text in {"zeros", "ones"} else source.kind
+
+    def _number_text(self, choice: str) -> str:
+        if self._source is None or self._source.kind != choice:
+            return "0"
+        if choice == "random":
+            return str(self._source.seed)
+        return f"{self._source.value:.7g}"
+
+    # Answers to the user
+
+    @Slot(int)
+    def _on_choice(self, place: int) -> None:
+        choice = _CHOICES[place][0]
+        if choice == "file":
+            self.browse()
+        elif choice in {"zeros", "ones"}:
+            self._choose(InputSource("constant", value=float(choice == "ones")))
+        else:
+            self._show_controls(choice)
+            if choice == "random":
+                self._choose(InputSource("random", seed=0))
+            self.number.setFocus()
+            self.number.selectAll()
+
+    @Slot()
+    def _on_number(self) -> None:
+        choice = _CHOICES[self.choice.currentIndex()][0]
+        try:
+            if choice == "random":
+                source = InputSource("random", seed=_parse_seed(self.number.text()))
+            else:
+                source = InputSource("constant", value=parse_number(self.number.text()))
+        except ValueError as exc:
+            self._show_number_error(f"{exc}.")
+            return
+        self._show_number_error("")
+        self._choose(source)
+
+    def _choose(self, source: InputSource) -> None:
+        if source != self._source:
+            self.chosen.emit(self.operand.name, source)
+
+    # Overrides of Qt methods
+
+    @override
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if _dropped_file(event):
+            event.acceptProposedAction()
+            self.preview.set_dropping(on=True)
+        else:
+            event.ignore()
+
+    @override
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self.preview.set_dropping(on=False)
+
+    @override
+    def dropEvent(self, event: QDropEvent) -> None:
+        self.preview.set_dropping(on=False)
+        path = _dropped_file(event)
+        if path:
+            event.acceptProposedAction()
+            self.use_file(path)
+
+
+def _parse_seed(text: str) -> int:
+    if not text.strip().isdecimal():
+        raise ValueError(f"{text!r} is no seed; write a whole number, e.g. 0")
+    return int(text)
+
+
+def _dropped_file(event: QDropEvent) -> str:
+    """First dropped file that can be an input; ``""`` where there is none."""
+    paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
+    return next((path for path in paths if Path(path).suffix.lower() in FILE_SUFFIXES), "")
+
+
+class InputPanel(Panel):
+    """A card per input of the model, and the preprocessing of pictures.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    """
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("input", "Input", session, theme, parent)
+        self.cards: dict[str, InputCard] = {}
+        self._pictures: dict[str, tuple[InputSource, PreviewPicture]] = {}
+        self._waiting = ""
+        self._background = Background(self)
+        self._background.finished.connect(self._on_preview_loaded)
+        self._open = QAction(icon("open", theme), "Choose a file", self)
+        self._open.setToolTip("Choose a file for the input")
+        self._open.triggered.connect(self._browse_first)
+        self.editor = PreprocessingEditor()
+        self._editor_error = QLabel()
+        self._editor_error.setProperty("role", "error")
+        self._editor_error.setWordWrap(True)
+        self._editor_error.hide()
+        self._empty = QLabel("The model takes no input.")
+        self._empty.setProperty("role", "secondary")
+        self._empty.setMargin(10)
+        self._cards_column = QVBoxLayout()
+        self._cards_column.setSpacing(0)
+        self._build()
+        self._connect()
+
+    # Building
+
+    def _build(self) -> None:
+        self._preprocessing = QWidget()
+        below = QVBoxLayout(self._preprocessing)
+        below.setContentsMargins(10, 0, 10, 8)
+        below.addWidget(self.editor)
+        below.addWidget(self._editor_error)
+        content = QFrame()
+        content.setProperty("role", "panel")
+        column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._empty)
+        column.addLayout(self._cards_column)
+        column.addWidget(self._preprocessing)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setWidget(content)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(scroll)
+
+    def _connect(self) -> None:
+        self.editor.changed.connect(self._on_options_edited)
+        self.editor.error_changed.connect(self._show_editor_error)
+        self.session.graph_changed.connect(self._on_graph_changed)
+        self.session.inputs_changed.connect(self._on_inputs_changed)
+        self.session.failed.connect(self._on_failed)
+        self._on_graph_changed()
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        for card in self.cards.values():
+            self._cards_column.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        self._pictures.clear()
+        self._waiting = ""
+        graph = self.session.graph
+        operands = graph.input_operands if graph is not None else ()
+        self.cards = {}
+        for operand in operands:
+            card = InputCard(operand, self.theme, titled=len(operands) > 1)
+            card.chosen.connect(self._on_source_chosen)
+            self._cards_column.addWidget(card)
+            self.cards[operand.name] = card
+        names = [operand.name for operand in operands]
+        self.set_suffix(f"operand {names[0]}" if len(names) == 1 else "")
+        self._open.setEnabled(bool(names))
+        self._empty.setText(
+            "No model is open." if graph is None else "The model takes no input."
+        )
+        self._empty.setVisible(not names)
+        self._on_inputs_changed()
+
+    @Slot()
+    def _on_inputs_changed(self) -> None:
+        options = self.session.image_options
+        sources = self.session.inputs
+        self._waiting = ""
+        for name, card in self.cards.items():
+            card.show_source(sources.get(name))
+            self._show_facts(name)
+        pictured = any(source.kind == "image" for source in sources.values())
+        self._preprocessing.setVisible(pictured and bool(self.cards))
+        first = next(iter(self.cards.values()), None)
+        self.editor.show_options(options, first.model_size if first is not None else None)
+        self._show_editor_error("")
+
+    @Slot(object)
+    def _on_failed(self, failure: Failure) -> None:
+        # The session has one place for failures; what this panel asked for is told here too.
+        card = self.cards.get(self._waiting)
+        if card is not None and not failure.operator:
+            card.show_error(failure.reason)
+        self._waiting = ""
+
+    # Previews
+
+    def _show_facts(self, name: str) -> None:
+        """Show a card's preview from before, or have it loaded."""
+        card, source = self.cards[name], self.session.inputs.get(name)
+        options = self.session.image_options
+        if source is None:
+            card.show_facts(None, options)
+            return
+        known = self._pictures.get(name)
+        if known is not None and known[0] == source:
+            card.show_facts(known[1], options)
+            return
+        card.show_facts(None, options)
+        self._background.submit((name, source), partial(load_preview, source, card.operand))
+
+    @Slot(object)
+    def _on_preview_loaded(self, done: Done) -> None:
+        if not isinstance(done.key, tuple):
+            return
+        name, source = done.key
+        if self.session.inputs.get(name) != source or name not in self.cards:
+            return  # another source was chosen meanwhile
+        picture = done.result
+        if not isinstance(picture, PreviewPicture):
+            picture = PreviewPicture("", error=done.error)
+        self._pictures[name] = (source, picture)
+        self.cards[name].show_facts(picture, self.session.image_options)
+
+    # Answers to the user
+
+    @Slot(str, object)
+    def _on_source_chosen(self, name: str, source: InputSource) -> None:
+        self.session.set_inputs({name: source})
+        self._waiting = name
+
+    @Slot(object)
+    def _on_options_edited(self, options: ImageOptions) -> None:
+        self.session.set_inputs({}, options)
+        pictured = [n for n, s in self.session.inputs.items() if s.kind == "image"]
+        self._waiting = pictured[0] if pictured else ""
+
+    @Slot(str)
+    def _show_editor_error(self, text: str) -> None:
+        self._editor_error.setText(text)
+        self._editor_error.setVisible(bool(text))
+
+    @Slot()
+    def _browse_first(self) -> None:
+        next(iter(self.cards.values())).browse()
+
+    # Overrides of Qt methods
+
+    @override
+    def title_actions(self) -> tuple[QAction, ...]:
+        return (self._open,)
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(346, 190)

@@ -1,0 +1,192 @@
+"""The small picture of an input, and what it was made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QImageReader, QPainter, QPainterPath, QPen
+from PySide6.QtWidgets import QWidget
+from typing_extensions import override
+
+from engine.errors import EngineError
+from engine.inputs import load_input
+from kuiper_studio.icons import pixmap
+from kuiper_studio.item_models.text import dtype_text, shape_text
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent
+
+    from engine.inputs import InputSource
+    from engine.runtime import RuntimeOperand
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["InputPreview", "PreviewPicture", "load_preview"]
+
+WIDTH: Final = 150
+HEIGHT: Final = 85
+_ICONS: Final = {"random": "dice", "constant": "grid", "npy": "table", "npz": "table"}
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewPicture:
+    """What a preview shows of a source.
+
+    Attributes
+    ----------
+    text : str
+        What the source is, for example ``1200×678 RGB``.
+    image : QImage or None
+    error : str
+        Why the source cannot be used; ``""`` when it can, as far as was looked.
+    """
+
+    text: str
+    image: QImage | None = None
+    error: str = ""
+
+
+def load_preview(source: InputSource, operand: RuntimeOperand) -> PreviewPicture:
+    """Look at a source; takes as long as the file is large.
+
+    Parameters
+    ----------
+    source : InputSource
+    operand : RuntimeOperand
+        The input that it is meant for.
+    """
+    if source.kind == "image":
+        return _of_picture(str(source.path))
+    try:
+        array = load_input(source, operand)
+    except EngineError as exc:
+        return PreviewPicture("", error=str(exc))
+    text = f"{shape_text(array.shape)} {dtype_text(array.dtype)}"
+    return PreviewPicture(text, _of_array(array))
+
+
+def _of_picture(path: str) -> PreviewPicture:
+    reader = QImageReader(path)
+    reader.setAutoTransform(True)
+    reader.setDecideFormatFromContent(True)
+    size = reader.size()
+    grey = reader.imageFormat() in {QImage.Format.Format_Grayscale8, QImage.Format.Format_Mono}
+    if size.isValid():
+        # Twice the preview's size, for screens with more pixels.
+        box = QSize(2 * WIDTH, 2 * HEIGHT)
+        reader.setScaledSize(size.scaled(box, Qt.AspectRatioMode.KeepAspectRatioByExpanding))
+    image = reader.read()
+    if image.isNull():
+        return PreviewPicture("", error=f"The picture cannot be read: {reader.errorString()}.")
+    if reader.transformation().value & 4:  # turned by a quarter
+        size = size.transposed()
+    kind = "grey" if grey else "RGB"
+    return PreviewPicture(f"{size.width()}×{size.height()} {kind}", image)
+
+
+def _of_array(array: Array) -> QImage | None:
+    """Picture of the first sample, its values stretched; None where there is no plane."""
+    if array.ndim < 2 or array.size == 0 or array.dtype.kind not in "biuf":
+        return None
+    planes = array.reshape(-1, *array.shape[-2:])
+    channels = array.shape[-3] if array.ndim >= 3 else 1
+    shown = planes[:3] if channels == 3 else planes[:1].repeat(3, axis=0)
+    rows, columns = shown.shape[1:]
+    step = max(1, -(-max(rows, columns) // 512))
+    values = np.nan_to_num(shown[:, ::step, ::step].astype(np.float32))
+    low, high = float(values.min()), float(values.max())
+    scaled = (values - low) / (high - low) if high > low else np.full_like(values, 0.5)
+    pixels = np.ascontiguousarray(np.moveaxis((scaled * 255).astype(np.uint8), 0, 2))
+    image = QImage(
+        pixels.tobytes(), pixels.shape[1], pixels.shape[0], 3 * pixels.shape[1],
+        QImage.Format.Format_RGB888,
+    )  # fmt: skip
+    return image.copy()
+
+
+class InputPreview(QWidget):
+    """Picture of a source; what a crop cuts off is dimmed.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._picture: PreviewPicture | None = None
+        self._kind = ""
+        self._crop = 0.0
+        self._dropping = False
+        self.setFixedSize(WIDTH, HEIGHT)
+        theme.changed.connect(self.update)
+
+    def show_picture(self, picture: PreviewPicture | None, kind: str) -> None:
+        """Show another picture; `kind` of the source chooses the icon in its absence."""
+        self._picture, self._kind = picture, kind
+        text = picture.text if picture is not None else "no input"
+        self.setAccessibleName(f"Preview of the input: {text}")
+        self.update()
+
+    def set_crop(self, ratio: float) -> None:
+        """Dim what a centred crop of columns to rows `ratio` cuts off; 0 for no crop."""
+        self._crop = ratio
+        self.update()
+
+    def set_dropping(self, *, on: bool) -> None:
+        """Show that a file hovers over the input."""
+        self._dropping = on
+        self.update()
+
+    # Overrides of Qt methods
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+        frame = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        shape = QPainterPath()
+        shape.addRoundedRect(frame, 3, 3)
+        painter.save()
+        painter.setClipPath(shape)
+        painter.fillRect(self.rect(), self._theme.color("base"))
+        image = self._picture.image if self._picture is not None else None
+        if image is not None:
+            self._draw_image(painter, image)
+        else:
+            name = _ICONS.get(self._kind, "image")
+            drawn = pixmap(name, self._theme, "text3", 24, self.devicePixelRatioF())
+            painter.drawPixmap((WIDTH - 24) // 2, (HEIGHT - 24) // 2, drawn)
+        painter.restore()
+        token, width = ("focus", 2) if self._dropping else ("line", 1)
+        painter.setPen(QPen(self._theme.color(token), width))
+        painter.drawPath(shape)
+        painter.end()
+
+    def _draw_image(self, painter: QPainter, image: QImage) -> None:
+        fitted = image.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        area = QRectF(
+            (WIDTH - fitted.width()) / 2, (HEIGHT - fitted.height()) / 2,
+            fitted.width(), fitted.height(),
+        )  # fmt: skip
+        # Small arrays are data: their elements stay square and sharp.
+        small = image.width() < WIDTH and self._kind != "image"
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not small)
+        painter.drawImage(area, image)
+        if not self._crop:
+            return
+        high = min(area.height(), area.width() / self._crop)
+        kept = QRectF(0, 0, high * self._crop, high)
+        kept.moveCenter(area.center())
+        outside = QPainterPath()
+        outside.addRect(area)
+        inside = QPainterPath()
+        inside.addRect(kept)
+        painter.fillPath(outside.subtracted(inside), QColor(0, 0, 0, 150))
+        painter.setPen(QPen(self._theme.color("focus"), 1.4))
+        painter.drawRect(kept)
