@@ -73,7 +73,7 @@ def _place_parts(
     check: Callable[[], None],
 ) -> list[Placed]:
     turned = request.orientation == "top-down"
-    spacing = Spacing(request.gap, request.sibling_gap, straight_side=1 if turned else -1)
+    spacing = Spacing(request.gap, request.sibling_gap)
     local = [0] * len(request.sizes)
     component = [0] * len(request.sizes)
     for number, nodes in enumerate(members):

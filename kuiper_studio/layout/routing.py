@@ -57,13 +57,10 @@ class Spacing:
     Attributes
     ----------
     layer_gap, sibling_gap : float
-    straight_side : int
-        Side of the text beside a straight edge.
     """
 
     layer_gap: float
     sibling_gap: float
-    straight_side: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +179,6 @@ class _Grid:
     sizes: list[tuple[float, float]]
     middles: list[float]
     """Of the nodes, across the flow."""
-    straight_side: int
 
     @classmethod
     def of(
@@ -215,7 +211,6 @@ class _Grid:
             positions,
             [tuple(size) for size in sizes.tolist()],
             middles.tolist(),
-            spacing.straight_side,
         )
 
     def slot(self, gap: int, net: int, *, down: bool) -> float:
@@ -282,7 +277,7 @@ class _Router:
         rows = grid.rows.rows
         first, last = grid.layers[link.source], grid.layers[link.target] - 1
         if link.gap == STRAIGHT:
-            gap, row, v, side = first, rows[link.source], points[0][1], grid.straight_side
+            gap, row, v, side = first, rows[link.source], points[0][1], ABOVE
         else:
             # The text goes to the end in the outer row; the inner one has its own edges.
             at_source = rows[link.source] > rows[link.target]
@@ -290,7 +285,7 @@ class _Router:
             gap = first if at_source else last
             row = rows[link.source if at_source else link.target]
             v = points[0 if at_source else -1][1]
-            side = BELOW if at_turn else grid.straight_side
+            side = BELOW if at_turn else ABOVE
         for tried in (side, -side):
             if (gap, row, tried) not in self._labelled:
                 self._labelled.add((gap, row, tried))

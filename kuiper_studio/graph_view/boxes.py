@@ -1,0 +1,307 @@
+"""Paints the boxes of operators.
+
+A box never changes its size with its state, so stepping moves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
+
+from kuiper_studio.graph_view.glyphs import paint_glyph
+from kuiper_studio.graph_view.scene import (
+    BOX_HEIGHT,
+    DETAIL_LEFT,
+    LEFT_INSET,
+    RIGHT_INSET,
+    TEXT_SCALE,
+    Box,
+    fonts,
+)
+from kuiper_studio.graph_view.state import BoxState
+from kuiper_studio.graph_view.summary import THUMBNAIL, Summary
+from kuiper_studio.graph_view.text import range_text
+
+if TYPE_CHECKING:
+    from kuiper_studio.theme import Theme
+
+__all__ = ["BoxLook", "BoxPainter", "detail_lines"]
+
+RADIUS: Final = 5.0
+MARGIN: Final = 14.0
+"""Around a box, for what sticks out of its corners."""
+_BAND: Final = 5.0
+_THUMBNAIL_TOP: Final = 54.0
+_BASELINES: Final = {"label": 15.0, "type": 31.0, "name": 46.0, "first": 67.0, "second": 81.0}
+_GLYPH_SIZE: Final = 10.0
+_BADGE: Final = 15.0
+_BREAKPOINT: Final = 18.0
+_MOSTLY_ZERO: Final = 0.5
+_PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "aten::", "prim::")
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """Tokens and strokes of one state."""
+
+    fill: str = "raised"
+    border: str = "ctl"
+    width: float = 1.0
+    dash: tuple[float, float] | None = None
+    title: str = "text"
+    text: str = "text2"
+    glyph: str = ""
+    mark: str = "ctl"
+    """Token of glyph and word."""
+    word: str = ""
+
+
+STYLES: Final = {
+    BoxState.PLAIN: _Style(),
+    BoxState.PENDING: _Style(title="text2"),
+    BoxState.BLOCKED: _Style(title="text2"),
+    BoxState.UNSUPPORTED: _Style(
+        border="unsup", width=1.5, dash=(5.0, 3.0), mark="unsup", word="NO LAYER"
+    ),
+    BoxState.EXECUTED: _Style(glyph="check", mark="done"),
+    BoxState.CURRENT: _Style(
+        fill="curBg", border="cur", width=3.0, glyph="play", mark="cur", word="NEXT"
+    ),
+    BoxState.FAILED: _Style(
+        fill="failBg", border="fail", width=3.0, glyph="cross", mark="fail", word="FAILED"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLook:
+    """Everything that a box shows; two equal looks paint the same.
+
+    Attributes
+    ----------
+    box : Box
+    state : BoxState
+    shape : str
+        Computed shape, ``""`` where it is not known.
+    summary : Summary or None
+        None where there is no value, or it has not been looked at yet.
+    breakpoint : bool
+    suspect : bool
+        Whether a failure hints at the operator.
+    key : str
+        The key that steps, shown in the current box.
+    """
+
+    box: Box
+    state: BoxState
+    shape: str = ""
+    summary: Summary | None = None
+    breakpoint: bool = False
+    suspect: bool = False
+    key: str = "F10"
+
+
+def detail_lines(look: BoxLook) -> tuple[str, str]:
+    """The two lines beside the thumbnail."""
+    first, second = look.box.pending
+    if look.state is BoxState.CURRENT:
+        return STYLES[look.state].word, look.key
+    if look.state in (BoxState.FAILED, BoxState.UNSUPPORTED):
+        return STYLES[look.state].word, first
+    if look.state is BoxState.BLOCKED:
+        return "blocked", ""
+    if look.state is BoxState.EXECUTED:
+        if look.summary is None:
+            return look.shape or first, ""
+        return _value_lines(look.summary, look.box.room)
+    return first, second
+
+
+def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
+    if summary.text:
+        return summary.text[:room], ""
+    if not summary.count:
+        return "empty", ""
+    if summary.low is None or summary.high is None:
+        first = "not finite"
+    elif summary.low == summary.high:
+        first = f"all {range_text(summary.low, summary.high, 0).partition('…')[0]}"
+    else:
+        first = range_text(summary.low, summary.high, room)
+    infinite = summary.pinf + summary.ninf
+    if summary.nan:
+        return first, f"{_counted(summary.nan)} NaN"
+    if infinite:
+        return first, f"{_counted(infinite)} Inf"
+    if summary.zeros >= _MOSTLY_ZERO * summary.count and summary.low != summary.high:
+        return first, f"{100 * summary.zeros / summary.count:.0f}% zero"
+    return first, "0 NaN"
+
+
+def _badges(look: BoxLook) -> list[tuple[str, str]]:
+    """Glyph and token of the marks at the right corner, from right to left."""
+    badges = [("exclamation", "warn")] if look.suspect else []
+    if look.summary is not None and look.state is BoxState.EXECUTED:
+        counts = (
+            (look.summary.nan, "cross", "nan"),
+            (look.summary.pinf, "up", "pinf"),
+            (look.summary.ninf, "down", "ninf"),
+        )
+        badges += [(glyph, token) for count, glyph, token in counts if count]
+    return badges
+
+
+def _counted(count: int) -> str:
+    """Count in at most five characters."""
+    for limit, divisor, suffix in ((100_000, 1, ""), (10**8, 10**3, "k"), (10**11, 10**6, "M")):
+        if count < limit:
+            return f"{count // divisor}{suffix}"
+    return f"{count // 10**9}G"
+
+
+class BoxPainter:
+    """Paints boxes in the colours of a theme, with their top left corner at the origin.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme) -> None:
+        self._theme = theme
+        self._small_label = QFont(theme.ui_font(9, 700))
+        self._small_type = QFont(theme.ui_font(10, 600))
+        self._small_metrics = QFontMetricsF(self._small_type)
+
+    def paint(self, painter: QPainter, look: BoxLook) -> None:
+        """Paint a whole box."""
+        style = STYLES[look.state]
+        frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
+        self._paint_frame(painter, frame, look, style)
+        self._paint_thumbnail(painter, look)
+        self._paint_texts(painter, look, style)
+        if style.glyph:
+            right = look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2
+            self._glyph(painter, style.glyph, QPointF(right, 12), _GLYPH_SIZE, style.mark)
+        self._paint_corners(painter, look)
+
+    def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
+        """Paint label and type only, in a size that can be read; in view coordinates."""
+        style = STYLES[look.state]
+        frame = QRectF(0, 0, look.box.width * zoom, BOX_HEIGHT * zoom)
+        self._paint_frame(painter, frame, look, style)
+        left = style.width + _BAND + 2
+        room = frame.width() - left - 1
+        painter.setPen(self._theme.color(look.box.family.token))
+        painter.setFont(self._small_label)
+        painter.drawText(QPointF(left, 12), look.box.family.label)
+        if style.glyph and room > 44:
+            at = QPointF(frame.width() - 10, 9)
+            self._glyph(painter, style.glyph, at, 8, style.mark)
+        painter.setPen(self._theme.color(style.title))
+        painter.setFont(self._small_type)
+        elide = Qt.TextElideMode.ElideMiddle
+        shown = self._small_metrics.elidedText(_bare(look.box.type), elide, room)
+        painter.drawText(QPointF(left, 25), shown)
+        if look.breakpoint:
+            self._paint_breakpoint(painter, 12)
+
+    # Parts
+
+    def _paint_frame(
+        self, painter: QPainter, frame: QRectF, look: BoxLook, style: _Style
+    ) -> None:
+        half = style.width / 2
+        inner = frame.adjusted(half, half, -half, -half)
+        outline = QPainterPath()
+        outline.addRoundedRect(inner, RADIUS - half, RADIUS - half)
+        painter.fillPath(outline, self._theme.color(style.fill))
+        band = QPainterPath()
+        band.addRect(QRectF(inner.left(), inner.top(), half + _BAND, inner.height()))
+        painter.fillPath(band & outline, self._theme.color(look.box.family.token))
+        pen = QPen(self._theme.color(style.border), style.width)
+        if style.dash is not None:
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            pen.setDashPattern([length / style.width for length in style.dash])
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawPath(outline)
+
+    def _paint_thumbnail(self, painter: QPainter, look: BoxLook) -> None:
+        square = QRectF(LEFT_INSET, _THUMBNAIL_TOP, THUMBNAIL, THUMBNAIL)
+        pixels = look.summary.pixels if look.summary is not None else None
+        if pixels is not None:
+            image = QImage(
+                pixels, THUMBNAIL, THUMBNAIL, 4 * THUMBNAIL, QImage.Format.Format_RGBA8888
+            )
+            painter.drawImage(square, image)
+            return
+        if look.state is BoxState.PLAIN:
+            return
+        pen = QPen(self._theme.color("ctl"), 1.0)
+        pen.setDashPattern([2.0, 2.0])
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(square.adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def _paint_texts(self, painter: QPainter, look: BoxLook, style: _Style) -> None:
+        faces, box, color = fonts(), look.box, self._theme.color
+        painter.save()
+        painter.scale(1 / TEXT_SCALE, 1 / TEXT_SCALE)
+
+        def write(font: QFont, token: str, x: float, line: str, text: str) -> None:
+            painter.setFont(font)
+            painter.setPen(color(token))
+            painter.drawText(QPointF(x * TEXT_SCALE, _BASELINES[line] * TEXT_SCALE), text)
+
+        write(faces.label, box.family.token, LEFT_INSET, "label", box.family.label)
+        index = str(box.index)
+        width = QFontMetricsF(faces.detail).horizontalAdvance(index) / TEXT_SCALE
+        right = box.width - RIGHT_INSET - (_GLYPH_SIZE + 5 if style.glyph else 0)
+        write(faces.detail, style.text, right - width, "label", index)
+        write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
+        write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)
+        first, second = detail_lines(look)
+        left = LEFT_INSET if look.state is BoxState.PLAIN else DETAIL_LEFT
+        if style.word:
+            write(faces.word, style.mark, left, "first", first)
+        else:
+            write(faces.detail, style.text, left, "first", first)
+        special = look.summary is not None and bool(look.summary.nan)
+        write(faces.detail, "nan" if special else style.text, left, "second", second)
+        painter.restore()
+
+    def _paint_corners(self, painter: QPainter, look: BoxLook) -> None:
+        if look.breakpoint:
+            self._paint_breakpoint(painter, _BREAKPOINT)
+        x = look.box.width - 2.0
+        for glyph, token in _badges(look):
+            centre = QPointF(x, -4.0)
+            self._disc(painter, centre, token)
+            self._glyph(painter, glyph, centre, _BADGE * 0.55, "base")
+            x -= _BADGE + 3
+
+    def _disc(self, painter: QPainter, centre: QPointF, token: str) -> None:
+        painter.setPen(QPen(self._theme.color("base"), 2.0))
+        painter.setBrush(self._theme.color(token))
+        painter.drawEllipse(centre, _BADGE / 2, _BADGE / 2)
+
+    def _paint_breakpoint(self, painter: QPainter, size: float) -> None:
+        centre = QPointF(0.0, 0.0)
+        self._glyph(painter, "octagon", centre, size + 4, "base")
+        self._glyph(painter, "octagon", centre, size, "bp")
+
+    def _glyph(
+        self, painter: QPainter, name: str, centre: QPointF, size: float, token: str
+    ) -> None:
+        paint_glyph(painter, name, centre, size, self._theme.color(token))
+
+
+def _bare(operator_type: str) -> str:
+    for prefix in _PREFIXES:
+        if operator_type.startswith(prefix):
+            return operator_type.removeprefix(prefix)
+    return operator_type

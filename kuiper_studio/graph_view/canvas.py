@@ -1,0 +1,785 @@
+"""The canvas that shows the graph and lets it be explored.
+
+It draws itself instead of holding an item per operator: what is visible is found by numpy
+over the rectangles, so that panning over thousands of operators costs no more than what is
+on the screen.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import (
+    QEasingCurve,
+    QEvent,
+    QPoint,
+    QPointF,
+    QRectF,
+    QSizeF,
+    Qt,
+    QTimer,
+    QVariantAnimation,
+    Signal,
+    Slot,
+)
+from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QPainter, QPen
+from PySide6.QtWidgets import QStyle, QToolTip, QWidget
+from typing_extensions import override
+
+from kuiper_studio.graph_view.background import Answer, Background
+from kuiper_studio.graph_view.camera import Camera
+from kuiper_studio.graph_view.geometry import Geometry
+from kuiper_studio.graph_view.legend import legend_entries, paint_legend
+from kuiper_studio.graph_view.minimap import Minimap
+from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
+from kuiper_studio.graph_view.pointer import Pointer
+from kuiper_studio.graph_view.scene import Scene, make_scene
+from kuiper_studio.graph_view.state import NONE, BoxState, SceneState
+from kuiper_studio.graph_view.summary import Summary, summarise
+from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
+from kuiper_studio.graph_view.walk import Step, neighbour
+from kuiper_studio.layout import Layout, Orientation, layout
+from kuiper_studio.session import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtGui import (
+        QFocusEvent,
+        QKeyEvent,
+        QMouseEvent,
+        QPaintEvent,
+        QPixmap,
+        QResizeEvent,
+        QWheelEvent,
+    )
+
+    from engine.session import StepRecord
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["GraphCanvas"]
+
+_LAID_OUT_AT_ONCE: Final = 300  # operators; larger graphs are laid out on another thread
+_FIT_FROM: Final = 0.7  # a new graph that fits at this zoom or more is shown whole
+_WIDE: Final = 1.6
+_MARGIN: Final = 24.0
+_BOTTOM: Final = 58.0  # of legend and minimap
+_NEAR_EDGE: Final = 40.0
+_WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
+_WHEEL_PAN: Final = 0.5
+_ANIMATION_MS: Final = 150
+_DOTS_FROM: Final = 0.6
+_LEVELS: Final = (
+    0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0,
+)  # fmt: skip
+
+
+class GraphCanvas(QWidget):
+    """The picture of the graph.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    parent : QWidget, optional
+
+    Signals
+    -------
+    zoom_changed
+        The zoom, 1.0 for 100 %.
+    tensor_requested
+        An operand was double-clicked.
+    menu_requested
+        Name of the operator, ``""`` for none, and the place on the screen.
+    """
+
+    zoom_changed = Signal(float)
+    tensor_requested = Signal()
+    menu_requested = Signal(str, QPoint)
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("graphCanvas")
+        self.setAccessibleName("Graph")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setMouseTracking(True)
+        self.setMinimumSize(160, 120)
+        self.reduced_motion = False
+        self._session, self._theme = session, theme
+        self._camera = Camera()
+        self._pointer = Pointer(self)
+        self._scene = Scene()
+        self._state = SceneState(self._scene, session)
+        self._geometry: Geometry | None = None
+        self._painter: ScenePainter | None = None
+        self._minimap: Minimap | None = None
+        self._choice: Orientation | None = None
+        self._sought = NONE  # box to look at once there is a layout
+        self._untouched = True  # the view still stands where the graph was first shown
+        self._legend_visible = True
+        self._layout_cancel = threading.Event()
+        self._layout_number = 0
+        self._asked: set[tuple[int, int]] = set()
+        self._dots: tuple[tuple[object, ...], QPixmap] | None = None
+        self._background = Background()
+        self._background.finished.connect(self._on_answered)
+        self.destroyed.connect(self._background.close)
+        self._animation = self._make_animation()
+        self._settle = QTimer(self)
+        self._settle.setSingleShot(True)
+        self._settle.setInterval(_ANIMATION_MS)
+        self._settle.timeout.connect(self._on_settled)
+        self._connect()
+        self._on_graph_changed()
+
+    def _make_animation(self) -> QVariantAnimation:
+        animation = QVariantAnimation(self)
+        animation.setDuration(_ANIMATION_MS)
+        animation.setEasingCurve(QEasingCurve.Type.OutCubic)
+        animation.valueChanged.connect(self._on_animated)
+        return animation
+
+    def _connect(self) -> None:
+        session = self._session
+        session.graph_changed.connect(self._on_graph_changed)
+        session.state_changed.connect(self._on_position_changed)
+        session.position_changed.connect(self._on_position_changed)
+        session.failed.connect(self._on_position_changed)
+        session.stepped.connect(self._on_stepped)
+        session.stepped_back.connect(self._on_values_reset)
+        session.values_reset.connect(self._on_values_reset)
+        session.selection_changed.connect(self._on_selection_changed)
+        session.breakpoints_changed.connect(self._on_breakpoints_changed)
+        self._theme.changed.connect(self._on_theme_changed)
+
+    # What is shown
+
+    @property
+    def zoom(self) -> float:
+        """View pixels per scene pixel."""
+        return self._camera.zoom
+
+    @property
+    def orientation(self) -> Orientation:
+        """Direction of the flow."""
+        if self._choice is not None:
+            return self._choice
+        wide = self.width() > _WIDE * self.height()
+        return "left-right" if wide else "top-down"
+
+    @property
+    def laid_out(self) -> bool:
+        """Whether the open graph can be seen; False while its layout is being made."""
+        return self._geometry is not None
+
+    def box_rect(self, name: str) -> QRectF:
+        """Rectangle of an operator's box in view coordinates; null when not laid out."""
+        if self._geometry is None or name not in self._scene.index:
+            return QRectF()
+        return self._camera.rect_to_view(self._geometry.rect(self._scene.index[name]))
+
+    def operator_at(self, point: QPointF | QPoint) -> str:
+        """Name of the operator under a view point, ``""`` for none."""
+        box = self._box_at(QPointF(point))
+        return "" if box == NONE else self._scene.boxes[box].name
+
+    def operand_at(self, point: QPointF | QPoint) -> str:
+        """Name of the operand whose edge is under a view point, ``""`` for none."""
+        edge = self._edge_at(QPointF(point))
+        return "" if edge == NONE else self._scene.edges[edge].operand
+
+    def tip_at(self, point: QPointF) -> str:
+        """Tool-tip for a view point."""
+        box, edge = self._box_at(point), self._edge_at(point)
+        if box != NONE:
+            return box_tip(self._state, self._session, box)
+        return edge_tip(self._state, self._session, edge) if edge != NONE else ""
+
+    def box_state(self, name: str) -> BoxState:
+        """How an operator's box is drawn."""
+        return self._state.shown(self._scene.index[name])
+
+    def summary(self, name: str) -> Summary | None:
+        """What an operator's box tells about its value; None while that is not known."""
+        return self._state.summaries.get(self._scene.index[name])
+
+    def minimap_rect(self) -> QRectF:
+        """Frame of the minimap in view coordinates; null when it is not shown."""
+        frame = None
+        if self._minimap is not None:
+            frame = self._minimap.frame(self._camera.size, self._camera.visible)
+        return frame if frame is not None else QRectF()
+
+    def visible_area(self) -> QRectF:
+        """The part of the scene that is seen."""
+        return self._camera.visible
+
+    # Moving about
+
+    def fit(self) -> None:
+        """Show the whole graph."""
+        if self._geometry is None:
+            return
+        self._stop_animation()
+        self._camera.show(self._geometry.bounds, _MARGIN, 1.0)
+        self._after_move()
+
+    def zoom_in(self) -> None:
+        """Go to the next larger zoom level."""
+        self._zoom_about_middle(
+            next((z for z in _LEVELS if z > self.zoom * 1.001), _LEVELS[-1])
+        )
+
+    def zoom_out(self) -> None:
+        """Go to the next smaller zoom level."""
+        smaller = [level for level in _LEVELS if level < self.zoom * 0.999]
+        self._zoom_about_middle(smaller[-1] if smaller else self._camera.least_zoom)
+
+    def zoom_reset(self) -> None:
+        """Go to 100 %."""
+        self._zoom_about_middle(1.0)
+
+    def center_on(self, name: str) -> None:
+        """Bring an operator into the middle."""
+        box = self._scene.index.get(name, NONE)
+        if self._geometry is None:
+            self._sought = box
+        elif box != NONE:
+            self._go_to(self._resting_centre(box))
+
+    def set_orientation(self, choice: str) -> None:
+        """Choose the direction of the flow.
+
+        Parameters
+        ----------
+        choice : {'auto', 'left-right', 'top-down'}
+            ``auto``: left-right when the canvas is wider than 1.6 times its height.
+
+        Raises
+        ------
+        ValueError
+            For anything else.
+        """
+        choices: dict[str, Orientation | None] = {
+            "auto": None,
+            "left-right": "left-right",
+            "top-down": "top-down",
+        }
+        if choice not in choices:
+            raise ValueError(f"orientation is {choice!r}, not one of {', '.join(choices)}")
+        self._choice = choices[choice]
+        self._lay_out_if_turned()
+
+    def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
+        """Show or hide what the marks mean."""
+        self._legend_visible = visible
+        self.update()
+
+    def close_background(self) -> None:
+        """Stop making layouts and thumbnails."""
+        self._layout_cancel.set()
+        self._background.close()
+
+    # Layout
+
+    def _lay_out(self) -> None:
+        self._layout_cancel.set()
+        self._layout_cancel = threading.Event()
+        self._layout_number += 1
+        self._geometry = self._painter = self._minimap = None
+        request = self._scene.request(self.orientation)
+        if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
+            self._accept(layout(request))
+            return
+        key = ("layout", self._layout_number)
+        self._background.submit(key, layout, request, self._layout_cancel.is_set)
+        self.update()
+
+    def _accept(self, result: Layout) -> None:
+        self._geometry = Geometry(self._scene, result)
+        self._painter = ScenePainter(self._theme, self._geometry, self._state)
+        self._minimap = Minimap(self._theme, self._geometry, self._state)
+        self._go_home()
+        if self._sought != NONE:
+            self._camera.centre_on(self._resting_centre(self._sought))
+            self._after_move()
+            self._sought = NONE
+
+    def _lay_out_if_turned(self) -> None:
+        """Lay out anew if the orientation is another one; the same operator stays in view."""
+        if self._geometry is None or self._geometry.layout.orientation == self.orientation:
+            return
+        kept = self._state.selected if self._state.selected != NONE else self._state.current
+        self._sought = kept if not self._untouched else NONE
+        self._lay_out()
+
+    def _go_home(self) -> None:
+        """Show a new graph: whole where it fits well, its start at 100 % otherwise."""
+        if self._geometry is None:
+            return
+        self._stop_animation()
+        camera, bounds = self._camera, self._geometry.bounds
+        camera.size = QSizeF(self.size())
+        fitting = camera.zoom_to_show(bounds, _MARGIN)
+        if fitting >= _FIT_FROM or not self._scene.boxes:
+            camera.zoom = min(max(fitting, _FIT_FROM), 1.0)
+            camera.centre_on(bounds.center())
+        else:
+            camera.zoom = 1.0
+            camera.centre_on(self._resting_centre(0))
+            start = QPointF(bounds.left() - _MARGIN, bounds.top() - _MARGIN)
+            if bounds.width() > camera.size.width():
+                camera.origin.setX(start.x())
+            if not self._geometry.left_right and bounds.height() > camera.size.height():
+                camera.origin.setY(start.y())
+        self._untouched = True
+        self._after_move(touched=False)
+
+    def _resting_centre(self, box: int) -> QPointF:
+        """Where to look to see a box; along an axis that fits whole, all of it is shown."""
+        if self._geometry is None:
+            return QPointF()
+        centre, bounds = self._geometry.rect(box).center(), self._geometry.bounds
+        camera = self._camera
+        if bounds.width() * camera.zoom <= camera.size.width() - _MARGIN:
+            centre.setX(bounds.center().x())
+        room = camera.size.height() - bounds.height() * camera.zoom
+        if room >= _BOTTOM + 2 * _MARGIN:
+            centre.setY(bounds.center().y() + _BOTTOM / 2 / camera.zoom)
+        elif room >= -_BOTTOM:
+            # The top, where the main chain and its skip connections are.
+            top = bounds.top() - min(_MARGIN, max(room, 0) + _MARGIN / 2) / camera.zoom
+            centre.setY(top + camera.visible.height() / 2)
+        return centre
+
+    # Camera
+
+    def _zoom_about_middle(self, zoom: float) -> None:
+        self._zoom_about(QPointF(self.width() / 2, self.height() / 2), zoom)
+
+    def _zoom_about(self, point: QPointF, zoom: float) -> None:
+        self._stop_animation()
+        self._camera.zoom_about(point, zoom)
+        self._after_move()
+
+    def _after_move(self, *, touched: bool = True) -> None:
+        if self._geometry is not None:
+            self._camera.keep_near(self._geometry.bounds)
+        if touched:
+            self._untouched = False
+        self.zoom_changed.emit(self._camera.zoom)
+        self.update()
+
+    def _go_to(self, centre: QPointF, *, animated: bool = True) -> None:
+        self._stop_animation()
+        still = self.reduced_motion or not self.isVisible()
+        duration = self.style().styleHint(QStyle.StyleHint.SH_Widget_Animation_Duration)
+        running = self._session.state is RunState.RUNNING
+        if not animated or still or running or not duration:
+            self._camera.centre_on(centre)
+            self._after_move()
+            return
+        self._animation.setStartValue(self._camera.centre)
+        self._animation.setEndValue(centre)
+        self._animation.start()
+
+    def _stop_animation(self) -> None:
+        self._animation.stop()
+
+    def _reveal(self, box: int, *, animated: bool = True) -> None:
+        """Centre on a box unless it is seen well; along each axis for itself."""
+        if self._geometry is None:
+            return
+        size = self._camera.size
+        margin_x, margin_y = (min(_NEAR_EDGE, side / 6) for side in size.toTuple())
+        seen = QRectF(QPointF(0, 0), size).adjusted(margin_x, margin_y, -margin_x, -margin_y)
+        rect = self._camera.rect_to_view(self._geometry.rect(box))
+        if self._animation.state() is QVariantAnimation.State.Running:
+            rect.translate((self._camera.centre - self._animation.endValue()) * self.zoom)
+        target, centre = self._resting_centre(box), self._camera.centre
+        if rect.left() >= seen.left() and rect.right() <= seen.right():
+            target.setX(centre.x())
+        if rect.top() >= seen.top() and rect.bottom() <= seen.bottom():
+            target.setY(centre.y())
+        if target != centre:
+            self._go_to(target, animated=animated)
+
+    # The pointer's target
+
+    def pan(self, dx: float, dy: float) -> None:
+        """Move the picture by view pixels."""
+        self._stop_animation()
+        self._camera.pan(dx, dy)
+        self._after_move()
+
+    def zoom_to_area(self, area: QRectF) -> None:
+        """Make an area of the view fill it."""
+        self._stop_animation()
+        corner = self._camera.to_scene(area.topLeft())
+        self._camera.show(QRectF(corner, area.size() / self.zoom), 0.0)
+        self._after_move()
+
+    def click(self, point: QPointF) -> None:
+        """Select the operator under a view point, or show the operand of the edge there."""
+        box, edge = self._box_at(point), self._edge_at(point)
+        self._state.picked = ""
+        if box != NONE:
+            self._session.select(self._scene.boxes[box].name)
+        elif edge != NONE:
+            self._state.picked = self._scene.edges[edge].operand
+            self._session.show_operand(self._state.picked)
+        self.update()
+
+    def in_minimap(self, point: QPointF) -> bool:
+        """Whether a view point lies in the minimap."""
+        return self.minimap_rect().contains(point)
+
+    def move_by_minimap(self, point: QPointF) -> None:
+        """Centre on what the minimap shows under a view point."""
+        if self._minimap is None:
+            return
+        self._stop_animation()
+        self._camera.centre_on(self._minimap.to_scene(point - self.minimap_rect().topLeft()))
+        self._after_move()
+
+    def _box_at(self, point: QPointF) -> int:
+        if self._geometry is None or self.in_minimap(point):
+            return NONE
+        slack = 3 / self.zoom if self.zoom < FULL_FROM else 0.0
+        return self._geometry.box_at(self._camera.to_scene(point), slack)
+
+    def _edge_at(self, point: QPointF) -> int:
+        if self._geometry is None or self.in_minimap(point) or self._box_at(point) != NONE:
+            return NONE
+        return self._geometry.edge_at(self._camera.to_scene(point), self.zoom)
+
+    def _hover(self, point: QPointF | None) -> None:
+        edge = self._edge_at(point) if point is not None else NONE
+        if self._painter is not None and self._painter.hovered_edge != edge:
+            self._painter.hovered_edge = edge
+            self.update()
+
+    # Keys
+
+    def _walk(self, step: Step) -> None:
+        if self._geometry is None or not self._scene.boxes:
+            return
+        box = self._state.selected
+        if box == NONE:
+            box = max(self._state.current, 0)
+        else:
+            box = neighbour(self._geometry, box, step)
+        self._session.select(self._scene.boxes[box].name)
+
+    def _select_end(self, index: int) -> None:
+        if self._scene.boxes:
+            self._session.select(self._scene.boxes[index].name)
+
+    def _show_tensor(self, operand: str) -> None:
+        if operand:
+            self._session.show_operand(operand)
+            self.tensor_requested.emit()
+
+    def _key_handlers(self) -> dict[Qt.Key, Callable[[], None]]:
+        flow = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
+        if self._geometry is not None and not self._geometry.left_right:
+            flow = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Right)
+        steps = (Step.BACK, Step.FORWARD, Step.BEFORE, Step.BEHIND)
+        handlers: dict[Qt.Key, Callable[[], None]] = {
+            key: partial(self._walk, step) for key, step in zip(flow, steps, strict=True)
+        }
+        handlers |= {
+            Qt.Key.Key_Space: self.fit,
+            Qt.Key.Key_Home: lambda: self._select_end(0),
+            Qt.Key.Key_End: lambda: self._select_end(-1),
+            Qt.Key.Key_Plus: self.zoom_in,
+            Qt.Key.Key_Equal: self.zoom_in,
+            Qt.Key.Key_Minus: self.zoom_out,
+        }
+        for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            handlers[key] = self._show_selected
+        return handlers
+
+    def _show_selected(self) -> None:
+        if self._state.selected != NONE:
+            self._show_tensor(self._scene.boxes[self._state.selected].operand)
+
+    # Slots
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        graph = self._session.graph
+        self._scene = make_scene(graph) if graph is not None else Scene()
+        self._state = SceneState(self._scene, self._session)
+        self._asked.clear()
+        self._sought = NONE
+        self._lay_out()
+        self._describe()
+
+    @Slot()
+    @Slot(object)
+    def _on_position_changed(self, _failure: object = None) -> None:
+        before = self._state.current
+        self._state.follow_position()
+        current = self._state.current
+        if self._minimap is not None and self._session.state is RunState.FAILED:
+            self._minimap.forget()
+            current = self._state.position
+        if current not in (before, NONE):
+            self._reveal(current)
+        self._describe()
+        self.update()
+
+    @Slot(object)
+    def _on_stepped(self, records: Sequence[StepRecord]) -> None:
+        changed = self._state.apply(records)
+        self._asked.difference_update((self._state.generation, index) for index in changed)
+        if self._minimap is not None:
+            self._minimap.mark(changed)
+        self.update()
+
+    @Slot()
+    @Slot(str)
+    def _on_values_reset(self, _operator: str = "") -> None:
+        self._state.refresh()
+        self._asked.clear()
+        if self._minimap is not None:
+            self._minimap.forget()
+        self._describe()
+        self.update()
+
+    @Slot(str)
+    def _on_selection_changed(self, _name: str) -> None:
+        self._state.follow_selection()
+        self._state.picked = ""
+        if self._state.selected != NONE and self._pointer.idle:
+            self._reveal(self._state.selected)
+        self._describe()
+        self.update()
+
+    @Slot()
+    def _on_breakpoints_changed(self) -> None:
+        self._state.follow_breakpoints()
+        self.update()
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        if self._painter is not None:
+            self._painter.forget()
+        if self._minimap is not None:
+            self._minimap.forget()
+        self.update()
+
+    @Slot(object)
+    def _on_answered(self, answer: Answer) -> None:
+        kind, *rest = answer.key if isinstance(answer.key, tuple) else (answer.key,)
+        if kind == "layout" and rest == [self._layout_number]:
+            if isinstance(answer.result, Layout):
+                self._accept(answer.result)
+        elif kind == "summary" and isinstance(answer.result, Summary):
+            generation, index = rest
+            if generation == self._state.generation and (generation, index) in self._asked:
+                self._state.summaries[index] = answer.result
+                self.update()
+
+    @Slot(object)
+    def _on_animated(self, centre: QPointF) -> None:
+        self._camera.centre_on(centre)
+        self._after_move()
+
+    @Slot()
+    def _on_settled(self) -> None:
+        """The canvas has its new size."""
+        self._lay_out_if_turned()
+
+    def _describe(self) -> None:
+        self.setAccessibleDescription(describe(self._state) if self._scene.boxes else "")
+
+    # Painting
+
+    def _paint_canvas(self, painter: QPainter) -> None:
+        painter.fillRect(self.rect(), self._theme.color("base"))
+        if self.zoom >= _DOTS_FROM:
+            self._paint_dots(painter)
+        if self._painter is None:
+            self._paint_notice(painter)
+            return
+        ratio = self.devicePixelRatioF()
+        visible = self._camera.visible
+        step = self.zoom * ratio
+        # On whole device pixels, so that lines and pixmaps are sharp.
+        visible.moveTo(round(visible.x() * step) / step, round(visible.y() * step) / step)
+        self._painter.paint(painter, visible, self.zoom)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_overlays(painter)
+        self._ask_for_summaries(visible)
+
+    def _paint_dots(self, painter: QPainter) -> None:
+        ratio = self.devicePixelRatioF()
+        key = (self.zoom, ratio, self._theme.tokens)
+        if self._dots is None or self._dots[0] != key:
+            self._dots = (key, dot_tile(self._theme, self.zoom, ratio))
+        tile = self._dots[1]
+        pitch = tile.width() / ratio
+        origin = self._camera.origin * self.zoom
+        offset = QPointF(round(origin.x()) % pitch, round(origin.y()) % pitch)
+        painter.drawTiledPixmap(QRectF(self.rect()), tile, offset)
+
+    def _paint_notice(self, painter: QPainter) -> None:
+        count = len(self._scene.boxes)
+        text = f"Laying out {count} operators…" if count else "No model is open"
+        painter.setPen(self._theme.color("text3"))
+        painter.setFont(self._theme.ui_font(12))
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_overlays(self, painter: QPainter) -> None:
+        frame = self.minimap_rect()
+        if self._minimap is not None and not frame.isNull():
+            self._minimap.paint(painter, frame, self._camera.visible)
+        if self._legend_visible and self._scene.boxes:
+            room = (frame.left() if not frame.isNull() else self.width()) - 2 * 12
+            paint_legend(painter, self._theme, legend_entries(self._state), self.height(), room)
+        area = self._pointer.area
+        if area is not None:
+            painter.setPen(QPen(self._theme.color("focus"), 1.4))
+            painter.setBrush(self._theme.color("focus", 0.14))
+            painter.drawRect(area)
+        if self.hasFocus():
+            painter.setPen(QPen(self._theme.color("focus"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _ask_for_summaries(self, visible: QRectF) -> None:
+        """Have the values of visible boxes looked at, each once."""
+        if self._geometry is None or self.zoom < FULL_FROM:
+            return
+        generation = self._state.generation
+        for index in self._geometry.boxes_in(visible).tolist():
+            asked = (generation, index)
+            if (
+                self._state.states[index] == BoxState.EXECUTED
+                and asked not in self._asked
+                and self._state.has_value(index)
+            ):
+                self._asked.add(asked)
+                value = self._state.value(index)
+                self._background.submit(("summary", *asked), summarise, value)
+
+    # Overrides of Qt methods
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        self._paint_canvas(painter)
+        painter.end()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        if self._untouched:
+            self._lay_out_if_turned()
+            self._go_home()
+        else:
+            self._camera.resize(QSizeF(self.size()))
+            self._settle.start()
+        super().resizeEvent(event)
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        turned = event.angleDelta()
+        amount = turned.y() or turned.x()
+        if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.pan(amount * _WHEEL_PAN, 0.0)
+        elif amount:
+            self._zoom_about(event.position(), self.zoom * 2 ** (amount / _WHEEL_DOUBLING))
+        event.accept()
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._pointer.press(event)
+        if self._pointer.panning:
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._pointer.idle:
+            self._hover(event.position())
+            return
+        self._pointer.move(event)
+        if self._pointer.panning:
+            self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self.update()
+
+    @override
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._pointer.release(event)
+        self.unsetCursor()
+        self.update()
+
+    @override
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() is not Qt.MouseButton.LeftButton:
+            return
+        box, edge = self._box_at(event.position()), self._edge_at(event.position())
+        if box != NONE:
+            self._show_tensor(self._scene.boxes[box].operand)
+        elif edge != NONE:
+            self._show_tensor(self._scene.edges[edge].operand)
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hover(None)
+        super().leaveEvent(event)
+
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        place = QPointF(event.pos())
+        name = self.operator_at(place)
+        if event.reason() is QContextMenuEvent.Reason.Keyboard and self._state.selected != NONE:
+            name = self._scene.boxes[self._state.selected].name
+        if name:
+            self._session.select(name)
+        self.menu_requested.emit(name, event.globalPos())
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        control = bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier)
+        key = Qt.Key(event.key())
+        handler = self._key_handlers().get(key)
+        if control:
+            handler = self.zoom_reset if key == Qt.Key.Key_Home else None
+        if handler is None:
+            super().keyPressEvent(event)
+        else:
+            handler()
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self.update()
+        super().focusInEvent(event)
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._pointer.cancel()
+        self.update()
+        super().focusOutEvent(event)
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.tip_at(QPointF(event.pos())), self)
+            return True
+        if isinstance(event, QNativeGestureEvent):
+            return self._pinch(event)
+        return super().event(event)
+
+    def _pinch(self, event: QNativeGestureEvent) -> bool:
+        if event.gestureType() is not Qt.NativeGestureType.ZoomNativeGesture:
+            return super().event(event)
+        self._zoom_about(event.position(), self.zoom * (1 + event.value()))
+        return True

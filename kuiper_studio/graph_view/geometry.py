@@ -1,0 +1,227 @@
+"""A laid-out scene: rectangles, paths, and what lies where."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtGui import QPainterPath, QPolygonF
+
+from kuiper_studio.graph_view.scene import BOX_HEIGHT
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from kuiper_studio.graph_view.scene import Scene
+    from kuiper_studio.layout import Layout
+
+__all__ = ["Geometry"]
+
+_RADIUS: Final = 10.0
+_ARROW_LENGTH: Final = 8.0
+_ARROW_WIDTH: Final = 7.0
+_ARROW_GAP: Final = 1.0
+_HIT: Final = 6.0  # half of the width in which an edge is hit
+
+
+class Geometry:
+    """Where the boxes and edges of a scene are, in scene coordinates.
+
+    Parameters
+    ----------
+    scene : Scene
+    layout : Layout
+        Of ``scene.request(…)``.
+
+    Attributes
+    ----------
+    rects : ndarray of shape (N, 4)
+        Left, top, right, bottom of the boxes.
+    bounds : QRectF
+        Around everything.
+    """
+
+    def __init__(self, scene: Scene, layout: Layout) -> None:
+        self.scene = scene
+        self.layout = layout
+        # Whole pixels, so that lines are sharp at 100 %.
+        corners = np.round(layout.positions)
+        sizes = np.array([(box.width, BOX_HEIGHT) for box in scene.boxes]).reshape(-1, 2)
+        self.rects = np.hstack((corners, corners + sizes))
+        self.bounds = QRectF(*layout.bounds)
+        self._edge_bounds = _bounds_of(layout.branches)
+        self._route_bounds = _bounds_of(layout.routes)
+        self._paths: dict[tuple[int, bool], QPainterPath] = {}
+        self._arrows: dict[int, QPolygonF] = {}
+
+    @property
+    def left_right(self) -> bool:
+        """Whether the flow goes to the right."""
+        return self.layout.orientation == "left-right"
+
+    # Boxes
+
+    def rect(self, box: int) -> QRectF:
+        """Rectangle of a box."""
+        left, top, right, bottom = self.rects[box].tolist()
+        return QRectF(left, top, right - left, bottom - top)
+
+    @cached_property
+    def rect_list(self) -> list[QRectF]:
+        """Rectangles of all boxes."""
+        return [
+            QRectF(left, top, right - left, bottom - top)
+            for left, top, right, bottom in self.rects.tolist()
+        ]
+
+    def grown_rects(self, across: float, along: float) -> list[QRectF]:
+        """Rectangles of at least these sizes across and along the flow."""
+        least = (along, across) if self.left_right else (across, along)
+        corners, sizes = self.rects[:, :2], self.rects[:, 2:] - self.rects[:, :2]
+        grown = np.maximum(sizes, least)
+        places = np.hstack((corners - (grown - sizes) / 2, grown))
+        return [QRectF(*place) for place in places.tolist()]
+
+    def boxes_in(self, area: QRectF) -> npt.NDArray[np.intp]:
+        """Boxes that touch an area, ascending."""
+        return _touching(self.rects, area)
+
+    def box_at(self, point: QPointF, slack: float = 0.0) -> int:
+        """Box under a point, or within `slack` of it; -1 for none."""
+        x, y = point.x(), point.y()
+        found = self.boxes_in(QRectF(x - slack, y - slack, 2 * slack, 2 * slack))
+        if not len(found):
+            return -1
+        middles = (self.rects[found, :2] + self.rects[found, 2:]) / 2
+        return int(found[np.abs(middles - (x, y)).max(axis=1).argmin()])
+
+    # Edges
+
+    def edges_in(self, area: QRectF) -> npt.NDArray[np.intp]:
+        """Edges whose own part touches an area, ascending."""
+        return _touching(self._edge_bounds, area)
+
+    def routes_in(self, area: QRectF) -> npt.NDArray[np.intp]:
+        """Edges whose whole route touches an area, ascending."""
+        return _touching(self._route_bounds, area)
+
+    def edge_at(self, point: QPointF, zoom: float) -> int:
+        """Edge within 6 pixels of a point, on the screen; -1 for none."""
+        slack = _HIT / min(zoom, 1.0)
+        x, y = point.x(), point.y()
+        best, found = slack, -1
+        for edge in self.edges_in(QRectF(x - slack, y - slack, 2 * slack, 2 * slack)).tolist():
+            distance = _distance(self.layout.branches[edge], x, y)
+            if distance <= best:
+                best, found = distance, edge
+        return found
+
+    def path(self, edge: int, *, whole: bool = False) -> QPainterPath:
+        """Line of an edge with round corners, up to its arrow head.
+
+        Parameters
+        ----------
+        edge : int
+        whole : bool
+            The whole route, and not only the part that no other edge of its operand draws.
+        """
+        known = self._paths.get((edge, whole))
+        if known is None:
+            points = (self.layout.routes if whole else self.layout.branches)[edge]
+            known = self._paths[edge, whole] = _rounded(points)
+        return known
+
+    def arrow(self, edge: int) -> QPolygonF:
+        """Arrow head of an edge."""
+        known = self._arrows.get(edge)
+        if known is None:
+            known = self._arrows[edge] = _arrow_head(self.layout.routes[edge])
+        return known
+
+    @cached_property
+    def far_path(self) -> QPainterPath:
+        """All edges without corners and arrow heads, to be seen from far."""
+        path = QPainterPath()
+        for points in self.layout.branches:
+            path.addPolygon(_polygon(points))
+        return path
+
+    def polygon(self, edge: int) -> QPolygonF:
+        """Route of an edge without round corners."""
+        return _polygon(self.layout.routes[edge])
+
+
+def _polygon(points: npt.NDArray[np.float64]) -> QPolygonF:
+    return QPolygonF([QPointF(x, y) for x, y in points.tolist()])
+
+
+def _bounds_of(polylines: tuple[npt.NDArray[np.float64], ...]) -> npt.NDArray[np.float64]:
+    if not polylines:
+        return np.zeros((0, 4))
+    starts = np.cumsum([0, *(len(points) for points in polylines[:-1])])
+    points = np.concatenate(polylines)
+    low = np.minimum.reduceat(points, starts, axis=0)
+    high = np.maximum.reduceat(points, starts, axis=0)
+    return np.hstack((low, high))
+
+
+def _touching(rects: npt.NDArray[np.float64], area: QRectF) -> npt.NDArray[np.intp]:
+    return np.flatnonzero(
+        (rects[:, 0] <= area.right())
+        & (rects[:, 2] >= area.left())
+        & (rects[:, 1] <= area.bottom())
+        & (rects[:, 3] >= area.top())
+    )
+
+
+def _distance(points: npt.NDArray[np.float64], x: float, y: float) -> float:
+    """Distance of a point from a polyline of horizontal and vertical parts."""
+    low = np.minimum(points[:-1], points[1:])
+    high = np.maximum(points[:-1], points[1:])
+    nearest = np.clip((x, y), low, high)
+    return float(np.hypot(*(nearest - (x, y)).T).min())
+
+
+def _direction(points: npt.NDArray[np.float64]) -> tuple[float, float]:
+    (x0, y0), (x1, y1) = points[-2:].tolist()
+    length = math.hypot(x1 - x0, y1 - y0) or 1.0
+    return (x1 - x0) / length, (y1 - y0) / length
+
+
+def _rounded(points: npt.NDArray[np.float64]) -> QPainterPath:
+    dx, dy = _direction(points)
+    back = _ARROW_GAP + _ARROW_LENGTH - 1
+    corners = points.tolist()
+    corners[-1] = (corners[-1][0] - dx * back, corners[-1][1] - dy * back)
+    path = QPainterPath(QPointF(*corners[0]))
+    for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
+        into = math.dist(before, corner)
+        out = math.dist(corner, after)
+        radius = min(_RADIUS, into / 2, out / 2)
+        if radius > 0:
+            path.lineTo(QPointF(*_towards(corner, before, radius / into)))
+            path.quadTo(QPointF(*corner), QPointF(*_towards(corner, after, radius / out)))
+    path.lineTo(QPointF(*corners[-1]))
+    return path
+
+
+def _towards(start: list[float], end: list[float], share: float) -> tuple[float, float]:
+    return start[0] + (end[0] - start[0]) * share, start[1] + (end[1] - start[1]) * share
+
+
+def _arrow_head(points: npt.NDArray[np.float64]) -> QPolygonF:
+    dx, dy = _direction(points)
+    x, y = points[-1].tolist()
+    x, y = x - dx * _ARROW_GAP, y - dy * _ARROW_GAP
+    base_x, base_y = x - dx * _ARROW_LENGTH, y - dy * _ARROW_LENGTH
+    half = _ARROW_WIDTH / 2
+    return QPolygonF(
+        [
+            QPointF(x, y),
+            QPointF(base_x - dy * half, base_y + dx * half),
+            QPointF(base_x + dy * half, base_y - dx * half),
+        ]
+    )

@@ -1,0 +1,118 @@
+"""Small marks that double the colours of states, painted about a centre."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["GLYPHS", "paint_glyph"]
+
+
+def paint_glyph(
+    painter: QPainter, name: str, centre: QPointF, size: float, color: QColor
+) -> None:
+    """Paint a mark.
+
+    Parameters
+    ----------
+    painter : QPainter
+    name : str
+        A key of GLYPHS.
+    centre : QPointF
+    size : float
+        Of the square it fills.
+    color : QColor
+    """
+    painter.save()
+    painter.translate(centre)
+    painter.scale(size / 10.0, size / 10.0)
+    GLYPHS[name](painter, color)
+    painter.restore()
+
+
+def _stroke(painter: QPainter, color: QColor, width: float) -> None:
+    pen = QPen(color, width)
+    pen.setCapStyle(Qt.PenCapStyle.RoundCap)
+    pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+    painter.setPen(pen)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def _fill(painter: QPainter, color: QColor) -> None:
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color)
+
+
+def _check(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 1.8)
+    painter.drawPolyline([QPointF(-4.2, 0.4), QPointF(-1.4, 3.2), QPointF(4.2, -3.4)])
+
+
+def _play(painter: QPainter, color: QColor) -> None:
+    _fill(painter, color)
+    painter.drawPolygon([QPointF(-3.8, -5), QPointF(5, 0), QPointF(-3.8, 5)])
+
+
+def _ring(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 1.4)
+    painter.drawEllipse(QPointF(0, 0), 2.2, 2.2)
+
+
+def _cross(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 2.2)
+    painter.drawLine(QPointF(-3.8, -3.8), QPointF(3.8, 3.8))
+    painter.drawLine(QPointF(-3.8, 3.8), QPointF(3.8, -3.8))
+
+
+def _dashed(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 1.5)
+    pen = painter.pen()
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    pen.setDashPattern([1.6, 1.2])
+    painter.setPen(pen)
+    painter.drawRect(QRectF(-4, -4, 8, 8))
+
+
+def _octagon(painter: QPainter, color: QColor) -> None:
+    _fill(painter, color)
+    painter.drawPolygon(_regular(8, 5.2, math.pi / 8))
+
+
+def _up(painter: QPainter, color: QColor) -> None:
+    _fill(painter, color)
+    painter.drawPolygon([QPointF(-4.4, 3.6), QPointF(4.4, 3.6), QPointF(0, -4.2)])
+
+
+def _down(painter: QPainter, color: QColor) -> None:
+    _fill(painter, color)
+    painter.drawPolygon([QPointF(-4.4, -3.6), QPointF(4.4, -3.6), QPointF(0, 4.2)])
+
+
+def _exclamation(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 2.0)
+    painter.drawLine(QPointF(0, -4.2), QPointF(0, 0.8))
+    painter.drawPoint(QPointF(0, 4.2))
+
+
+def _regular(count: int, radius: float, turn: float) -> QPolygonF:
+    angles = [turn + 2 * math.pi * i / count for i in range(count)]
+    return QPolygonF([QPointF(radius * math.cos(a), radius * math.sin(a)) for a in angles])
+
+
+GLYPHS: Final[dict[str, Callable[[QPainter, QColor], None]]] = {
+    "check": _check,
+    "play": _play,
+    "ring": _ring,
+    "cross": _cross,
+    "dashed": _dashed,
+    "octagon": _octagon,
+    "up": _up,
+    "down": _down,
+    "exclamation": _exclamation,
+}

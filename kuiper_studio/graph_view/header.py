@@ -1,0 +1,118 @@
+"""The strip over the graph: title, where one is, and the zoom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
+from typing_extensions import override
+
+from kuiper_studio.icons import icon
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPaintEvent
+
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Header"]
+
+_HEIGHT = 30
+
+
+class _ElidedLabel(QLabel):
+    """A label that gives up its middle when it has too little room."""
+
+    # Overrides of Qt methods
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        elide = Qt.TextElideMode.ElideMiddle
+        text = self.fontMetrics().elidedText(self.text(), elide, self.width())
+        painter.drawText(self.rect(), self.alignment(), text)
+        painter.end()
+
+
+class Header(QFrame):
+    """Title, breadcrumb and zoom buttons.
+
+    Signals
+    -------
+    zoom_out_requested, zoom_in_requested, zoom_reset_requested, fit_requested
+        A button was pressed.
+    """
+
+    zoom_out_requested = Signal()
+    zoom_in_requested = Signal()
+    zoom_reset_requested = Signal()
+    fit_requested = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.setProperty("role", "bar")
+        self.setFixedHeight(_HEIGHT)
+        title = QLabel("Graph")
+        title.setProperty("role", "subtitle")
+        title.setFont(theme.ui_font(12, 600))
+        self._crumbs = _ElidedLabel()
+        self._crumbs.setProperty("role", "secondary")
+        self._crumbs.setObjectName("graphBreadcrumb")
+        self._zoom = self._button("", "zoom to 100 %", "Ctrl+Home")
+        self._zoom.setFont(theme.mono_font(11))
+        self._zoom.setFixedWidth(52)
+        self._zoom.clicked.connect(self.zoom_reset_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(10, 0, 8, 0)
+        row.setSpacing(8)
+        row.addWidget(title)
+        row.addWidget(self._crumbs, 1)
+        row.setSpacing(4)
+        for name, tip, keys, signal in (
+            ("minus", "Zoom out", "Ctrl+−", self.zoom_out_requested),
+            ("", "", "", None),
+            ("plus", "Zoom in", "Ctrl+=", self.zoom_in_requested),
+            ("fit", "Fit graph", "Space", self.fit_requested),
+        ):
+            if signal is None:
+                row.addWidget(self._zoom)
+                continue
+            button = self._button(name, tip, keys)
+            button.clicked.connect(signal)
+            row.addWidget(button)
+        self.show_zoom(1.0)
+
+    def _button(self, icon_name: str, tip: str, keys: str) -> QToolButton:
+        button = QToolButton()
+        button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        button.setAutoRaise(True)
+        if icon_name:
+            button.setIcon(icon(icon_name, self._theme))
+            button.setIconSize(QSize(15, 15))
+            button.setFixedSize(24, 24)
+        button.setToolTip(f"{tip} ({keys})")
+        button.setAccessibleName(tip)
+        return button
+
+    @property
+    def breadcrumb(self) -> str:
+        """Where one is: the model, and the module of the selected operator."""
+        return self._crumbs.text()
+
+    def show_breadcrumb(self, *parts: str) -> None:
+        """Say where one is."""
+        text = " › ".join(filter(None, parts))
+        self._crumbs.setText(text)
+        self._crumbs.setToolTip(text)
+
+    def show_zoom(self, zoom: float) -> None:
+        """Show the zoom in per cent."""
+        percent = 100 * zoom
+        self._zoom.setText(f"{percent:.0f} %" if percent >= 1 else f"{percent:.1g} %")

@@ -1,0 +1,119 @@
+"""What the mouse does on the canvas: pan, zoom to an area, move the minimap's window, click."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtWidgets import QApplication
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QMouseEvent
+
+__all__ = ["Pointer", "PointerTarget"]
+
+
+class PointerTarget(Protocol):
+    """What the pointer moves."""
+
+    def pan(self, dx: float, dy: float) -> None:
+        """Move the picture by view pixels."""
+
+    def zoom_to_area(self, area: QRectF) -> None:
+        """Make an area of the view fill it."""
+
+    def click(self, point: QPointF) -> None:
+        """Select what is under a view point."""
+
+    def in_minimap(self, point: QPointF) -> bool:
+        """Whether a view point lies in the minimap."""
+
+    def move_by_minimap(self, point: QPointF) -> None:
+        """Centre on what the minimap shows under a view point."""
+
+
+class _Mode(Enum):
+    IDLE = "idle"
+    PRESSED = "pressed"
+    PANNING = "panning"
+    AREA = "area"
+    MINIMAP = "minimap"
+
+
+class Pointer:
+    """Turns presses, moves and releases into what the canvas does.
+
+    Parameters
+    ----------
+    target : PointerTarget
+    """
+
+    def __init__(self, target: PointerTarget) -> None:
+        self._target = target
+        self._mode = _Mode.IDLE
+        self._pressed = QPointF()
+        self._last = QPointF()
+
+    @property
+    def panning(self) -> bool:
+        """Whether the picture hangs on the pointer."""
+        return self._mode is _Mode.PANNING
+
+    @property
+    def idle(self) -> bool:
+        """Whether no button is held."""
+        return self._mode is _Mode.IDLE
+
+    @property
+    def area(self) -> QRectF | None:
+        """The rubber band, while one is drawn."""
+        if self._mode is not _Mode.AREA:
+            return None
+        return QRectF(self._pressed, self._last).normalized()
+
+    def press(self, event: QMouseEvent) -> None:
+        """A button went down."""
+        self._pressed = self._last = event.position()
+        if event.button() is Qt.MouseButton.MiddleButton:
+            self._mode = _Mode.PANNING
+        elif event.button() is not Qt.MouseButton.LeftButton:
+            return
+        elif self._target.in_minimap(self._pressed):
+            self._mode = _Mode.MINIMAP
+            self._target.move_by_minimap(self._pressed)
+        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self._mode = _Mode.AREA
+        else:
+            self._mode = _Mode.PRESSED
+
+    def move(self, event: QMouseEvent) -> None:
+        """The pointer moved with a button held."""
+        point = event.position()
+        moved = point - self._last
+        far = (point - self._pressed).manhattanLength() >= QApplication.startDragDistance()
+        if self._mode is _Mode.PRESSED and far:
+            self._mode = _Mode.PANNING
+            moved = point - self._pressed
+        if self._mode is _Mode.PANNING:
+            self._target.pan(moved.x(), moved.y())
+        elif self._mode is _Mode.MINIMAP:
+            self._target.move_by_minimap(point)
+        self._last = point
+
+    def release(self, event: QMouseEvent) -> None:
+        """A button went up."""
+        mode, area = self._mode, self.area
+        self._mode = _Mode.IDLE
+        if mode is _Mode.PRESSED:
+            self._target.click(event.position())
+        elif area is not None:
+            least = QApplication.startDragDistance()
+            if area.width() >= least and area.height() >= least:
+                self._target.zoom_to_area(area)
+            else:
+                self._target.click(event.position())
+
+    def cancel(self) -> None:
+        """Forget the press: the widget lost the pointer."""
+        self._mode = _Mode.IDLE

@@ -1,0 +1,166 @@
+"""The whole graph as a file, with or without a display."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, QSize, QSizeF
+from PySide6.QtGui import QImage, QImageWriter, QPainter
+from PySide6.QtSvg import QSvgGenerator
+
+from engine.errors import ExportError
+from kuiper_studio.graph_view.geometry import Geometry
+from kuiper_studio.graph_view.painter import ScenePainter
+from kuiper_studio.graph_view.scene import make_scene
+from kuiper_studio.graph_view.state import BoxState, SceneState
+from kuiper_studio.graph_view.summary import summarise
+from kuiper_studio.layout import Orientation, layout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.runtime import RuntimeGraph
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Rendered", "render_graph"]
+
+_MARGIN: Final = 24.0
+_LONGEST_SIDE: Final = 16_384
+_MOST_PIXELS: Final = 100_000_000
+_WIDE: Final = 1.6
+_CSS_DPI: Final = 96  # at which a pixel is a pixel in a browser
+_PNG_SCALE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A written picture.
+
+    Attributes
+    ----------
+    path : Path
+    width, height : int
+        In pixels.
+    scale : float
+        Pixels per unit of the drawing; 1.0 in an SVG.
+    note : str
+        What the user should know, e.g. that a PNG had to be made smaller; or ``""``.
+    """
+
+    path: Path
+    width: int
+    height: int
+    scale: float
+    note: str = ""
+
+
+def render_graph(
+    graph: RuntimeGraph,
+    path: Path,
+    theme: Theme,
+    orientation: Orientation = "left-right",
+    session: StudioSession | None = None,
+) -> Rendered:
+    """Write a model's graph as ``.svg`` or ``.png``.
+
+    Needs a QGuiApplication, which may run without a display.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    path : Path
+        Its suffix says what is written. An existing file is replaced.
+    theme : Theme
+    orientation : {'left-right', 'top-down'}
+    session : StudioSession, optional
+        To draw its run, with values; else the model alone.
+
+    Returns
+    -------
+    Rendered
+
+    Raises
+    ------
+    ExportError
+        If the suffix is another one, or the file cannot be written.
+    """
+    writers = {".svg": _write_svg, ".png": _write_png}
+    writer = writers.get(path.suffix.lower())
+    if writer is None:
+        raise ExportError(f"{path.name}: a graph is written as .svg or .png")
+    scene = make_scene(graph)
+    state = SceneState(scene, session)
+    for box in scene.boxes:
+        if state.has_value(box.index) and state.shown(box.index) is BoxState.EXECUTED:
+            state.summaries[box.index] = summarise(state.value(box.index))
+    geometry = Geometry(scene, layout(scene.request(orientation)))
+    area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)
+    try:
+        return writer(path, theme, ScenePainter(theme, geometry, state), area)
+    except OSError as exc:
+        reason = exc.strerror or str(exc)
+        raise ExportError(f"{path} cannot be written: {reason}") from exc
+
+
+def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    size = QSize(math.ceil(area.width()), math.ceil(area.height()))
+    generator.setResolution(_CSS_DPI)
+    generator.setSize(size)
+    generator.setViewBox(QRectF(QPointF(0, 0), QSizeF(size)))
+    generator.setTitle(path.stem)
+    _paint(QPainter(generator), theme, painter, area, 1.0)
+    _replace(path, bytes(buffer.data().data()))
+    return Rendered(path, size.width(), size.height(), 1.0)
+
+
+def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
+    scale = min(
+        _PNG_SCALE,
+        _LONGEST_SIDE / max(area.width(), area.height()),
+        math.sqrt(_MOST_PIXELS / (area.width() * area.height())),
+    )
+    size = QSize(math.ceil(area.width() * scale), math.ceil(area.height() * scale))
+    image = QImage(
+        size.boundedTo(QSize(_LONGEST_SIDE, _LONGEST_SIDE)), QImage.Format.Format_RGB32
+    )
+    if image.isNull():
+        raise ExportError(
+            f"{path.name}: there is no memory for {size.width()} x {size.height()}"
+        )
+    _paint(QPainter(image), theme, painter, area, scale)
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(image)
+    _replace(path, bytes(buffer.data().data()))
+    note = ""
+    if scale < 1:
+        note = (
+            f"the graph is too large for a PNG and was drawn at {100 * scale:.0f} %; "
+            "an SVG shows all of it"
+        )
+    return Rendered(path, image.width(), image.height(), scale, note)
+
+
+def _paint(
+    target: QPainter, theme: Theme, painter: ScenePainter, area: QRectF, scale: float
+) -> None:
+    target.fillRect(QRectF(QPointF(0, 0), area.size() * scale), theme.color("base"))
+    painter.paint(target, area, scale, keep=False)
+    target.end()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside and rename, so that a failure leaves no half file."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,223 @@
+"""What changes while a model runs: the state of every box, and what the edges carry."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.session import OperatorStatus
+from kuiper_studio.graph_view.text import shape_text
+from kuiper_studio.session import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from engine.session import StepRecord
+    from engine.values import Value
+    from kuiper_studio.graph_view.scene import Scene
+    from kuiper_studio.graph_view.summary import Summary
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["BoxState", "SceneState"]
+
+NONE: Final = -1
+
+
+class BoxState(IntEnum):
+    """How a box is drawn. PLAIN: as a drawing of the model, without a run."""
+
+    PLAIN = 0
+    PENDING = 1
+    BLOCKED = 2
+    UNSUPPORTED = 3
+    EXECUTED = 4
+    CURRENT = 5
+    FAILED = 6
+
+
+_STATE_OF: Final = {
+    OperatorStatus.PENDING: BoxState.PENDING,
+    OperatorStatus.EXECUTED: BoxState.EXECUTED,
+    OperatorStatus.FAILED: BoxState.FAILED,
+    OperatorStatus.BLOCKED: BoxState.BLOCKED,
+    OperatorStatus.UNSUPPORTED: BoxState.UNSUPPORTED,
+}
+_HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
+
+
+class SceneState:
+    """The run as the boxes and edges of a scene show it.
+
+    Parameters
+    ----------
+    scene : Scene
+    session : StudioSession, optional
+        None for a plain drawing of the model.
+
+    Attributes
+    ----------
+    states : ndarray of shape (N,), int8
+        A BoxState for each box; CURRENT is not among them, see `shown`.
+    current : int
+        The box that runs next, or NONE.
+    position : int
+        The box at which the run stands, also where nothing can run; or NONE.
+    suspect : int
+        The box that a failure hints at, or NONE.
+    selected : int
+        The selected box, or NONE.
+    picked : str
+        The operand of the edge that was clicked last, ``""`` for none.
+    breakpoints : frozenset of int
+    summaries : dict of int to Summary
+    generation : int
+        Counts how often values were dropped.
+    """
+
+    def __init__(self, scene: Scene, session: StudioSession | None = None) -> None:
+        self.scene = scene
+        self._session = session
+        plain = BoxState.PLAIN if session is None else BoxState.PENDING
+        self.states: npt.NDArray[np.int8] = np.full(len(scene.boxes), plain, np.int8)
+        self.current = NONE
+        self.position = NONE
+        self.suspect = NONE
+        self.selected = NONE
+        self.picked = ""
+        self.breakpoints: frozenset[int] = frozenset()
+        self.summaries: dict[int, Summary] = {}
+        self.generation = 0
+        self._shapes: dict[str, str] = {}
+        if session is not None:
+            self.refresh()
+
+    # Following the session
+
+    def refresh(self) -> None:
+        """Read everything anew: values were dropped, or another model is open."""
+        session = self._session
+        if session is None:
+            return
+        self.generation += 1
+        self.summaries.clear()
+        self._shapes.clear()
+        for box in self.scene.boxes:
+            self.states[box.index] = _STATE_OF[session.status(box.name)]
+        self.follow_position()
+        self.follow_selection()
+        self.follow_breakpoints()
+
+    def apply(self, records: Iterable[StepRecord]) -> list[int]:
+        """Take new records; returns the boxes that look different now."""
+        changed = []
+        for record in records:
+            self.states[record.index] = _STATE_OF[record.status]
+            self.summaries.pop(record.index, None)
+            for name, value in record.outputs.items():
+                shape = getattr(value, "shape", None)
+                if shape is not None:
+                    self._shapes[name] = shape_text(shape)
+            changed.append(record.index)
+        return changed
+
+    def follow_position(self) -> None:
+        """Read which operator is next, and whether the run has failed."""
+        session = self._session
+        if session is None:
+            return
+        known = session.position
+        self.position = known if known < len(self.scene.boxes) else NONE
+        self.current = self.position if session.state in _HAS_NEXT else NONE
+        suspect = session.failure.suspect if session.failure is not None else ""
+        self.suspect = self.scene.index.get(suspect, NONE)
+        blocked = self.states == BoxState.BLOCKED
+        if session.state is RunState.FAILED and self.position != NONE:
+            self.states[self.position] = BoxState.FAILED
+            self._block_behind(self.position)
+        elif blocked.any():
+            for index in np.flatnonzero(blocked).tolist():
+                status = session.status(self.scene.boxes[index].name)
+                self.states[index] = _STATE_OF[status]
+
+    def follow_selection(self) -> None:
+        """Read which operator is selected."""
+        if self._session is not None:
+            self.selected = self.scene.index.get(self._session.selected, NONE)
+
+    def follow_breakpoints(self) -> None:
+        """Read the breakpoints."""
+        if self._session is not None:
+            index = self.scene.index
+            names = self._session.breakpoints
+            self.breakpoints = frozenset(index[name] for name in names if name in index)
+
+    def _block_behind(self, failed: int) -> None:
+        """Mark what cannot run any more; boxes are in execution order."""
+        blocked = {failed}
+        for index in range(failed, len(self.scene.boxes)):
+            if index not in blocked:
+                continue
+            for number in self.scene.edges_of[index]:
+                target = self.scene.edges[number].target
+                if target > index and self.states[target] == BoxState.PENDING:
+                    self.states[target] = BoxState.BLOCKED
+                    blocked.add(target)
+
+    # Questions
+
+    def shown(self, index: int) -> BoxState:
+        """How a box is drawn."""
+        state = BoxState(int(self.states[index]))
+        if index == self.current and state is not BoxState.FAILED:
+            return BoxState.CURRENT
+        return state
+
+    def computed(self, edge: int) -> bool:
+        """Whether an edge carries a value; in a plain drawing all edges are drawn full."""
+        return self.states[self.scene.edges[edge].source] in (
+            BoxState.EXECUTED,
+            BoxState.PLAIN,
+        )
+
+    def shape(self, operand: str) -> str:
+        """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
+        if operand not in self._shapes and self._session is not None:
+            value = self._session.value(operand)
+            shape = getattr(value, "shape", None)
+            self._shapes[operand] = "" if shape is None else shape_text(shape)
+        return self._shapes.get(operand, "")
+
+    def has_value(self, index: int) -> bool:
+        """Whether the value that a box shows has been computed."""
+        operand = self.scene.boxes[index].operand
+        return self._session is not None and self._session.has_value(operand)
+
+    def value(self, index: int) -> Value:
+        """The value that a box shows; None also where there is none."""
+        operand = self.scene.boxes[index].operand
+        return None if self._session is None else self._session.value(operand)
+
+    def lit(self) -> set[int]:
+        """Edges on the path of the selection.
+
+        The edge that was clicked, or those of the selected box. Where the selection merely
+        follows the run, at the box where it stands, nothing is lit.
+        """
+        edges: set[int] = set()
+        if self.picked:
+            edges.update(
+                number
+                for number, edge in enumerate(self.scene.edges)
+                if edge.operand == self.picked
+            )
+        elif self.selected not in (NONE, self.position):
+            edges.update(self.scene.edges_of[self.selected])
+        return edges
+
+    def count(self, state: BoxState) -> int:
+        """How many boxes are in a state."""
+        return int(np.count_nonzero(self.states == state))

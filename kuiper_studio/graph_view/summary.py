@@ -1,0 +1,155 @@
+"""What a box tells about a computed tensor: range, special values, a picture.
+
+Runs on a thread of its own: a tensor goes in, a frozen summary comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.statistics import TensorStatistics, statistics
+from engine.values import flatten_value
+from kuiper_studio.colormaps import lookup_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.values import Array, Value
+
+__all__ = ["THUMBNAIL", "Summary", "summarise", "thumbnail"]
+
+THUMBNAIL: Final = 33
+_SAMPLES: Final = 4096  # of each channel, to find the one that varies most
+_NAN: Final = (0xFF, 0x00, 0xC8, 0xFF)
+_PLUS_INF: Final = (0xFF, 0x8A, 0x00, 0xFF)
+_MINUS_INF: Final = (0x00, 0x91, 0xFF, 0xFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Facts about a value.
+
+    Attributes
+    ----------
+    low, high : float or None
+        Of the finite elements; None where there are none.
+    count, zeros, nan, pinf, ninf : int
+    text : str
+        The value itself where it is no array.
+    pixels : bytes or None
+        RGBA of a picture of THUMBNAIL x THUMBNAIL.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    count: int = 0
+    zeros: int = 0
+    nan: int = 0
+    pinf: int = 0
+    ninf: int = 0
+    text: str = ""
+    pixels: bytes | None = field(default=None, repr=False)
+
+
+def summarise(value: Value) -> Summary:
+    """Look at a value.
+
+    Parameters
+    ----------
+    value : Value
+        Of a tuple the first array counts.
+    """
+    array = next((v for v in flatten_value(value) if isinstance(v, np.ndarray)), None)
+    if array is None:
+        return Summary(text=str(value))
+    if np.iscomplexobj(array):
+        array = np.abs(array)
+    facts = statistics(array)
+    return Summary(
+        low=float(facts.min) if facts.finite else None,
+        high=float(facts.max) if facts.finite else None,
+        count=facts.count,
+        zeros=facts.zeros,
+        nan=facts.nan,
+        pinf=facts.pinf,
+        ninf=facts.ninf,
+        pixels=_picture_of(array, facts),
+    )
+
+
+def _picture_of(array: Array, facts: TensorStatistics) -> bytes | None:
+    if not array.size:
+        return None
+    return thumbnail(array, signed=facts.min < 0 < facts.max).tobytes()
+
+
+def thumbnail(array: Array, *, signed: bool) -> npt.NDArray[np.uint8]:
+    """Picture of the channel that varies most.
+
+    Parameters
+    ----------
+    array : ndarray
+        Real, not empty. The last two axes are rows and columns; the first of four or more
+        is the batch, of which the first sample is shown. Vectors are wrapped into a square.
+    signed : bool
+        Whether to use diverging colours about zero.
+
+    Returns
+    -------
+    ndarray of shape (33, 33, 4), uint8
+        RGBA, nearest neighbour.
+    """
+    plane = _plane(array)
+    rows = _nearest(plane.shape[0])
+    columns = _nearest(plane.shape[1])
+    small = plane[np.ix_(rows, columns)].astype(np.float64)
+    finite = plane[np.isfinite(plane)].astype(np.float64, copy=False)
+    low = float(finite.min()) if finite.size else 0.0
+    high = float(finite.max()) if finite.size else 0.0
+    if signed:
+        high = max(-low, high)
+        low = -high
+    table: npt.NDArray[np.uint8] = lookup_table("RdBu_r" if signed else "viridis")
+    span = high - low or 1.0
+    with np.errstate(invalid="ignore"):
+        index = np.clip((small - low) / span * 255, 0, 255)
+    picture = table[np.nan_to_num(index).astype(np.uint8)]
+    picture[np.isnan(small)] = _NAN
+    picture[np.isposinf(small)] = _PLUS_INF
+    picture[np.isneginf(small)] = _MINUS_INF
+    return picture
+
+
+def _nearest(size: int) -> npt.NDArray[np.intp]:
+    return ((np.arange(THUMBNAIL) + 0.5) * size / THUMBNAIL).astype(np.intp)
+
+
+def _plane(array: Array) -> Array:
+    if array.ndim >= 4:
+        array = array[0]
+    if array.ndim >= 3:
+        channels = array.reshape(-1, *array.shape[-2:])
+        plane: Array = channels[_most_varied(channels)]
+        return plane
+    if array.ndim == 2 and min(array.shape) > 1:
+        return array
+    return _wrapped(array.reshape(-1))
+
+
+def _most_varied(channels: Array) -> int:
+    if len(channels) == 1:
+        return 0
+    step = max(1, int((channels[0].size / _SAMPLES) ** 0.5))
+    sample = channels[:, ::step, ::step].astype(np.float64)
+    sample[~np.isfinite(sample)] = 0.0
+    return int(sample.var(axis=(1, 2)).argmax())
+
+
+def _wrapped(vector: Array) -> Array:
+    """Put a vector into rows; what the last row lacks repeats the last element."""
+    columns = int(np.ceil(len(vector) ** 0.5))
+    rows = -(-len(vector) // columns)
+    return np.pad(vector, (0, rows * columns - len(vector)), mode="edge").reshape(rows, columns)

@@ -1,0 +1,80 @@
+"""Tool-tips of boxes and edges, and the canvas's description for screen readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kuiper_studio.graph_view.state import NONE, BoxState
+from kuiper_studio.graph_view.text import dtype_text, number_text, shape_text
+
+if TYPE_CHECKING:
+    from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["box_tip", "describe", "edge_tip"]
+
+_WORD: Final = {
+    BoxState.PLAIN: "",
+    BoxState.PENDING: "pending",
+    BoxState.BLOCKED: "blocked",
+    BoxState.UNSUPPORTED: "no layer",
+    BoxState.EXECUTED: "has run",
+    BoxState.CURRENT: "next to run",
+    BoxState.FAILED: "failed",
+}
+
+
+def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
+    """Whole name and type of an operator, its state and, where it did not run, why."""
+    shown = state.scene.boxes[box]
+    lines = [shown.name, f"{shown.type} · operator {shown.index}"]
+    word = _WORD[state.shown(box)]
+    record = session.record(shown.name)
+    reason = record.reason if record is not None else ""
+    if not reason and session.graph is not None:
+        reason = session.graph.operators[box].reason
+    if record is not None and record.seconds:
+        word = f"{word} · {1000 * record.seconds:.3g} ms · {record.backend}"
+    return "\n".join(filter(None, (*lines, word, reason)))
+
+
+def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
+    """Operand of an edge, its shape and dtype, and its range where it is known."""
+    shown = state.scene.edges[edge]
+    boxes = state.scene.boxes
+    value = session.value(shown.operand)
+    shape = getattr(value, "shape", None)
+    operand = session.graph.operand(shown.operand) if session.graph is not None else None
+    if shape is None and operand is not None:
+        shape = operand.shape
+    dtype = getattr(value, "dtype", None)
+    carried = dtype_text(dtype) if dtype is not None else shown.dtype
+    facts = " ".join(filter(None, (shape_text(shape, with_batch=True), carried)))
+    lines = [
+        f"operand {shown.operand}",
+        facts,
+        f"{boxes[shown.source].name} → {boxes[shown.target].name}",
+    ]
+    summary = state.summaries.get(shown.source)
+    if summary is not None and boxes[shown.source].operand == shown.operand:
+        if summary.low is not None and summary.high is not None:
+            lines.append(
+                f"range {number_text(summary.low, 5)} … {number_text(summary.high, 5)}"
+            )
+        lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
+    elif value is None:
+        lines.append("not computed yet")
+    if shown.count > 1:
+        lines.append(f"taken {shown.count} times")
+    return "\n".join(filter(None, lines))
+
+
+def describe(state: SceneState) -> str:
+    """The graph in a sentence or two, for those who cannot see it."""
+    count = len(state.scene.boxes)
+    text = f"{count} operators, {state.count(BoxState.EXECUTED)} have run."
+    for name, box in (("Next", state.current), ("Selected", state.selected)):
+        if box != NONE:
+            shown = state.scene.boxes[box]
+            text += f" {name}: {shown.type} {shown.name}, {_WORD[state.shown(box)]}."
+    return text

@@ -1,0 +1,129 @@
+"""GraphView: the canvas with its header, as the window uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QPoint, Signal, Slot
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from kuiper_studio.graph_view.canvas import GraphCanvas
+from kuiper_studio.graph_view.header import Header
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QPointF, QRectF
+
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["GraphView"]
+
+
+class GraphView(QWidget):
+    """The graph of the open model.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    parent : QWidget, optional
+
+    Signals
+    -------
+    zoom_changed
+        The zoom, 1.0 for 100 %.
+    tensor_requested
+        An operand was double-clicked: the tensor view should get the focus.
+    menu_requested
+        Name of the operator, ``""`` for none, and the place on the screen.
+    """
+
+    zoom_changed = Signal(float)
+    tensor_requested = Signal()
+    menu_requested = Signal(str, QPoint)
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("graph")
+        self.setMinimumHeight(180)
+        self._session = session
+        self.header = Header(theme)
+        self.canvas = GraphCanvas(session, theme)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.header)
+        column.addWidget(self.canvas, 1)
+        self.setFocusProxy(self.canvas)
+        self.header.zoom_in_requested.connect(self.zoom_in)
+        self.header.zoom_out_requested.connect(self.zoom_out)
+        self.header.zoom_reset_requested.connect(self.zoom_reset)
+        self.header.fit_requested.connect(self.fit)
+        self.canvas.zoom_changed.connect(self.header.show_zoom)
+        self.canvas.zoom_changed.connect(self.zoom_changed)
+        self.canvas.tensor_requested.connect(self.tensor_requested)
+        self.canvas.menu_requested.connect(self.menu_requested)
+        session.graph_changed.connect(self._on_place_changed)
+        session.selection_changed.connect(self._on_place_changed)
+        self._on_place_changed()
+        self.header.show_zoom(self.canvas.zoom)
+
+    @property
+    def zoom(self) -> float:
+        """The zoom, 1.0 for 100 %."""
+        return self.canvas.zoom
+
+    @property
+    def orientation(self) -> str:
+        """Direction of the flow: ``left-right`` or ``top-down``."""
+        return self.canvas.orientation
+
+    @Slot()
+    def fit(self) -> None:
+        """Show the whole graph."""
+        self.canvas.fit()
+
+    @Slot()
+    def zoom_in(self) -> None:
+        """Go to the next larger zoom level."""
+        self.canvas.zoom_in()
+
+    @Slot()
+    def zoom_out(self) -> None:
+        """Go to the next smaller zoom level."""
+        self.canvas.zoom_out()
+
+    @Slot()
+    def zoom_reset(self) -> None:
+        """Go to 100 %."""
+        self.canvas.zoom_reset()
+
+    def center_on(self, name: str) -> None:
+        """Bring an operator into the middle."""
+        self.canvas.center_on(name)
+
+    def set_orientation(self, choice: str) -> None:
+        """Choose the direction of the flow: ``auto``, ``left-right`` or ``top-down``."""
+        self.canvas.set_orientation(choice)
+
+    def turn_orientation(self) -> None:
+        """Go from left-right to top-down, or back."""
+        turned = "top-down" if self.orientation == "left-right" else "left-right"
+        self.canvas.set_orientation(turned)
+
+    def box_rect(self, name: str) -> QRectF:
+        """Rectangle of an operator's box in the canvas; null when not laid out."""
+        return self.canvas.box_rect(name)
+
+    def operator_at(self, point: QPointF | QPoint) -> str:
+        """Name of the operator under a point of the canvas, ``""`` for none."""
+        return self.canvas.operator_at(point)
+
+    @Slot()
+    @Slot(str)
+    def _on_place_changed(self, _name: str = "") -> None:
+        path = self._session.model_path
+        model = path.name.removesuffix(".param").removesuffix(".pnnx") if path else ""
+        self.header.show_breadcrumb(model, self._session.selected.rpartition(".")[0])
