@@ -140,10 +140,23 @@ class _LogHandler(logging.Handler):
         self._relay.recorded.emit(level, record.getMessage())
 
 
-def run_window(arguments: argparse.Namespace) -> int:
-    """Open the window and stay until it is closed; `arguments` are the command line's."""
+def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
+    """Open the window and stay until it is closed.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        Of the command line.
+    options : ImageOptions
+        How pictures become tensors.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
     application = make_application()
-    window = _window_of(arguments, wait=0.0)
+    window = _window_of(arguments, options, wait=0.0)
     handler = _LogHandler(_LogRelay(window.session))
     logging.getLogger().addHandler(handler)
     window.show()
@@ -153,7 +166,7 @@ def run_window(arguments: argparse.Namespace) -> int:
         logging.getLogger().removeHandler(handler)
 
 
-def run_demo(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
     """Do a whole session without anybody watching.
 
     Opens the model, steps it to the end, writes its dump and a picture of the window to the
@@ -167,7 +180,7 @@ def run_demo(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.demo)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    window = _window_of(arguments, wait=60.0)
+    window = _window_of(arguments, options, wait=60.0)
     session = window.session
     window.resize(*_DEMO_SIZE)
     window.show()
@@ -211,17 +224,15 @@ def _require_working(session: StudioSession) -> None:
         raise EngineError(f"{session.failure.title}: {session.failure.reason}")
 
 
-def _window_of(arguments: argparse.Namespace, wait: float) -> MainWindow:
+def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float) -> MainWindow:
     """The window that a command line asks for."""
-    from kuiper_studio.cli import image_options
-
     theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
     window = make_window(theme=theme)
     session = window.session
     if arguments.sample:
         window.open_sample(default_sample())
     elif arguments.model is not None:
-        _open(session, arguments, image_options(arguments))
+        _open(session, arguments, options)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
     return window
 

@@ -367,7 +367,9 @@ def _render(arguments: argparse.Namespace) -> int:
 def _open_window(arguments: argparse.Namespace) -> int:
     from kuiper_studio.app import run_demo, run_window
 
-    return run_demo(arguments) if arguments.demo else run_window(arguments)
+    options = image_options(arguments)
+    start = run_demo if arguments.demo else run_window
+    return start(arguments, options)
 
 
 # Printing
