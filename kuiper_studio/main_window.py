@@ -168,7 +168,7 @@ class MainWindow(QMainWindow):
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
-        self.resizeDocks([docks["operators"], docks["input"]], [510, 190], vertical)
+        self.resizeDocks([docks["operators"], docks["input"]], [440, 260], vertical)
         self.resizeDocks([docks["timeline"]], [138], vertical)
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:

@@ -85,7 +85,11 @@ class StatusBar(QStatusBar):
             self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
         ):  # fmt: skip
             self.addPermanentWidget(widget)
-        self.show_hovered("")
+        for show in (
+            self.show_hovered, self.show_picked, self.show_range, self.show_special,
+            self.show_zoom,
+        ):  # fmt: skip
+            show("")
         session.state_changed.connect(self._on_state_changed)
         session.position_changed.connect(self._on_state_changed)
         session.graph_changed.connect(self._on_state_changed)
