@@ -14,6 +14,7 @@ from engine.errors import (
     InferenceError,
     InferStatus,
     LayerError,
+    ParameterError,
     UnsupportedOperatorError,
 )
 from engine.layers import OperatorCall, Outputs, build_layer
@@ -182,6 +183,8 @@ class RuntimeOperator:
             return tuple(freeze(result) for result in results)
         except LayerError as exc:
             raise self._failure(inputs, str(exc), exc.status) from exc
+        except ParameterError as exc:  # of a layer whose parameters came as operands
+            raise self._failure(inputs, exc.reason, InferStatus.kInferParameterError) from exc
         except MemoryError as exc:
             raise self._failure(inputs, f"not enough memory: {exc}") from exc
         except Exception as exc:
