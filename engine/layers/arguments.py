@@ -29,6 +29,7 @@ __all__ = [
     "is_array",
     "require_array",
     "require_ndim",
+    "require_order",
 ]
 
 # PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
@@ -121,6 +122,18 @@ def require_ndim(array: Array, ndim: int | tuple[int, ...], name: str = "input")
             f"{describe_shapes([array.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
+
+
+def require_order(array: Array) -> None:
+    """Check that the elements can be larger and smaller than each other.
+
+    Raises
+    ------
+    LayerError
+        For complex numbers.
+    """
+    if array.dtype.kind == "c":
+        raise LayerError("complex numbers have no order")
 
 
 def as_int(value: Value, name: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import along, as_int, axis_of
+from engine.layers.arguments import along, as_int, axis_of, require_order
 from engine.layers.layer import Outputs
 from engine.layers.partition import partitioned
 from engine.layers.reduction import REDUCTIONS, reduce
@@ -248,6 +248,8 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
         NaN where there is one.
     """
     if dim is None:
+        if not input.size and input.dtype.kind == "f":
+            return np.array(np.nan, input.dtype)
         return _median(input.reshape(-1), 0, keepdim=False)[0]
     return _median(input, axis_of(dim, input.ndim), keepdim)
 
@@ -280,6 +282,7 @@ def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -
 
 
 def _index_of(choose: Callable[..., Any], input: Array, dim: Value, keepdim: bool) -> Array:
+    require_order(input)
     if dim is None:
         _require_elements(input.size)
         return np.asarray(choose(input)).reshape((1,) * input.ndim if keepdim else ())
@@ -297,6 +300,7 @@ def _require_elements(count: int) -> None:
 
 def _order(array: Array, axis: int, descending: bool) -> Array:
     """Indices that sort along an axis, equal elements in their order, NaN the largest."""
+    require_order(array)
     if not array.ndim:
         return np.zeros((), np.int64)
     if not descending:

@@ -53,5 +53,7 @@ def roll(input: Array, shifts: Ints, dims: Ints | None = None) -> Array:
         raise LayerError(f"shifts {distances} and dims {numbers} are not equally many")
     if not numbers:
         return np.roll(input, distances[0])
+    if not input.ndim:
+        raise LayerError("a 0-d tensor has no dimensions to roll along")
     axes = tuple(axis_of(dim, input.ndim, "dims") for dim in numbers)  # may come twice
-    return np.roll(input, distances, axes) if input.ndim else input
+    return np.roll(input, distances, axes)

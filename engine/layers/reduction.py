@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import as_dtype, axes_of, cast
+from engine.layers.arguments import as_dtype, axes_of, cast, require_order
 from engine.layers.layer import Ints, Number, Outputs
 from engine.layers.registry import register
 from engine.layers.size import as_python
@@ -85,9 +85,9 @@ def reduce(
     axes = axes_of(dim, input.ndim)
     if not reduction.empty and 0 in {input.shape[axis] for axis in axes}:
         raise LayerError("there are no elements to choose from", InferStatus.kInferInputsEmpty)
-    result_dtype = wanted or reduction.dtype(input.dtype)
+    own_dtype = reduction.dtype(input.dtype)
     with np.errstate(all="ignore"):
-        return cast(np.asarray(reduction.kernel(input, axes, keepdim)), result_dtype)
+        return cast(np.asarray(reduction.kernel(input, axes, keepdim)), wanted or own_dtype)
 
 
 # Kernels
@@ -115,10 +115,12 @@ def _nanmean(x: Array, axes: Axes, keepdim: bool) -> Array:
 
 
 def _amax(x: Array, axes: Axes, keepdim: bool) -> Array:
+    require_order(x)
     return np.asarray(np.max(x, axes, keepdims=keepdim))
 
 
 def _amin(x: Array, axes: Axes, keepdim: bool) -> Array:
+    require_order(x)
     return np.asarray(np.min(x, axes, keepdims=keepdim))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axis_of
+from engine.layers.arguments import as_ints, axes_of, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array
@@ -190,8 +190,7 @@ def squeeze(input: Array, dim: Ints | None = None) -> Array:
     ndarray
         A view of `input`.
     """
-    dims = range(input.ndim) if dim is None else as_ints(dim, "dim")
-    axes = {axis_of(d, input.ndim) for d in dims} if input.ndim else set()
+    axes = axes_of(dim, input.ndim)
     return input.reshape([n for d, n in enumerate(input.shape) if n != 1 or d not in axes])
 
 

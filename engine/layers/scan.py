@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.layers.arguments import as_dtype, axis_of, cast
+from engine.layers.arguments import as_dtype, axis_of, cast, require_order
 from engine.layers.layer import Outputs
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
@@ -124,6 +124,7 @@ def _scanned(scan: Callable[..., Any], input: Array, dim: Value, dtype: Value) -
 
 
 def _running(input: Array, dim: Value, choose: Any) -> Outputs:
+    require_order(input)
     axis = axis_of(dim, input.ndim)
     if not input.ndim:
         return Outputs((input, np.zeros((), np.int64)))

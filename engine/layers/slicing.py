@@ -133,7 +133,7 @@ def slice_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    return _replaced(input, _index(input, [(dim, start, end, step, None)]), src)
+    return _scattered(input, _index(input, [(dim, start, end, step, None)]), src)
 
 
 @register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
@@ -152,7 +152,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     ndarray of the shape of `input`
         A copy.
     """
-    return _replaced(input, _index(input, [(dim, None, None, None, index)]), src)
+    return _scattered(input, _index(input, [(dim, None, None, None, index)]), src)
 
 
 @register("Tensor.select", "torch.select", "aten::select")
@@ -281,14 +281,25 @@ def _place(place: int, axis: int, array: Array) -> int:
     return place
 
 
-def _replaced(input: Array, index: Index, src: Value) -> Array:
+def _scattered(input: Array, index: Index, src: Array) -> Array:
+    """As `_replaced`, but nothing is broadcast."""
+    if src.shape != input[index].shape:
+        raise _unequal(input[index], src)
+    return _replaced(input, index, src)
+
+
+def _replaced(input: Array, index: Index, src: Array) -> Array:
     result = input.copy()
     try:
-        result[index] = cast(src, input.dtype) if isinstance(src, np.ndarray) else src
+        result[index] = cast(src, input.dtype)
     except ValueError:
-        shapes = describe_shapes([input[index].shape, getattr(src, "shape", ())])
-        raise LayerError(
-            f"the part and what replaces it differ in shape: {shapes}",
-            InferStatus.kInferArraySizeMismatch,
-        ) from None
+        raise _unequal(input[index], src) from None
     return result
+
+
+def _unequal(part: Array, src: Array) -> LayerError:
+    shapes = describe_shapes([part.shape, src.shape])
+    return LayerError(
+        f"the part and what replaces it differ in shape: {shapes}",
+        InferStatus.kInferArraySizeMismatch,
+    )

@@ -1,0 +1,90 @@
+"""Runs an operator here and in PyTorch and compares everything that shows."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TOLERANCE = {
+    np.dtype(np.float16): 2e-3,
+    np.dtype(np.float32): 2e-6,
+    np.dtype(np.complex64): 2e-6,
+    np.dtype(np.float64): 1e-12,
+    np.dtype(np.complex128): 1e-12,
+}
+
+
+def _same(ours: Any, theirs: Any, where: str, loose: float) -> None:
+    import torch
+
+    if isinstance(theirs, (tuple, list)):
+        assert len(ours) == len(theirs), where
+        for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            _same(one, other, f"{where}[{place}]", loose)
+        return
+    if not isinstance(theirs, torch.Tensor):
+        assert ours == theirs, where
+        return
+    expected = theirs.resolve_conj().numpy()
+    ours = np.asarray(ours)
+    assert ours.shape == expected.shape, where
+    assert ours.dtype == expected.dtype, where
+    tolerance = _TOLERANCE.get(expected.dtype, 0.0) * loose
+    np.testing.assert_allclose(ours, expected, rtol=tolerance, atol=tolerance, err_msg=where)
+
+
+@pytest.fixture
+def agree(run) -> Callable[..., None]:
+    """A function that asserts that PyTorch gives the same, or refuses as we do.
+
+    ``agree(type, *operands, function=None, loose=1, **params)``; `function` is PyTorch's,
+    by default the one that the type names; a parameter ``dtype`` is its name.
+    """
+    torch = pytest.importorskip("torch")
+
+    def tensor(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return torch.from_numpy(np.array(value))
+        if isinstance(value, tuple) and any(isinstance(v, np.ndarray) for v in value):
+            return tuple(map(tensor, value))
+        return value
+
+    def named(operator_type: str) -> Any:
+        found = torch
+        for name in operator_type.removeprefix("torch.").split("."):
+            found = getattr(found, name)
+        return found
+
+    def check(
+        operator_type: str,
+        *operands: Any,
+        function: Callable[..., Any] | None = None,
+        loose: float = 1.0,
+        **params: Any,
+    ) -> None:
+        theirs = {
+            k: getattr(torch, v.removeprefix("torch.")) if k == "dtype" and v else v
+            for k, v in params.items()
+        }
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                expected = (function or named(operator_type))(*map(tensor, operands), **theirs)
+        except (RuntimeError, IndexError, TypeError, ValueError) as exc:
+            with pytest.raises((LayerError, ParameterError, IndexError, ValueError, TypeError)):
+                pytest.fail(
+                    f"PyTorch refuses ({exc}), we give {run(operator_type, *operands, **params)}"
+                )
+            return
+        got = run(operator_type, *operands, **params)
+        _same(got, expected, operator_type, loose)
+
+    return check
