@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -18,11 +18,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.runtime import RuntimeOperand, RuntimeOperator
-    from engine.session import Session
+    from engine.values import Value
 
-__all__ = ["Cost", "cost"]
+__all__ = ["Cost", "ValueSource", "cost"]
 
 Shape = tuple[int, ...]
+
+
+class ValueSource(Protocol):
+    """Whatever knows the values computed so far, such as a session."""
+
+    def has_value(self, operand: str, /) -> bool:
+        """Whether an operand has been computed."""
+        ...
+
+    def value(self, operand: str, /) -> Value:
+        """Value of an operand that has been computed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +59,13 @@ class Cost:
     parameters: int = 0
 
 
-def cost(operator: RuntimeOperator, session: Session | None = None) -> Cost:
+def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     """Cost of an operator.
 
     Parameters
     ----------
     operator : RuntimeOperator
-    session : Session, optional
+    session : ValueSource, optional
         Where given, shapes are those of its values; else those that the file states.
 
     Returns
@@ -80,7 +92,7 @@ def cost(operator: RuntimeOperator, session: Session | None = None) -> Cost:
     return Cost(macs, flops, nbytes, parameters)
 
 
-def _shape(operand: RuntimeOperand, session: Session | None) -> Shape | None:
+def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None:
     if session is not None and session.has_value(operand.name):
         value = session.value(operand.name)
         return value.shape if isinstance(value, np.ndarray) else None
