@@ -275,7 +275,8 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
         return np.full(shape, source.value, dtype=dtype)
     rng = np.random.default_rng(source.seed)
     if dtype.kind == "f":
-        return np.asarray(rng.random(shape, dtype=np.float32), dtype=dtype)
+        values: Array = rng.random(shape, dtype=np.float32)
+        return values.astype(dtype)
     if dtype.kind == "c":
         parts = rng.random((2, *shape), dtype=np.float32)
         return (parts[0] + 1j * parts[1]).astype(dtype)

@@ -13,6 +13,9 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+# Without a display Qt would end the process.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -112,7 +112,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Open a pair."""
+    """Open a pair.
+
+    Attributes
+    ----------
+    param : Path
+        The ``.param``, the ``.bin``, or their folder.
+    """
 
     run_id: int
     param: Path

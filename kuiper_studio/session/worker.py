@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 import engine
 from engine.errors import EngineError
 from engine.inputs import load_inputs
+from engine.pnnx import pair
 from engine.session import SessionState
 from kuiper_studio.session.events import (
     ExportRequest,
@@ -95,7 +96,7 @@ class Worker(QObject):
 
     def _open(self, request: OpenRequest) -> None:
         started = time.perf_counter()
-        graph = engine.load(request.param, request.bin)
+        graph = engine.load(*pair(request.param, request.bin))
         self._session = engine.Session(graph, backend=request.backend)
         self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
 
