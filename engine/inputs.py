@@ -281,7 +281,7 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
         parts = rng.random((2, *shape), dtype=np.float32)
         return (parts[0] + 1j * parts[1]).astype(dtype)
     if dtype.kind == "b":
-        return np.less(rng.random(shape), 0.5)
+        return np.asarray(rng.random(shape) < 0.5)
     top = 128 if dtype == np.int8 else 256
     return rng.integers(0, top, shape).astype(dtype)
 

@@ -198,8 +198,7 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
             if steps == middle:
                 _take_picture(window, folder / "window.png")
         _require_working(session)
-        options = DumpOptions(weights=True, overwrite=True)
-        session.export_dump(folder / "dump", options)
+        session.export_dump(folder / "dump", DumpOptions(weights=True, overwrite=True))
         _wait_until(lambda: not session.busy, 600.0)
         _require_working(session)
         name = session.model_path.name if session.model_path else ""

@@ -528,8 +528,8 @@ class MainWindow(QMainWindow):
         for command in COMMANDS:
             self.actions_by_id[command.id].setEnabled(state in command.states)
         if not self.session.selected:
-            for command in ("debug.runToSelected", "debug.toggleBreakpoint"):
-                self.actions_by_id[command].setEnabled(False)
+            for name in ("debug.runToSelected", "debug.toggleBreakpoint"):
+                self.actions_by_id[name].setEnabled(False)
         if state is not RunState.FAILED and self.banner.concerns_operator:
             self.banner.clear()
 
