@@ -86,6 +86,14 @@ def _frac(x: Array) -> Array:
     return np.asarray(x - np.trunc(x))
 
 
+def _exp2(x: Array) -> Array:
+    return np.power(2, x) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def _signbit(x: Array) -> Array:
+    return x < 0 if x.dtype.kind in "biu" else np.signbit(x)
+
+
 def _logit(x: Array) -> Array:
     return np.asarray(np.log(x / (1 - x)))
 
@@ -175,20 +183,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         for name, function, summary, aliases in _BINARY
     ),
     *(
-        Operation(name, summary, Elementwise(kernel, "bif", floats=True), 1, aliases, _FLOATS)
-        for name, summary, kernel, aliases in (
-            ("deg2rad", "radians of degrees", np.deg2rad, ()),
-            ("erfc", "complement of the error function", _looped(math.erfc, math.nan), ()),
-            ("exp2", "power of 2", np.exp2, ()),
-            ("frac", "fractional part", _frac, ()),
-            ("lgamma", "logarithm of the gamma function", _looped(math.lgamma, math.inf), ()),
-            ("logit", "logarithm of the odds", _logit, ()),
-            ("rad2deg", "degrees of radians", np.rad2deg, ()),
-            ("sinc", "sin(pi x) / (pi x)", np.sinc, ()),
+        Operation(name, summary, Elementwise(kernel, domain, floats=True), 1, (), _FLOATS)
+        for name, summary, kernel, domain in (
+            ("deg2rad", "radians of degrees", np.deg2rad, "bif"),
+            ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
+            ("exp2", "power of 2", _exp2, "bifc"),
+            ("lgamma", "logarithm of the gamma function", _looped(math.lgamma, math.inf), "bif"),
+            ("logit", "logarithm of the odds", _logit, "bif"),
+            ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
+            ("sinc", "sin(pi x) / (pi x)", np.sinc, "bifc"),
+            ("log2", "logarithm to base 2", np.log2, "bifc"),
         )
     ),
-    Operation("log2", "logarithm to base 2", Elementwise(np.log2, "bifc", floats=True), 1,
-              (), _FLOATS),
+    Operation("frac", "fractional part", Elementwise(_frac, "f"), 1, (), "input's dtype"),
     Operation("bitwise_not", "bits turned over", Elementwise(np.invert, "bi"), 1,
               ("__invert__",), "input's dtype"),
     Operation("positive", "input itself", Elementwise(_positive, "bifc"), 1,
@@ -203,7 +210,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("isnan", "NaN", np.isnan, "bifc"),
             ("isneginf", "minus infinity", np.isneginf, "bif"),
             ("isposinf", "plus infinity", np.isposinf, "bif"),
-            ("signbit", "negative, zeros told apart", np.signbit, "if"),
+            ("signbit", "negative, zeros told apart", _signbit, "bif"),
             ("logical_not", "zero", np.logical_not, "bifc"),
         )
     ),
@@ -229,7 +236,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("fmin", "smaller of two, NaN only where both are", np.fmin, "bif", False),
             ("gcd", "greatest common divisor", np.gcd, "i", False),
             ("heaviside", "0, `other` or 1 by the sign", _heaviside, "bif", False),
-            ("hypot", "length of the vector of both", np.hypot, "if", False),
+            ("hypot", "length of the vector of both", np.hypot, "f", False),
             ("lcm", "least common multiple", np.lcm, "i", False),
             ("logaddexp2", "logaddexp to base 2", np.logaddexp2, "bif", True),
             ("nextafter", "next number towards the other", np.nextafter, "f", False),
@@ -302,233 +309,3 @@ def _register_all() -> None:
 
 
 _register_all()
-
-
-# Operations with arguments of their own
-
-
-@register("torch.add", "Tensor.add", "aten::add")
-def add(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
-    """Sum ``input + alpha * other``: ``torch.add``.
-
-    Parameters
-    ----------
-    input, other : ndarray, broadcast to one shape, or number
-    alpha : number
-
-    Returns
-    -------
-    ndarray of the common shape
-        Of the promoted dtype.
-    """
-    return _plus(input, other, alpha)
-
-
-def _plus(input: Value, other: Value, alpha: Value = 1) -> Value:
-    return apply(FUNCTIONS["add"].apply, input, _scaled(other, alpha))
-
-
-def _times(input: Value, other: Value) -> Value:
-    return apply(FUNCTIONS["mul"].apply, input, other)
-
-
-def _scaled(operand: Value, alpha: Value) -> Value:
-    return operand if isinstance(alpha, (int, float)) and alpha == 1 else _times(operand, alpha)
-
-
-@register("torch.sub", "Tensor.sub", "aten::sub", "torch.subtract", "Tensor.subtract")
-def sub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
-    """Difference ``input - alpha * other``: ``torch.sub``.
-
-    Parameters
-    ----------
-    input, other : ndarray, broadcast to one shape, or number
-    alpha : number
-
-    Returns
-    -------
-    ndarray of the common shape
-        Of the promoted dtype.
-    """
-    return apply(FUNCTIONS["sub"].apply, input, _scaled(other, alpha))
-
-
-@register("torch.rsub", "Tensor.rsub", "aten::rsub")
-def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
-    """Difference ``other - alpha * input``: ``torch.rsub``; as ``torch.sub``."""
-    return apply(FUNCTIONS["sub"].apply, other, _scaled(input, alpha))
-
-
-@register("torch.div", "Tensor.div", "aten::div", "torch.divide", "Tensor.divide")
-def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
-    """Quotient: ``torch.div``.
-
-    Parameters
-    ----------
-    input, other : ndarray, broadcast to one shape, or number
-    rounding_mode : str, optional
-        ``"trunc"`` cuts towards zero, ``"floor"`` rounds down; both keep the promoted
-        dtype.
-
-    Returns
-    -------
-    ndarray of the common shape
-        Of the promoted dtype; without a mode, float32 for bools and integers.
-    """
-    if rounding_mode == "floor":
-        return apply(FUNCTIONS["floor_divide"].apply, input, other)
-    if rounding_mode == "trunc":
-        return apply(Elementwise(_divide_and_cut, "if"), input, other)
-    if rounding_mode is not None:
-        raise LayerError(f"rounding_mode {rounding_mode!r} is neither 'trunc' nor 'floor'")
-    return apply(FUNCTIONS["div"].apply, input, other)
-
-
-def _divide_and_cut(a: Array, b: Array) -> Array:
-    if a.dtype.kind == "f":
-        return np.asarray(np.trunc(a / b))
-    if not np.all(b):
-        raise ZeroDivisionError("divides integers by zero")
-    quotient = a // b
-    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
-
-
-@register("torch.pow", "Tensor.pow", "aten::pow")
-def power(input: Operand, exponent: Operand) -> Value:
-    """Power: ``torch.pow``.
-
-    Parameters
-    ----------
-    input, exponent : ndarray, broadcast to one shape, or number
-
-    Returns
-    -------
-    ndarray of the common shape
-        Of the promoted dtype.
-    """
-    return apply(FUNCTIONS["pow"].apply, input, exponent)
-
-
-@register("torch.float_power", "Tensor.float_power", "aten::float_power")
-def float_power(input: Operand, exponent: Operand) -> Value:
-    """Power in double precision: ``torch.float_power``; as ``torch.pow``."""
-    kernel = Elementwise(_double_power, "bifc")
-    return apply(kernel, input, exponent)
-
-
-def _double_power(base: Array, exponent: Array) -> Array:
-    wide = np.complex128 if base.dtype.kind == "c" else np.float64
-    return np.asarray(np.power(base.astype(wide), exponent.astype(wide)))
-
-
-@register("torch.round", "Tensor.round", "aten::round")
-def round_to(input: Operand, decimals: int = 0) -> Value:
-    """Nearest integer, halves to the even one: ``torch.round``.
-
-    Parameters
-    ----------
-    input : ndarray of any shape
-    decimals : int
-        Round to so many places behind the point, or before it where negative.
-
-    Returns
-    -------
-    ndarray of the input's shape
-        Of the input's dtype.
-    """
-    if decimals == 0 or not isinstance(input, np.ndarray) or input.dtype.kind != "f":
-        return apply(FUNCTIONS["round"].apply, input)
-    scale = 10.0 ** abs(decimals)
-    wide = input.astype(np.float64)
-    with np.errstate(all="ignore"):
-        rounded = (
-            np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
-        )
-    return np.asarray(rounded, input.dtype)
-
-
-@register(
-    *("torch.clamp", "Tensor.clamp", "aten::clamp"),
-    *("torch.clip", "Tensor.clip", "aten::clip"),
-)
-def clamp(input: Array, min: Operand | None = None, max: Operand | None = None) -> Value:
-    """Limit to a range: ``torch.clamp``.
-
-    Parameters
-    ----------
-    input : ndarray of any shape
-    min, max : ndarray, broadcast to the input's shape, or number, optional
-        Where the lower limit is above the upper one, the upper one counts.
-
-    Returns
-    -------
-    ndarray of the common shape
-        Of the promoted dtype; NaN stays.
-    """
-    limits = [limit for limit in (min, max) if limit is not None]
-    if not limits:
-        raise LayerError("neither min nor max is given")
-
-    def kernel(x: Array, *bounds: Array) -> Array:
-        left = list(bounds)
-        if min is not None:
-            x = np.maximum(x, left.pop(0))
-        return np.minimum(x, left.pop()) if left else x
-
-    return apply(Elementwise(kernel, "bif"), input, *limits)
-
-
-@register("torch.clamp_min", "Tensor.clamp_min", "aten::clamp_min")
-def clamp_min(input: Array, min: Operand) -> Value:
-    """Limit from below: ``torch.clamp`` with a `min` alone."""
-    return clamp(input, min)
-
-
-@register("torch.clamp_max", "Tensor.clamp_max", "aten::clamp_max")
-def clamp_max(input: Array, max: Operand) -> Value:
-    """Limit from above: ``torch.clamp`` with a `max` alone."""
-    return clamp(input, None, max)
-
-
-@register("torch.addcmul", "Tensor.addcmul", "aten::addcmul")
-def addcmul(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
-    """Sum with a product, ``input + value * tensor1 * tensor2``: ``torch.addcmul``."""
-    return _plus(input, _times(tensor1, tensor2), value)
-
-
-@register("torch.addcdiv", "Tensor.addcdiv", "aten::addcdiv")
-def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
-    """Sum with a quotient, ``input + value * tensor1 / tensor2``: ``torch.addcdiv``."""
-    return _plus(input, div(tensor1, tensor2), value)
-
-
-@register("torch.lerp", "Tensor.lerp", "aten::lerp")
-def lerp(input: Array, end: Array, weight: Operand) -> Value:
-    """Point between two, ``input + weight * (end - input)``: ``torch.lerp``."""
-    return _plus(input, _times(weight, sub(end, input)))
-
-
-@register("torch.nan_to_num", "Tensor.nan_to_num", "aten::nan_to_num")
-def nan_to_num(
-    input: Array,
-    nan: float | None = None,
-    posinf: float | None = None,
-    neginf: float | None = None,
-) -> Array:
-    """Replace NaN and infinities: ``torch.nan_to_num``.
-
-    Parameters
-    ----------
-    input : ndarray of any shape
-    nan : number
-        In place of NaN; 0 by default.
-    posinf, neginf : number, optional
-        In place of infinities; the dtype's largest and smallest by default.
-
-    Returns
-    -------
-    ndarray of the same shape and dtype
-    """
-    if input.dtype.kind not in "fc":
-        return input
-    return np.nan_to_num(input, nan=nan or 0.0, posinf=posinf, neginf=neginf)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes

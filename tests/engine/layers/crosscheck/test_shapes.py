@@ -146,9 +146,13 @@ def test_joining_promotes(agree, dtypes):
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_slice(agree, start, end, step):
     agree(
-        *("Tensor.slice", X),
+        "Tensor.slice",
+        X,
         function=lambda t, dim, start, end, step: t[:, :, start:end:step],
-        **{"dim": 2, "start": start, "end": end, "step": step},
+        dim=2,
+        start=start,
+        end=end,
+        step=step,
     )
 
 

@@ -1,0 +1,237 @@
+"""Element-wise operators with arguments of their own: scaled sums, roundings, limits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.expression.functions import FUNCTIONS, Elementwise
+from engine.layers.elementwise import Operand, apply
+from engine.layers.registry import register
+from engine.promotion import Scalar, as_operand, result_dtype
+from engine.values import Array, Value
+
+__all__ = ["add", "clamp", "div", "nan_to_num", "power", "round_to", "sub"]
+
+
+@register("torch.add", "Tensor.add", "aten::add")
+def add(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
+    """Sum ``input + alpha * other``: ``torch.add``.
+
+    Parameters
+    ----------
+    input, other : ndarray, broadcast to one shape, or number
+    alpha : number
+
+    Returns
+    -------
+    ndarray of the common shape
+        Of the promoted dtype.
+    """
+    return _plus(input, other, alpha)
+
+
+def _plus(input: Value, other: Value, alpha: Value = 1) -> Value:
+    return apply(FUNCTIONS["add"].apply, input, _scaled(other, alpha))
+
+
+def _times(input: Value, other: Value) -> Value:
+    return apply(FUNCTIONS["mul"].apply, input, other)
+
+
+def _scaled(operand: Value, alpha: Value) -> Value:
+    return operand if isinstance(alpha, (int, float)) and alpha == 1 else _times(operand, alpha)
+
+
+@register("torch.sub", "Tensor.sub", "aten::sub", "torch.subtract", "Tensor.subtract")
+def sub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
+    """Difference ``input - alpha * other``: ``torch.sub``.
+
+    Parameters
+    ----------
+    input, other : ndarray, broadcast to one shape, or number
+    alpha : number
+
+    Returns
+    -------
+    ndarray of the common shape
+        Of the promoted dtype.
+    """
+    return apply(FUNCTIONS["sub"].apply, input, _scaled(other, alpha))
+
+
+@register("torch.rsub", "Tensor.rsub", "aten::rsub")
+def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
+    """Difference ``other - alpha * input``: ``torch.rsub``; as ``torch.sub``."""
+    return apply(FUNCTIONS["sub"].apply, other, _scaled(input, alpha))
+
+
+@register("torch.div", "Tensor.div", "aten::div", "torch.divide", "Tensor.divide")
+def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
+    """Quotient: ``torch.div``.
+
+    Parameters
+    ----------
+    input, other : ndarray, broadcast to one shape, or number
+    rounding_mode : str, optional
+        ``"trunc"`` cuts towards zero, ``"floor"`` rounds down; both keep the promoted
+        dtype.
+
+    Returns
+    -------
+    ndarray of the common shape
+        Of the promoted dtype; without a mode, float32 for bools and integers.
+    """
+    if rounding_mode == "floor":
+        return apply(FUNCTIONS["floor_divide"].apply, input, other)
+    if rounding_mode == "trunc":
+        return apply(Elementwise(_divide_and_cut, "if"), input, other)
+    if rounding_mode is not None:
+        raise LayerError(f"rounding_mode {rounding_mode!r} is neither 'trunc' nor 'floor'")
+    return apply(FUNCTIONS["div"].apply, input, other)
+
+
+def _divide_and_cut(a: Array, b: Array) -> Array:
+    if a.dtype.kind == "f":
+        return np.asarray(np.trunc(a / b))
+    if not np.all(b):
+        raise ZeroDivisionError("divides integers by zero")
+    quotient = a // b
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
+
+
+@register("torch.pow", "Tensor.pow", "aten::pow")
+def power(input: Operand, exponent: Operand) -> Value:
+    """Power: ``torch.pow``.
+
+    Parameters
+    ----------
+    input, exponent : ndarray, broadcast to one shape, or number
+
+    Returns
+    -------
+    ndarray of the common shape
+        Of the promoted dtype.
+    """
+    return apply(FUNCTIONS["pow"].apply, input, exponent)
+
+
+@register("torch.float_power", "Tensor.float_power", "aten::float_power")
+def float_power(input: Operand, exponent: Operand) -> Value:
+    """Power in double precision: ``torch.float_power``; as ``torch.pow``."""
+    dtype = np.result_type(np.float64, result_dtype(input, exponent))
+    base = as_operand(input, dtype)
+    return apply(FUNCTIONS["pow"].apply, base, as_operand(exponent, dtype))
+
+
+@register("torch.round", "Tensor.round", "aten::round")
+def round_to(input: Operand, decimals: int = 0) -> Value:
+    """Nearest integer, halves to the even one: ``torch.round``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    decimals : int
+        Round to so many places behind the point, or before it where negative.
+
+    Returns
+    -------
+    ndarray of the input's shape
+        Of the input's dtype.
+    """
+    if decimals == 0 or not isinstance(input, np.ndarray) or input.dtype.kind != "f":
+        return apply(FUNCTIONS["round"].apply, input)
+    scale = 10.0 ** abs(decimals)
+    wide = input.astype(np.float64)
+    with np.errstate(all="ignore"):
+        rounded = (
+            np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
+        )
+    return np.asarray(rounded, input.dtype)
+
+
+@register(
+    *("torch.clamp", "Tensor.clamp", "aten::clamp"),
+    *("torch.clip", "Tensor.clip", "aten::clip"),
+)
+def clamp(input: Array, min: Operand | None = None, max: Operand | None = None) -> Value:
+    """Limit to a range: ``torch.clamp``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    min, max : ndarray, broadcast to the input's shape, or number, optional
+        Where the lower limit is above the upper one, the upper one counts.
+
+    Returns
+    -------
+    ndarray of the common shape
+        Of the promoted dtype; NaN stays.
+    """
+    limits = [limit for limit in (min, max) if limit is not None]
+    if not limits:
+        raise LayerError("neither min nor max is given")
+
+    def kernel(x: Array, *bounds: Array) -> Array:
+        left = list(bounds)
+        if min is not None:
+            x = np.maximum(x, left.pop(0))
+        return np.minimum(x, left.pop()) if left else x
+
+    return apply(Elementwise(kernel, "bif"), input, *limits)
+
+
+@register("torch.clamp_min", "Tensor.clamp_min", "aten::clamp_min")
+def clamp_min(input: Array, min: Operand) -> Value:
+    """Limit from below: ``torch.clamp`` with a `min` alone."""
+    return clamp(input, min)
+
+
+@register("torch.clamp_max", "Tensor.clamp_max", "aten::clamp_max")
+def clamp_max(input: Array, max: Operand) -> Value:
+    """Limit from above: ``torch.clamp`` with a `max` alone."""
+    return clamp(input, None, max)
+
+
+@register("torch.addcmul", "Tensor.addcmul", "aten::addcmul")
+def addcmul(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
+    """Sum with a product, ``input + value * tensor1 * tensor2``: ``torch.addcmul``."""
+    return _plus(input, _times(tensor1, tensor2), value)
+
+
+@register("torch.addcdiv", "Tensor.addcdiv", "aten::addcdiv")
+def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Scalar = 1) -> Value:
+    """Sum with a quotient, ``input + value * tensor1 / tensor2``: ``torch.addcdiv``."""
+    return _plus(input, div(tensor1, tensor2), value)
+
+
+@register("torch.lerp", "Tensor.lerp", "aten::lerp")
+def lerp(input: Array, end: Array, weight: Operand) -> Value:
+    """Point between two, ``input + weight * (end - input)``: ``torch.lerp``."""
+    return _plus(input, _times(weight, sub(end, input)))
+
+
+@register("torch.nan_to_num", "Tensor.nan_to_num", "aten::nan_to_num")
+def nan_to_num(
+    input: Array,
+    nan: float | None = None,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> Array:
+    """Replace NaN and infinities: ``torch.nan_to_num``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    nan : number
+        In place of NaN; 0 by default.
+    posinf, neginf : number, optional
+        In place of infinities; the dtype's largest and smallest by default.
+
+    Returns
+    -------
+    ndarray of the same shape and dtype
+    """
+    if input.dtype.kind not in "fc":
+        return input
+    return np.nan_to_num(input, nan=nan or 0.0, posinf=posinf, neginf=neginf)
