@@ -278,8 +278,8 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
         values: Array = rng.random(shape, dtype=np.float32)
         return values.astype(dtype)
     if dtype.kind == "c":
-        parts = rng.random((2, *shape), dtype=np.float32)
-        return (parts[0] + 1j * parts[1]).astype(dtype)
+        parts: Array = rng.random((2, *shape), dtype=np.float32)
+        return np.asarray(parts[0] + 1j * parts[1], dtype=dtype)
     if dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.5)
     top = 128 if dtype == np.int8 else 256
