@@ -6,9 +6,9 @@ from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
-__all__ = ["Camera"]
+__all__ = ["LEAST_ZOOM", "Camera"]
 
-_LEAST_ZOOM: Final = 0.05
+LEAST_ZOOM: Final = 0.05
 _MOST_ZOOM: Final = 4.0
 
 
@@ -31,7 +31,7 @@ class Camera:
         self.zoom = 1.0
         self.origin = QPointF(0.0, 0.0)
         self.size = QSizeF(0.0, 0.0)
-        self.least_zoom = _LEAST_ZOOM
+        self.least_zoom = LEAST_ZOOM
 
     @property
     def visible(self) -> QRectF:

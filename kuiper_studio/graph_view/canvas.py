@@ -29,7 +29,7 @@ from PySide6.QtWidgets import QStyle, QToolTip, QWidget
 from typing_extensions import override
 
 from kuiper_studio.graph_view.background import Answer, Background
-from kuiper_studio.graph_view.camera import Camera
+from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.legend import legend_entries, paint_legend
 from kuiper_studio.graph_view.minimap import Minimap
@@ -62,12 +62,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphCanvas"]
 
-_LAID_OUT_AT_ONCE: Final = 300  # operators; larger graphs are laid out on another thread
+_LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
 _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom or more is shown whole
 _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
 _BOTTOM: Final = 58.0  # of legend and minimap
-_NEAR_EDGE: Final = 40.0
+_NEAR_EDGE: Final = 20.0
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
@@ -152,7 +152,7 @@ class GraphCanvas(QWidget):
         session.position_changed.connect(self._on_position_changed)
         session.failed.connect(self._on_position_changed)
         session.stepped.connect(self._on_stepped)
-        session.stepped_back.connect(self._on_values_reset)
+        session.stepped_back.connect(self._on_stepped_back)
         session.values_reset.connect(self._on_values_reset)
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
@@ -326,37 +326,30 @@ class GraphCanvas(QWidget):
         self._stop_animation()
         camera, bounds = self._camera, self._geometry.bounds
         camera.size = QSizeF(self.size())
+        camera.least_zoom = LEAST_ZOOM
         fitting = camera.zoom_to_show(bounds, _MARGIN)
-        if fitting >= _FIT_FROM or not self._scene.boxes:
-            camera.zoom = min(max(fitting, _FIT_FROM), 1.0)
-            camera.centre_on(bounds.center())
-        else:
-            camera.zoom = 1.0
-            camera.centre_on(self._resting_centre(0))
-            start = QPointF(bounds.left() - _MARGIN, bounds.top() - _MARGIN)
-            if bounds.width() > camera.size.width():
-                camera.origin.setX(start.x())
-            if not self._geometry.left_right and bounds.height() > camera.size.height():
-                camera.origin.setY(start.y())
+        camera.zoom = min(fitting, 1.0) if fitting >= _FIT_FROM else 1.0
+        camera.centre_on(self._resting_centre(0) if self._scene.boxes else bounds.center())
         self._untouched = True
         self._after_move(touched=False)
 
     def _resting_centre(self, box: int) -> QPointF:
-        """Where to look to see a box; along an axis that fits whole, all of it is shown."""
+        """Where to look to see a box.
+
+        An axis along which the graph fits shows all of it; along the other one no more than
+        a margin beyond its ends.
+        """
         if self._geometry is None:
             return QPointF()
-        centre, bounds = self._geometry.rect(box).center(), self._geometry.bounds
-        camera = self._camera
-        if bounds.width() * camera.zoom <= camera.size.width() - _MARGIN:
-            centre.setX(bounds.center().x())
-        room = camera.size.height() - bounds.height() * camera.zoom
-        if room >= _BOTTOM + 2 * _MARGIN:
-            centre.setY(bounds.center().y() + _BOTTOM / 2 / camera.zoom)
-        elif room >= -_BOTTOM:
-            # The top, where the main chain and its skip connections are.
-            top = bounds.top() - min(_MARGIN, max(room, 0) + _MARGIN / 2) / camera.zoom
-            centre.setY(top + camera.visible.height() / 2)
-        return centre
+        camera, bounds = self._camera, self._geometry.bounds
+        centre = self._geometry.rect(box).center()
+        margin, bottom = _MARGIN / camera.zoom, _BOTTOM / camera.zoom
+        seen = camera.visible
+        x = _resting(centre.x(), bounds.left() - margin, bounds.right() + margin, seen.width())
+        low, high = bounds.top() - margin, bounds.bottom() + margin
+        if high + bottom - low <= seen.height():
+            high += bottom
+        return QPointF(x, _resting(centre.y(), low, high, seen.height()))
 
     # Camera
 
@@ -398,14 +391,14 @@ class GraphCanvas(QWidget):
             return
         size = self._camera.size
         margin_x, margin_y = (min(_NEAR_EDGE, side / 6) for side in size.toTuple())
-        seen = QRectF(QPointF(0, 0), size).adjusted(margin_x, margin_y, -margin_x, -margin_y)
+        running = self._animation.state() is QVariantAnimation.State.Running
+        centre = self._animation.endValue() if running else self._camera.centre
         rect = self._camera.rect_to_view(self._geometry.rect(box))
-        if self._animation.state() is QVariantAnimation.State.Running:
-            rect.translate((self._camera.centre - self._animation.endValue()) * self.zoom)
-        target, centre = self._resting_centre(box), self._camera.centre
-        if rect.left() >= seen.left() and rect.right() <= seen.right():
+        rect.translate((self._camera.centre - centre) * self.zoom)
+        target = self._resting_centre(box)
+        if rect.left() >= margin_x and rect.right() <= size.width() - margin_x:
             target.setX(centre.x())
-        if rect.top() >= seen.top() and rect.bottom() <= seen.bottom():
+        if rect.top() >= margin_y and rect.bottom() <= size.height() - margin_y:
             target.setY(centre.y())
         if target != centre:
             self._go_to(target, animated=animated)
@@ -544,9 +537,17 @@ class GraphCanvas(QWidget):
             self._minimap.mark(changed)
         self.update()
 
-    @Slot()
     @Slot(str)
-    def _on_values_reset(self, _operator: str = "") -> None:
+    def _on_stepped_back(self, operator: str) -> None:
+        box = self._state.revert(operator)
+        self._asked.discard((self._state.generation, box))
+        if self._minimap is not None:
+            self._minimap.forget()
+        self._describe()
+        self.update()
+
+    @Slot()
+    def _on_values_reset(self) -> None:
         self._state.refresh()
         self._asked.clear()
         if self._minimap is not None:
@@ -783,3 +784,10 @@ class GraphCanvas(QWidget):
             return super().event(event)
         self._zoom_about(event.position(), self.zoom * (1 + event.value()))
         return True
+
+
+def _resting(point: float, low: float, high: float, length: float) -> float:
+    """Middle of a view of some length about a point that shows nothing beyond two ends."""
+    if high - low <= length:
+        return (low + high) / 2
+    return min(max(point, low + length / 2), high - length / 2)

@@ -189,10 +189,14 @@ def make_scene(graph: RuntimeGraph) -> Scene:
     for operator in graph.operators:
         family = family_of(operator.type)
         head = label_ruler.width(family.label) + detail_ruler.width(str(operator.index))
+        shape = shape_text(_shown_shape(operator))
         needed = max(
-            head + _GLYPH_ROOM, type_ruler.width(operator.type), name_ruler.width(operator.name)
+            head + _GLYPH_ROOM + LEFT_INSET + RIGHT_INSET,
+            type_ruler.width(operator.type) + LEFT_INSET + RIGHT_INSET,
+            name_ruler.width(operator.name) + LEFT_INSET + RIGHT_INSET,
+            len(shape) * character + DETAIL_LEFT + _DETAIL_RIGHT,
         )
-        width = _grown(needed + LEFT_INSET + RIGHT_INSET)
+        width = _grown(needed)
         room = width - LEFT_INSET - RIGHT_INSET
         detail_room = int((width - DETAIL_LEFT - _DETAIL_RIGHT) / character)
         boxes.append(
@@ -253,6 +257,11 @@ def _shown_operand(operator: RuntimeOperator) -> str:
     return operands[0].name if operands else ""
 
 
+def _shown_shape(operator: RuntimeOperator) -> tuple[int | str | None, ...] | None:
+    operands: Sequence[RuntimeOperand] = operator.outputs or operator.inputs
+    return operands[0].shape if operands else None
+
+
 def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
     if "expr" in operator.params:
         # A constant is no text: None, a number or a flag.
@@ -261,9 +270,9 @@ def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
     operands = operator.outputs or operator.inputs
     if not operands:
         return "", ""
-    shape, dtype = operands[0].shape, operands[0].dtype
+    shape, dtype = shape_text(operands[0].shape), dtype_text(operands[0].dtype)
     more = f"+{len(operands) - 1}" if len(operands) > 1 else ""
-    return _cut(shape_text(shape), room), " ".join(filter(None, (dtype_text(dtype), more)))
+    return _cut(shape, room), " ".join(filter(None, (dtype, more)))
 
 
 def _cut(text: str, room: int) -> str:

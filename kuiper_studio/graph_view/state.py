@@ -124,6 +124,17 @@ class SceneState:
             changed.append(record.index)
         return changed
 
+    def revert(self, operator: str) -> int:
+        """Forget what an operator computed: its step was undone; returns its box."""
+        box = self.scene.index[operator]
+        if self._session is not None:
+            self.states[box] = _STATE_OF[self._session.status(operator)]
+        self.summaries.pop(box, None)
+        for number in self.scene.edges_of[box]:
+            self._shapes.pop(self.scene.edges[number].operand, None)
+        self._shapes.pop(self.scene.boxes[box].operand, None)
+        return box
+
     def follow_position(self) -> None:
         """Read which operator is next, and whether the run has failed."""
         session = self._session

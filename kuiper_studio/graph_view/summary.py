@@ -93,7 +93,8 @@ def thumbnail(array: Array, *, signed: bool) -> npt.NDArray[np.uint8]:
     ----------
     array : ndarray
         Real, not empty. The last two axes are rows and columns; the first of four or more
-        is the batch, of which the first sample is shown. Vectors are wrapped into a square.
+        is the batch, of which the first sample is shown. Vectors, and channels of one
+        element, are wrapped into a square.
     signed : bool
         Whether to use diverging colours about zero.
 
@@ -130,7 +131,7 @@ def _nearest(size: int) -> npt.NDArray[np.intp]:
 def _plane(array: Array) -> Array:
     if array.ndim >= 4:
         array = array[0]
-    if array.ndim >= 3:
+    if array.ndim >= 3 and array.shape[-2] * array.shape[-1] > 1:
         channels = array.reshape(-1, *array.shape[-2:])
         plane: Array = channels[_most_varied(channels)]
         return plane

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kuiper_studio.layout import Layout, LayoutCancelledError, LayoutRequest, layout
+from kuiper_studio.layout.channels import _free_shift, _take_slot
 
 BOX = (112.0, 94.0)
 LR, TD = "left-right", "top-down"
@@ -237,6 +238,28 @@ def test_many_operands_into_one_node_stay_within_its_side():
     assert top + 12 <= ends[0]
     assert ends[-1] <= top + 94 - 12
     assert len(set(ends)) == count
+
+
+@pytest.mark.parametrize(
+    ("lines", "slots"),
+    [
+        pytest.param([(0, 1), (2, 3), (4, 5)], [0, 0, 0], id="apart"),
+        pytest.param([(0, 2), (1, 3), (4, 5)], [0, 1, 0], id="third-fits-the-first"),
+        pytest.param([(0, 1), (1, 2)], [0, 1], id="touching-rows"),
+        pytest.param([(0, 5), (1, 2), (3, 4)], [0, 1, 1], id="order-is-kept"),
+    ],
+)
+def test_turns_that_do_not_meet_share_a_slot(lines, slots):
+    extents = []
+    assert [_take_slot(extents, low, high) for low, high in lines] == slots
+
+
+def test_ports_keep_off_what_leaves_the_box_before():
+    assert _free_shift([0.0], []) == 0
+    assert _free_shift([0.0], [0.0]) == 5
+    assert _free_shift([-5.0, 5.0], [0.0, 10.0]) == 2.5
+    crowded = [float(i) for i in range(-40, 40)]
+    assert _free_shift([0.0], crowded) == 0
 
 
 def test_cycle_is_refused():

@@ -1,0 +1,61 @@
+"""The graph as a file."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QImage
+
+from engine.errors import ExportError
+from kuiper_studio.graph_view.render import render_graph
+
+
+def test_svg(theme, load_graph, tmp_path):
+    rendered = render_graph(load_graph(), tmp_path / "graph.svg", theme)
+    root = ET.parse(rendered.path).getroot()
+    texts = "".join(root.itertext())
+    assert root.attrib["viewBox"].split()[2:] == [str(rendered.width), str(rendered.height)]
+    for name in ("stem.relu", "pnnx.Expression", "3×8×8"):
+        assert name in texts
+    assert rendered.note == ""
+    assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+@pytest.mark.parametrize("orientation", ["left-right", "top-down"])
+def test_png(theme, load_graph, tmp_path, orientation):
+    rendered = render_graph(load_graph(), tmp_path / "graph.PNG", theme, orientation)
+    image = QImage(str(rendered.path))
+    assert (image.width(), image.height()) == (rendered.width, rendered.height)
+    assert (image.width() > image.height()) == (orientation == "left-right")
+    assert rendered.scale == 2
+
+
+def test_run_is_drawn_with_its_values(theme, session, open_model, run, tmp_path):
+    open_model(value=np.full((1, 3, 8, 8), -3.0, np.float32))
+    run()
+    path = tmp_path / "graph.svg"
+    render_graph(session.graph, path, theme, session=session)
+    text = path.read_text()
+    assert "all −3" in text
+    assert "<image" in text
+
+
+def test_too_large_for_png_is_said(theme, load_graph, tmp_path):
+    lines = ["pnnx.Input image 0 1 0"]
+    lines += [f"F.relu relu_{i} 1 1 {i} {i + 1}" for i in range(130)]
+    rendered = render_graph(load_graph(tuple(lines)), tmp_path / "graph.png", theme)
+    assert rendered.width == 16384
+    assert rendered.scale < 1
+    assert "SVG" in rendered.note
+
+
+def test_other_suffix_is_refused(theme, load_graph, tmp_path):
+    with pytest.raises(ExportError, match=r"graph\.pdf: a graph is written as \.svg or \.png"):
+        render_graph(load_graph(), tmp_path / "graph.pdf", theme)
+
+
+def test_unwritable_place_is_told(theme, load_graph, tmp_path):
+    with pytest.raises(ExportError, match="cannot be written: No such file"):
+        render_graph(load_graph(), tmp_path / "nowhere" / "graph.svg", theme)
