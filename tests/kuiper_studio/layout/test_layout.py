@@ -257,7 +257,7 @@ def test_turns_that_do_not_meet_share_a_slot(lines, slots):
 def test_ports_keep_off_what_leaves_the_box_before():
     assert _free_shift([0.0], []) == 0
     assert _free_shift([0.0], [0.0]) == 5
-    assert _free_shift([-5.0, 5.0], [0.0, 10.0]) == 2.5
+    assert _free_shift([0.0, 5.0], [0.0, 10.0]) == 2.5
     crowded = [float(i) for i in range(-40, 40)]
     assert _free_shift([0.0], crowded) == 0
 
