@@ -188,7 +188,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("deg2rad", "radians of degrees", np.deg2rad, "bif"),
             ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
-            ("lgamma", "logarithm of the gamma function", _looped(math.lgamma, math.inf), "bif"),
+            ("lgamma", "logarithm of the gamma", _looped(math.lgamma, math.inf), "bif"),
             ("logit", "logarithm of the odds", _logit, "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
             ("sinc", "sin(pi x) / (pi x)", np.sinc, "bifc"),

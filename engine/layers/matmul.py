@@ -205,14 +205,14 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Scalar = 1, alpha: Scalar 
 
 
 def _add_product(input: Array, product: Array, beta: Scalar, alpha: Scalar) -> Array:
+    try:
+        added = np.broadcast_to(input, product.shape)
+    except ValueError:
+        raise _mismatch(input, product) from None
     with np.errstate(all="ignore"):
         scaled = product if alpha == 1 else product * product.dtype.type(alpha)
         if beta == 0:
             return scaled
-        try:
-            added = np.broadcast_to(input, product.shape)
-        except ValueError:
-            raise _mismatch(input, product) from None
         total = (added if beta == 1 else added * input.dtype.type(beta)) + scaled
         return np.asarray(total, product.dtype)
 
