@@ -1,0 +1,249 @@
+"""The ``.bin`` file: a ZIP archive of stored entries, one for each weight, mapped in place.
+
+Follows StoreZipReader and StoreZipWriter of ncnn's ``tools/pnnx/src/storezip.cpp`` (a4d2ea1,
+July 2026). Deviations:
+
+- The directory at the end says where entries are, as in every other ZIP reader; pnnx walks
+  from one local header to the next. So archives with data descriptors, which pnnx refuses,
+  can be read, and a file cut short is noticed.
+- Every offset and size is checked against the file before it is used. Entries that are
+  compressed, encrypted, named twice, or that overlap are errors.
+- Sizes are written as Zip64 only where they need it, which pnnx accepts, and so do older
+  readers such as KuiperInfer's. Entries carry the date 1980-01-01: equal weights give equal
+  files.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import zipfile
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+__all__ = ["Archive", "write_archive"]
+
+_LOCAL: Final = struct.Struct("<4s5H3L2H")
+_CENTRAL: Final = struct.Struct("<4s6H3L5H2L")
+_END: Final = struct.Struct("<4s4H2LH")
+_END64: Final = struct.Struct("<4sQ2H2L4Q")
+_LOCATOR64: Final = struct.Struct("<4sLQL")
+_EXTRA: Final = struct.Struct("<2H")
+_LOCAL_MAGIC: Final = b"PK\x03\x04"
+_CENTRAL_MAGIC: Final = b"PK\x01\x02"
+_END_MAGIC: Final = b"PK\x05\x06"
+_END64_MAGIC: Final = b"PK\x06\x06"
+_LOCATOR64_MAGIC: Final = b"PK\x06\x07"
+_LONGEST_COMMENT: Final = 0xFFFF
+_IN_EXTRA: Final = 0xFFFFFFFF
+_ZIP64_ID: Final = 1
+_ENCRYPTED: Final = 1
+_CHUNK: Final = 1 << 24
+
+_DAMAGED: Final = "the file is damaged; copy or export it again"
+
+
+class Archive:
+    """An open ``.bin``: where each entry lies, and views of them.
+
+    The file stays mapped as long as any view of it lives.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    path : Path
+    entries : dict of str to (int, int)
+        Offset and size of each entry's bytes, both within the file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read or is no sound archive of stored entries.
+    """
+
+    __slots__ = ("_data", "_map", "entries", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._map = _map_file(path)
+        self._data = np.frombuffer(self._map, np.uint8)
+        self.entries: dict[str, tuple[int, int]] = {}
+        try:
+            self._read_directory()
+        except ValueError as exc:
+            raise ModelFileError(path, str(exc)) from None
+
+    def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Bytes from `offset` on, read-only, not copied; both must come from `entries`."""
+        return self._data[offset : offset + nbytes]
+
+    def _read_directory(self) -> None:
+        start, size, count = _find_directory(self._map)
+        directory = self._map[start : start + size]
+        spans: list[tuple[int, int, str]] = []
+        position = 0
+        while position < size:
+            name, header, nbytes, position = _read_entry(directory, position)
+            offset = _data_offset(self._map, header, name, start)
+            if offset + nbytes > start:
+                raise ValueError(f"entry {_show(name)} reaches beyond its end; {_DAMAGED}")
+            key = _decode(name)
+            if key in self.entries:
+                raise ValueError(f"it has two entries named {key!r}; {_DAMAGED}")
+            self.entries[key] = (offset, nbytes)
+            spans.append((header, offset + nbytes, key))
+        if len(spans) != count:
+            raise ValueError(f"it lists {len(spans)} entries and counts {count}; {_DAMAGED}")
+        spans.sort()
+        for (_, end, key), (begin, _, following) in pairwise(spans):
+            if begin < end:
+                raise ValueError(f"entries {key!r} and {following!r} overlap; {_DAMAGED}")
+
+
+def _map_file(path: Path) -> mmap.mmap:
+    try:
+        if not path.is_file():
+            raise ModelFileError(path, "there is no such file")
+        with path.open("rb") as file:
+            if file.seek(0, 2) == 0:
+                raise ModelFileError(path, "it is empty; copy or export it again")
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as exc:
+        raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
+
+
+def _find_directory(data: mmap.mmap) -> tuple[int, int, int]:
+    """Offset, size and number of entries of the central directory."""
+    end = _find_end(data)
+    _, _, _, _, count, size, start, _ = _END.unpack_from(data, end)
+    locator = end - _LOCATOR64.size
+    if locator >= 0 and data[locator : locator + 4] == _LOCATOR64_MAGIC:
+        end = _LOCATOR64.unpack_from(data, locator)[2]
+        if end > locator - _END64.size or data[end : end + 4] != _END64_MAGIC:
+            raise ValueError(f"its Zip64 directory is not where it should be; {_DAMAGED}")
+        *_, count, size, start = _END64.unpack_from(data, end)
+    if start + size > end:
+        raise ValueError(f"its directory reaches beyond its end; {_DAMAGED}")
+    return start, size, count
+
+
+def _find_end(data: mmap.mmap) -> int:
+    """Offset of the record that ends an archive."""
+    first = max(0, len(data) - _END.size - _LONGEST_COMMENT)
+    end = len(data)
+    while True:
+        end = data.rfind(_END_MAGIC, first, end)
+        if end < 0:
+            raise ValueError(
+                f"its directory, which belongs at the end, is missing; {_DAMAGED}"
+                if data[:2] == b"PK"
+                else "it is no weights file of PNNX, which is a ZIP archive"
+            )
+        # The signature may be part of the comment or of a weight as well.
+        comment = end + _END.size
+        if comment <= len(data) and comment + _END.unpack_from(data, end)[-1] == len(data):
+            return end
+
+
+def _read_entry(directory: bytes, position: int) -> tuple[bytes, int, int, int]:
+    """Name, offset of the local header, size, and where the next entry begins."""
+    names = position + _CENTRAL.size
+    if names > len(directory) or directory[position : position + 4] != _CENTRAL_MAGIC:
+        raise ValueError(f"its directory cannot be read; {_DAMAGED}")
+    fields = _CENTRAL.unpack_from(directory, position)
+    flags, method, packed, size = fields[3], fields[4], fields[8], fields[9]
+    name_length, extra_length, comment_length, header = *fields[10:13], fields[16]
+    extras = names + name_length
+    following = extras + extra_length + comment_length
+    if following > len(directory):
+        raise ValueError(f"its directory cannot be read; {_DAMAGED}")
+    name = directory[names:extras]
+    if method or flags & _ENCRYPTED:
+        raise ValueError(
+            f"entry {_show(name)} is {'compressed' if method else 'encrypted'}, and weights "
+            "can only be mapped as they are; pack the archive again without that"
+        )
+    if _IN_EXTRA in {size, packed, header}:
+        extra = directory[extras : extras + extra_length]
+        size, packed, header = _zip64_values(extra, name, (size, packed, header))
+    if packed != size:
+        raise ValueError(f"entry {_show(name)} has two different sizes; {_DAMAGED}")
+    return name, header, size, following
+
+
+def _zip64_values(
+    extra: bytes, name: bytes, values: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """Size, packed size and header offset, those too big for 32 bits from the extra field."""
+    position = 0
+    while position + _EXTRA.size <= len(extra):
+        kind, length = _EXTRA.unpack_from(extra, position)
+        position += _EXTRA.size
+        if kind == _ZIP64_ID:
+            wanted = values.count(_IN_EXTRA)
+            if wanted * 8 > min(length, len(extra) - position):
+                break
+            found = iter(struct.unpack_from(f"<{wanted}Q", extra, position))
+            size, packed, header = (next(found) if v == _IN_EXTRA else v for v in values)
+            return size, packed, header
+        position += length
+    raise ValueError(f"entry {_show(name)} lacks its Zip64 sizes; {_DAMAGED}")
+
+
+def _data_offset(data: mmap.mmap, header: int, name: bytes, end: int) -> int:
+    """Where the bytes of an entry begin, from its local header."""
+    if header + _LOCAL.size > end or data[header : header + 4] != _LOCAL_MAGIC:
+        raise ValueError(f"entry {_show(name)} is not where it should be; {_DAMAGED}")
+    *_, name_length, extra_length = _LOCAL.unpack_from(data, header)
+    names = header + _LOCAL.size
+    if data[names : names + name_length] != name:
+        raise ValueError(f"entry {_show(name)} has two different names; {_DAMAGED}")
+    return int(names + name_length + extra_length)
+
+
+def _decode(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"entry {_show(name)} is not named in UTF-8; {_DAMAGED}") from None
+
+
+def _show(name: bytes) -> str:
+    return repr(name[:100].decode(errors="backslashreplace"))
+
+
+def write_archive(path: Path, entries: Iterable[tuple[str, npt.NDArray[np.uint8]]]) -> None:
+    """Write a ``.bin``.
+
+    Parameters
+    ----------
+    path : Path
+        Overwritten.
+    entries : iterable of (str, ndarray of shape (nbytes,))
+        Names and bytes; written one after the other, a piece at a time.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in entries:
+            info = zipfile.ZipInfo(name)
+            info.file_size = data.size  # decides whether the entry needs Zip64
+            with archive.open(info, "w") as entry:
+                for begin in range(0, data.size, _CHUNK):
+                    entry.write(data[begin : begin + _CHUNK].data)

@@ -1,0 +1,143 @@
+"""What is wrong with a ``.param`` file that could not be read.
+
+Only looked into once reading has failed, so clarity goes before speed; the time is linear
+in the size of the file all the same, for the file may be hostile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+__all__ = [
+    "explain_operands",
+    "explain_operators",
+    "explain_unknown_operand",
+    "line_of_operator",
+    "shorten",
+]
+
+_SHOWN_OF_CYCLE: Final = 6
+
+
+class _Line(NamedTuple):
+    """The columns of an operator's line that say how it is connected."""
+
+    number: int
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+
+
+def shorten(text: str, limit: int = 40) -> str:
+    """Quote a piece of the file, cut after `limit` characters."""
+    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def line_of_operator(lines: Sequence[str], name: str) -> int:
+    """Number, from 1, of the line of an operator that is there."""
+    return next(line.number for line in _readable(lines) if line.name == name)
+
+
+def explain_operators(lines: Sequence[str]) -> tuple[str, int]:
+    """Say which operator is there twice; return the sentence and the line."""
+    return next(_repeated_operators(lines))
+
+
+def explain_operands(lines: Sequence[str]) -> tuple[str, int]:
+    """Say which output cannot be an operand of its own; return the sentence and the line."""
+    return next(_wrong_outputs(lines))
+
+
+def explain_unknown_operand(lines: Sequence[str], number: int, operand: str) -> str:
+    """Say why an operand is not there when the operator of line `number` takes it."""
+    if "=" in operand:
+        return _no_operand(operand)
+    operators = list(_readable(lines))
+    taker = next(line for line in operators if line.number == number)
+    if operand not in taker.inputs:
+        return f"#{operand} is about an operand that is not there so far"
+    producers = {name: line for line in operators for name in line.outputs}
+    if operand not in producers:
+        return f"operator {taker.name!r} takes operand {operand!r}, which nothing produces"
+    cycle = _find_cycle(operators, producers)
+    if cycle:
+        shown = cycle[:_SHOWN_OF_CYCLE] + ["…"] * (len(cycle) > _SHOWN_OF_CYCLE)
+        return f"operators form a cycle, so none of them can be first: {' → '.join(shown)}"
+    return (
+        f"operator {taker.name!r} takes operand {operand!r} before line "
+        f"{producers[operand].number} produces it; move that line up, producers come first"
+    )
+
+
+def _no_operand(token: str) -> str:
+    return f"the line counts more operands than it names: {shorten(token)} is none"
+
+
+def _repeated_operators(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    first: dict[str, int] = {}
+    for line in _readable(lines):
+        place = first.setdefault(line.name, line.number)
+        if place != line.number:
+            yield f"line {place} has an operator named {line.name!r} already", line.number
+
+
+def _wrong_outputs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    producers: dict[str, int] = {}
+    for line in _readable(lines):
+        for operand in line.outputs:
+            if "=" in operand:
+                yield _no_operand(operand), line.number
+            first = producers.setdefault(operand, line.number)
+            if first != line.number:
+                yield f"operand {operand!r} is produced by line {first} already", line.number
+        if len(set(line.outputs)) < len(line.outputs):
+            yield "the line produces an operand twice", line.number
+
+
+def _readable(lines: Sequence[str]) -> Iterator[_Line]:
+    """Connections of every operator whose line is good enough for that."""
+    for number, text in enumerate(lines[2:], 3):
+        # as bytes, for which a blank is what it is in C
+        columns = [column.decode() for column in text.encode().split()]
+        try:
+            taken, made = (int(count) for count in columns[2:4])
+        except ValueError:
+            continue
+        first = 4 + max(taken, 0)
+        yield _Line(number, columns[1], columns[4:first], columns[first : first + made])
+
+
+def _find_cycle(operators: Sequence[_Line], producers: Mapping[str, _Line]) -> list[str]:
+    """Names of operators in a cycle, the first one again at the end; empty without one."""
+    consumers: dict[str, list[_Line]] = {}
+    unmet = dict.fromkeys((line.number for line in operators), 0)
+    for line in operators:
+        for operand in line.inputs:
+            if operand in producers:
+                consumers.setdefault(operand, []).append(line)
+                unmet[line.number] += 1
+    ready = [line for line in operators if not unmet[line.number]]
+    for line in ready:  # grows on the way
+        for operand in set(line.outputs):
+            for consumer in consumers.pop(operand, ()):
+                unmet[consumer.number] -= 1
+                if not unmet[consumer.number]:
+                    ready.append(consumer)
+    stuck = [line for line in operators if unmet[line.number]]
+    return _walk_back(stuck, producers) if stuck else []
+
+
+def _walk_back(stuck: Sequence[_Line], producers: Mapping[str, _Line]) -> list[str]:
+    """Go from consumer to producer among operators that wait for each other."""
+    numbers = {line.number for line in stuck}
+    line = stuck[0]
+    path: dict[int, str] = {}
+    while line.number not in path:
+        path[line.number] = line.name
+        waits_for = (producers[name] for name in line.inputs if name in producers)
+        line = next(other for other in waits_for if other.number in numbers)
+    names = list(path.values())[list(path).index(line.number) :]
+    return [names[0], *reversed(names[1:]), names[0]]

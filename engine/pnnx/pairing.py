@@ -1,0 +1,253 @@
+"""Opens pairs, and finds the ``.bin`` of a ``.param`` and the other way round by content.
+
+A weight is the entry ``operator.attribute`` of the ``.bin``. A pair fits when every weight
+that the ``.param`` lists is there with its size. The file of the same name is asked first;
+of the others in the folder exactly one must fit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import ModelFileError
+from engine.pnnx.archive import Archive
+from engine.pnnx.diagnosis import line_of_operator
+from engine.pnnx.reader import read_graph
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.pnnx.graph import Graph
+
+__all__ = ["find_param", "find_weights", "load", "pair"]
+
+
+def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
+    """Read a pair.
+
+    Parameters
+    ----------
+    param_path : path
+        The ``.param`` file.
+    bin_path : path, optional
+        The ``.bin`` file; found by its content beside `param_path` when not given. When
+        there is none the graph has its structure only.
+
+    Returns
+    -------
+    Graph
+        Its weights are views of the mapped ``.bin``; none of them has been read.
+
+    Raises
+    ------
+    ModelFileError
+        With path, line and reason, if a file cannot be read or the two do not fit.
+    """
+    model = _Structure(Path(param_path))
+    archive = model.find_weights() if bin_path is None else Archive(Path(bin_path))
+    if archive is None:
+        model.graph.has_weights = not model.needs_weights
+    else:
+        misfit = model.misfit(archive)
+        if misfit is not None:
+            raise misfit
+        for name, attribute in model.graph.weights():
+            attribute.bind(archive, archive.entries.get(name, (0, 0))[0])
+        model.graph.weights_path = archive.path
+    return model.graph
+
+
+def find_weights(param_path: str | Path) -> Path | None:
+    """Find the ``.bin`` of a ``.param`` in the same folder.
+
+    Parameters
+    ----------
+    param_path : path
+
+    Returns
+    -------
+    Path or None
+        None where no file fits and none has the same name.
+
+    Raises
+    ------
+    ModelFileError
+        If the ``.param`` cannot be read, if only a ``.bin`` of the same name is there and
+        does not fit, or if several others do.
+    """
+    archive = _Structure(Path(param_path)).find_weights()
+    return archive.path if archive is not None else None
+
+
+def find_param(bin_path: str | Path) -> Path | None:
+    """Find the ``.param`` of a ``.bin`` in the same folder.
+
+    Parameters
+    ----------
+    bin_path : path
+
+    Returns
+    -------
+    Path or None
+        None where no file fits and none has the same name. One of another name must list
+        all that is in the ``.bin``.
+
+    Raises
+    ------
+    ModelFileError
+        If the ``.bin`` cannot be read, if only a ``.param`` of the same name is there and
+        does not fit, or if several others do.
+    """
+    archive = Archive(Path(bin_path))
+    own = archive.path.with_suffix(".param")
+    failure = _failure_of_param(own, archive) if own.is_file() else None
+    if own.is_file() and failure is None:
+        return own
+    fitting = [
+        path
+        for path in _siblings(archive.path, own)
+        if _failure_of_param(path, archive, complete=True) is None
+    ]
+    if not fitting and failure is not None:
+        raise failure
+    return _only(fitting, archive.path)
+
+
+def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Path | None]:
+    """Complete what a user named, which may be either file of a pair.
+
+    Parameters
+    ----------
+    path : path
+        A ``.param``; when `bin_path` is not given, also a ``.bin``, or a folder with one
+        ``.param`` in it.
+    bin_path : path, optional
+
+    Returns
+    -------
+    (Path, Path or None)
+        What `load` takes.
+
+    Raises
+    ------
+    ModelFileError
+        If `path` is a ``.bin`` that no ``.param`` beside it fits, or a folder that holds
+        no ``.param`` or several.
+    """
+    given = Path(path)
+    if bin_path is not None:
+        return given, Path(bin_path)
+    if given.is_dir():
+        return _only_param(given), None
+    if given.suffix.lower() != ".bin":
+        return given, None
+    param = find_param(given)
+    if param is None:
+        raise ModelFileError(
+            given, "no .param file in its folder lists these weights; open the .param instead"
+        )
+    return param, given
+
+
+def _only_param(folder: Path) -> Path:
+    # pnnx writes NAME.ncnn.param beside its own file; that is another format.
+    found = [p for p in folder.glob("*.param") if not p.name.endswith(".ncnn.param")]
+    if len(found) != 1:
+        names = ", ".join(sorted(p.name for p in found)[:5]) or "none"
+        raise ModelFileError(
+            folder, f"a folder with one .param is needed, this has {names}; open a file instead"
+        )
+    return found[0]
+
+
+class _Structure:
+    """A graph without weights and what is needed to find them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.graph, self._lines = read_graph(path)
+        self.needs_weights = any(attribute.nbytes for _, attribute in self.graph.weights())
+
+    def find_weights(self) -> Archive | None:
+        """Choose among the ``.bin`` files of the folder."""
+        own = self._path.with_suffix(".bin")
+        first = self._try(own) if own.is_file() else None
+        if isinstance(first, Archive) or not self.needs_weights:
+            return first if isinstance(first, Archive) else None
+        others = map(self._try, _siblings(self._path, own))
+        fitting = {other.path: other for other in others if isinstance(other, Archive)}
+        if not fitting and first is not None:
+            raise first
+        chosen = _only(list(fitting), self._path)
+        return fitting[chosen] if chosen is not None else None
+
+    def misfit(self, archive: Archive) -> ModelFileError | None:
+        """Why the weights cannot be these; None when they can."""
+        weights = dict(self.graph.weights())
+        missing = [
+            name for name, a in weights.items() if a.nbytes and name not in archive.entries
+        ]
+        if missing:
+            return ModelFileError(
+                archive.path,
+                f"{len(missing)} of the {len(weights)} weights of {self._path.name} are not in "
+                f"it, such as {missing[0]!r}; it is of another model, give the .bin that was "
+                "exported with it",
+            )
+        for operator in self.graph.operators:
+            for key, attribute in operator.attrs.items():
+                _, size = archive.entries.get(f"{operator.name}.{key}", (0, 0))
+                if size != attribute.nbytes:
+                    return ModelFileError(
+                        self._path,
+                        f"weight @{key} takes {attribute.nbytes} bytes and has {size} in "
+                        f"{archive.path.name}; it is of another version of the model, give the "
+                        ".bin that was exported with this file",
+                        line_of_operator(self._lines, operator.name),
+                    )
+        return None
+
+    def lists_all_of(self, archive: Archive) -> bool:
+        """Whether nothing is in the archive that the graph does not have."""
+        return archive.entries.keys() <= {name for name, _ in self.graph.weights()}
+
+    def _try(self, path: Path) -> Archive | ModelFileError:
+        try:
+            archive = Archive(path)
+        except ModelFileError as exc:
+            return exc
+        return self.misfit(archive) or archive
+
+
+def _failure_of_param(
+    path: Path, archive: Archive, *, complete: bool = False
+) -> ModelFileError | None:
+    """Why a ``.param`` does not go with an archive; None when it does."""
+    try:
+        model = _Structure(path)
+    except ModelFileError as exc:
+        return exc
+    if complete and not model.lists_all_of(archive):
+        return ModelFileError(path, f"it does not list all that is in {archive.path.name}")
+    return model.misfit(archive)
+
+
+def _siblings(path: Path, own: Path) -> list[Path]:
+    """Other files of the folder that end as `own` does."""
+    return sorted(other for other in path.parent.glob(f"*{own.suffix}") if other != own)
+
+
+def _only(fitting: Sequence[Path], path: Path) -> Path | None:
+    """The file that fits; of several the one whose name begins alike up to the first dot."""
+    stem = path.name.partition(".")[0]
+    for files in (fitting, [other for other in fitting if other.name.startswith(f"{stem}.")]):
+        if len(files) == 1:
+            return files[0]
+    if not fitting:
+        return None
+    raise ModelFileError(
+        path,
+        f"several files in its folder fit it: {', '.join(other.name for other in fitting)}; "
+        "say which one",
+    )
