@@ -59,10 +59,13 @@ class DockTitleBar(QFrame):
 
     @classmethod
     def of(cls, panel: Panel, theme: Theme, *, closable: bool = True) -> DockTitleBar:
-        """Header that shows a panel's title, suffix and actions and follows its suffix."""
+        """Header with a panel's title, suffix, widgets and actions; it follows the suffix."""
         bar = cls(panel.windowTitle(), theme, closable=closable)
         bar.set_suffix(panel.suffix)
         panel.suffix_changed.connect(bar.set_suffix)
+        for widget in panel.title_widgets():
+            bar.add_widget(widget)
+            bar.add_gap(8)
         for action in panel.title_actions():
             bar.add_action_button(action)
         return bar
@@ -78,6 +81,10 @@ class DockTitleBar(QFrame):
     def add_widget(self, widget: QWidget) -> None:
         """Put a widget to the right, before the cross."""
         self._row.insertWidget(self._row.count() - 1, widget)
+
+    def add_gap(self, pixels: int) -> None:
+        """Leave room to the right, before the cross."""
+        self._row.insertSpacing(self._row.count() - 1, pixels)
 
     def add_action_button(self, action: QAction) -> QToolButton:
         """Put an action to the right, before the cross; one with a menu opens it."""

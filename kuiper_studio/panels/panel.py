@@ -1,4 +1,4 @@
-"""What all panels share: a title, a suffix beside it, and actions for the dock's header."""
+"""What all panels share: a title, a suffix beside it, and what the dock's header holds."""
 
 from __future__ import annotations
 
@@ -53,6 +53,10 @@ class Panel(QWidget):
         if text != self._suffix:
             self._suffix = text
             self.suffix_changed.emit(text)
+
+    def title_widgets(self) -> tuple[QWidget, ...]:
+        """Widgets shown in the dock's header, before the actions."""
+        return ()
 
     def title_actions(self) -> tuple[QAction, ...]:
         """Actions shown as buttons in the dock's header."""

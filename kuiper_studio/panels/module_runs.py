@@ -1,0 +1,91 @@
+"""Which operators in a row belong to one module of the network, as far as names tell.
+
+pnnx keeps the path of a module where an operator stands for exactly one, such as
+``layer1.0.relu``; operators that it fused or made itself have names of its own. Those are
+counted to a module when they lie between two operators of it, and to none otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.runtime import RuntimeOperator
+
+__all__ = ["ModuleRun", "module_path", "module_runs"]
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRun:
+    """Operators in a row that belong to one module.
+
+    Attributes
+    ----------
+    name : str
+        Path of the module, such as ``layer1`` or ``features.3``.
+    first, last : int
+        Indexes of the operators, both included.
+    """
+
+    name: str
+    first: int
+    last: int
+
+
+def module_path(operator: RuntimeOperator) -> Path:
+    """Modules around an operator, outermost first; empty where its name tells none."""
+    name = operator.name
+    # "torch.cat_0" and "F.relu_3" are types with a number, not paths.
+    if "." not in name or name.startswith(("pnnx_", operator.type)):
+        return ()
+    return tuple(name.split(".")[:-1])
+
+
+def module_runs(operators: Sequence[RuntimeOperator]) -> tuple[ModuleRun, ...]:
+    """Split operators in execution order into modules.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+
+    Returns
+    -------
+    tuple of ModuleRun
+        In order, without overlap. The outermost modules; one that holds more than half of
+        the operators is opened into those inside it.
+    """
+    paths = [module_path(operator) for operator in operators]
+    names = _open_large(paths)
+    runs: list[ModuleRun] = []
+    for place, name in enumerate(names):
+        if not name:
+            continue
+        if runs and runs[-1].name == name:
+            runs[-1] = ModuleRun(name, runs[-1].first, place)
+        else:
+            runs.append(ModuleRun(name, place, place))
+    return tuple(runs)
+
+
+def _open_large(paths: Sequence[Path]) -> list[str]:
+    """Name of the module that each path is counted to; ``""`` for an empty path."""
+    depths = [1] * len(paths)
+    limit = sum(map(bool, paths)) / 2
+    while True:
+        shown = [path[:depth] for path, depth in zip(paths, depths, strict=True)]
+        large = {
+            module for module, count in Counter(filter(None, shown)).items() if count > limit
+        }
+        grown = [
+            depth + (module in large and len(path) > depth)
+            for path, module, depth in zip(paths, shown, depths, strict=True)
+        ]
+        if grown == depths:
+            return [".".join(module) for module in shown]
+        depths = grown

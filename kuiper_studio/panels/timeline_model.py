@@ -1,0 +1,294 @@
+"""What the timeline shows, as arrays by operator: costs, estimates, buckets and scales.
+
+No Qt in here. A time that was measured stays known until another model is opened, so that
+after a restart it serves as the estimate; an operator that never ran is estimated from its
+multiply-accumulates, or its bytes where it has none, at the rate measured so far.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.cost import cost
+from engine.session import OperatorStatus
+from kuiper_studio.families import family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from engine.cost import ValueSource
+    from engine.runtime import RuntimeOperator
+    from engine.session import StepRecord
+
+__all__ = [
+    "Bars",
+    "Measure",
+    "Scale",
+    "Status",
+    "TimelineModel",
+    "fractions",
+    "round_ticks",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+class Measure(Enum):
+    """What the height of a bar stands for."""
+
+    TIME = "time"
+    MACS = "MACs"
+
+
+class Scale(Enum):
+    """How heights grow with what they stand for."""
+
+    LINEAR = "Linear"
+    ROOT = "Square root"
+    LOG = "Logarithmic"
+
+
+class Status(IntEnum):
+    """OperatorStatus as a number, for arrays."""
+
+    PENDING = 0
+    EXECUTED = 1
+    FAILED = 2
+    BLOCKED = 3
+    UNSUPPORTED = 4
+
+
+_CODES: Final = {
+    OperatorStatus.PENDING: Status.PENDING,
+    OperatorStatus.EXECUTED: Status.EXECUTED,
+    OperatorStatus.FAILED: Status.FAILED,
+    OperatorStatus.BLOCKED: Status.BLOCKED,
+    OperatorStatus.UNSUPPORTED: Status.UNSUPPORTED,
+}
+_DECADES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Bars to paint, one per operator or one per `size` operators in a row.
+
+    Attributes
+    ----------
+    size : int
+        Operators per bar; the last may have fewer.
+    total : ndarray, (B,) float64
+        Measured and estimated together.
+    measured : ndarray, (B,) float64
+        The measured part.
+    costliest : ndarray, (B,) int64
+        Index of the operator that gives the bar its colour.
+    ran, failed, unsupported, blocked : ndarray, (B,) bool
+        Whether all of the bar's operators ran (or failed), any failed, any has no layer,
+        all are blocked.
+    """
+
+    size: int
+    total: Floats
+    measured: Floats
+    costliest: Ints
+    ran: Flags
+    failed: Flags
+    unsupported: Flags
+    blocked: Flags
+
+
+class TimelineModel:
+    """Costs and states of the operators of one model.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+        In execution order.
+
+    Attributes
+    ----------
+    families : tuple of str
+        Colour token of each operator.
+    macs : ndarray, (N,) float64
+        Multiply-accumulates; 0 where a shape is not known.
+    status : ndarray, (N,) int8
+        Members of `Status`.
+    """
+
+    def __init__(self, operators: Sequence[RuntimeOperator] = ()) -> None:
+        self.operators = operators
+        tokens: dict[str, str] = {}
+        for operator in operators:
+            if operator.type not in tokens:
+                tokens[operator.type] = family_of(operator.type).token
+        self.families = tuple(tokens[operator.type] for operator in operators)
+        costs = [cost(operator) for operator in operators]
+        self.macs: Floats = np.array([float(found.macs) for found in costs])
+        self._nbytes: Floats = np.array([float(found.nbytes) for found in costs])
+        self._known: Floats = np.full(len(costs), np.nan)
+        self.status = np.zeros(len(costs), np.int8)
+        self._idle = np.array(
+            [Status.PENDING if o.error is None else Status.UNSUPPORTED for o in operators],
+            np.int8,
+        )
+        self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
+        self.forget()
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    # What happens
+
+    def note(self, records: Iterable[StepRecord], values: ValueSource) -> None:
+        """Take in executed operators, with the shapes that they really had."""
+        for record in records:
+            place = record.index
+            self.status[place] = _CODES[record.status]
+            if record.status is OperatorStatus.EXECUTED:
+                self._known[place] = record.seconds
+                found = cost(record.operator, values)
+                self.macs[place], self._nbytes[place] = found.macs, found.nbytes
+
+    def forget(self, index: int | None = None) -> None:
+        """Take an operator back, or all; what their time was stays known."""
+        chosen = slice(None) if index is None else index
+        self.status[chosen] = self._idle[chosen]
+
+    # What there is to see
+
+    @property
+    def any_measured(self) -> bool:
+        """Whether any time is known; without one, times are guesses without a unit."""
+        return bool(np.nansum(self._known) > 0)
+
+    @property
+    def measured(self) -> Flags:
+        """Whether each operator has run in this pass."""
+        return np.isin(self.status, (Status.EXECUTED, Status.FAILED))
+
+    def values(self, measure: Measure) -> Floats:
+        """Seconds or MACs of each operator; estimated seconds where none are known."""
+        return self.seconds() if measure is Measure.TIME else self.macs
+
+    def seconds(self) -> Floats:
+        """Seconds of each operator, estimated where they are not known."""
+        known = ~np.isnan(self._known)
+        has_macs = self.macs > 0
+        per_mac = self._rate(self.macs, known & has_macs)
+        per_byte = self._rate(self._nbytes, known & ~has_macs)
+        # One multiply-accumulate takes about as long as moving one byte, where only one of
+        # the two has been measured; where neither has, only the proportions count.
+        per_mac, per_byte = per_mac or per_byte or 1e-9, per_byte or per_mac or 1e-9
+        guessed = np.where(has_macs, self.macs * per_mac, self._nbytes * per_byte)
+        guessed[self._ends] = 0.0
+        return np.where(known, self._known, guessed)
+
+    def _rate(self, amount: Floats, chosen: Flags) -> float:
+        total = float(amount[chosen].sum())
+        return float(self._known[chosen].sum()) / total if total else 0.0
+
+    def spent_and_left(self) -> tuple[float, float]:
+        """Seconds measured in this pass, and seconds estimated for what is still to run."""
+        seconds = self.seconds()
+        spent = float(seconds[self.status == Status.EXECUTED].sum())
+        left = float(seconds[self.status == Status.PENDING].sum())
+        return spent, left
+
+    def bars(self, measure: Measure, size: int = 1) -> Bars:
+        """Bars of `size` operators each.
+
+        Parameters
+        ----------
+        measure : Measure
+        size : int
+            At least 1.
+        """
+        values = np.where(self.status == Status.BLOCKED, 0.0, self.values(measure))
+        starts = np.arange(0, len(self), size)
+        measured = self.measured
+
+        def all_of(flags: Flags) -> Flags:
+            return np.logical_and.reduceat(flags, starts)
+
+        def any_of(flags: Flags) -> Flags:
+            return np.logical_or.reduceat(flags, starts)
+
+        padded = np.full(len(starts) * size, -1.0)
+        padded[: len(self)] = values
+        costliest = starts + padded.reshape(-1, size).argmax(axis=1)
+        return Bars(
+            size,
+            np.add.reduceat(values, starts),
+            np.add.reduceat(np.where(measured, values, 0.0), starts),
+            costliest,
+            all_of(measured),
+            any_of(self.status == Status.FAILED),
+            any_of(self.status == Status.UNSUPPORTED),
+            all_of(self.status == Status.BLOCKED),
+        )
+
+
+def fractions(values: npt.NDArray[Any], top: float, scale: Scale) -> Floats:
+    """Heights from 0 to 1 of values from 0 to `top`.
+
+    Parameters
+    ----------
+    values : ndarray
+    top : float
+        Greater than 0. The logarithmic scale begins at a ten-thousandth of it.
+    scale : Scale
+    """
+    relative = np.clip(np.asarray(values, np.float64) / top, 0.0, 1.0)
+    if scale is Scale.LINEAR:
+        return relative
+    if scale is Scale.ROOT:
+        return np.sqrt(relative)
+    lowest = 10.0**-_DECADES
+    return np.asarray(1.0 + np.log10(np.maximum(relative, lowest)) / _DECADES)
+
+
+def round_ticks(top: float, scale: Scale, count: int = 2) -> tuple[float, ...]:
+    """Round numbers to label an axis from 0 to `top` with.
+
+    Parameters
+    ----------
+    top : float
+        Greater than 0.
+    scale : Scale
+    count : int
+        About how many.
+    """
+    if scale is Scale.LINEAR:
+        return _linear_ticks(top, count)
+    finders: dict[Scale, Callable[[float], float]] = {
+        Scale.ROOT: lambda share: top * share * share,
+        Scale.LOG: lambda share: top * 10.0 ** (_DECADES * (share - 1.0)),
+    }
+    wanted = [finders[scale]((place + 1) / (count + 0.5)) for place in range(count)]
+    return tuple(sorted({_round_down(value) for value in wanted}))
+
+
+def _linear_ticks(top: float, count: int) -> tuple[float, ...]:
+    step = _round_down(top / count)
+    while top / step >= count + 1:
+        step = _next_round(step)
+    return tuple(step * place for place in range(1, int(top / step + 1e-9) + 1))
+
+
+def _round_down(value: float) -> float:
+    """The nearest 1, 2 or 5 times a power of ten that is not above."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(m * power for m in (5.0, 2.0, 1.0) if m * power <= value * (1 + 1e-9))
+
+
+def _next_round(value: float) -> float:
+    """Next of 1, 2, 5 times powers of ten above one of them."""
+    return _round_down(value * 2.6)

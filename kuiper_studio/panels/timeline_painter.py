@@ -1,0 +1,318 @@
+"""The timeline's picture: axis, bars, breakpoints, module brackets and the playhead."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QFontMetrics, QPainter, QPen, QPolygonF
+
+from kuiper_studio.panels.timeline_model import Measure, Scale, fractions, round_ticks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kuiper_studio.panels.module_runs import ModuleRun
+    from kuiper_studio.panels.timeline_model import Bars, TimelineModel
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Geometry", "TimelinePainter", "axis_unit"]
+
+LEFT: Final = 46
+RIGHT: Final = 12
+TOP: Final = 14
+BELOW: Final = 28
+_ROOM_PER_TICK: Final = 24
+_LEAST_SLOT: Final = 4.0
+_LEAST_BAR: Final = 3
+_LEAST_MARKED_BAR: Final = 9
+_GAP: Final = 5.0
+_ESTIMATE: Final = 0.16
+_UNITS: Final = {
+    Measure.TIME: ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
+    Measure.MACS: ((1.0, "MAC"), (1e3, "KMAC"), (1e6, "MMAC"), (1e9, "GMAC")),
+}
+_SCALE_WORDS: Final = {Scale.LINEAR: "", Scale.ROOT: "√ ", Scale.LOG: "log "}
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Where things are, in logical pixels.
+
+    Attributes
+    ----------
+    width, height : int
+        Of the canvas.
+    count : int
+        Operators.
+    """
+
+    width: int
+    height: int
+    count: int
+
+    @property
+    def slot(self) -> float:
+        """Width for one operator."""
+        return max(self.width - LEFT - RIGHT, 1) / max(self.count, 1)
+
+    @property
+    def bar_size(self) -> int:
+        """Operators per bar: more than one where a slot would be under four pixels."""
+        return max(1, math.ceil(_LEAST_SLOT / self.slot))
+
+    @property
+    def base(self) -> int:
+        """The line that bars stand on."""
+        return self.height - BELOW
+
+    @property
+    def room(self) -> int:
+        """Height of the highest bar."""
+        return max(self.base - TOP, 1)
+
+    def x(self, index: float) -> float:
+        """Left edge of an operator's slot."""
+        return LEFT + index * self.slot
+
+    def bar_at(self, x: float) -> int:
+        """The bar at a place; -1 for none."""
+        index = math.floor((x - LEFT) / self.slot)
+        return index // self.bar_size if 0 <= index < self.count else -1
+
+    def bar_span(self, bar: int) -> tuple[float, float]:
+        """Left and right edge of a bar's slot."""
+        last = min((bar + 1) * self.bar_size, self.count)
+        return self.x(bar * self.bar_size), self.x(last)
+
+    def bar_rect(self, bar: int, height: int) -> QRect:
+        """Where a bar of some height stands, on whole pixels."""
+        left, right = self.bar_span(bar)
+        wide = right - left
+        shown = max(1, math.floor(wide - min(_GAP, wide * 0.3)))
+        return QRect(round(left + (wide - shown) / 2), self.base - height, shown, height)
+
+
+def axis_unit(measure: Measure, top: float) -> tuple[float, str]:
+    """Unit in which numbers up to `top` read well, as a factor and a name."""
+    units = _UNITS[measure]
+    return next((unit for unit in reversed(units) if unit[0] <= top), units[0])
+
+
+class TimelinePainter:
+    """Paints one picture of a model.
+
+    Parameters
+    ----------
+    theme : Theme
+    geometry : Geometry
+    model : TimelineModel
+        Not empty.
+    measure : Measure
+    scale : Scale
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        geometry: Geometry,
+        model: TimelineModel,
+        measure: Measure,
+        scale: Scale,
+    ) -> None:
+        self._theme, self._geometry, self._model = theme, geometry, model
+        self._measure, self._scale = measure, scale
+        self.bars: Bars = model.bars(measure, geometry.bar_size)
+        self._top = float(self.bars.total.max())
+        self._has_unit = measure is Measure.MACS or model.any_measured
+        self.heights = self._heights()
+
+    def _heights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        if self._top <= 0:
+            shares = np.zeros(len(self.bars.total))
+        else:
+            shares = fractions(self.bars.total, self._top, self._scale)
+        heights = np.maximum(np.rint(shares * self._geometry.room), _LEAST_BAR)
+        marked = self.bars.failed | self.bars.unsupported
+        heights[marked] = np.maximum(heights[marked], _LEAST_MARKED_BAR)
+        heights[self.bars.blocked] = 0
+        return heights.astype(np.int64)
+
+    def paint(
+        self,
+        painter: QPainter,
+        position: int,
+        breakpoints: Sequence[int],
+        modules: Sequence[ModuleRun],
+    ) -> None:
+        """Paint everything that the mouse does not change.
+
+        Parameters
+        ----------
+        painter : QPainter
+        position : int
+            Index of the operator that runs next.
+        breakpoints : sequence of int
+            Indexes of operators, ascending.
+        modules : sequence of ModuleRun
+        """
+        space, theme = self._geometry, self._theme
+        painter.fillRect(0, 0, space.width, space.height, theme.color("base"))
+        reached = round(space.x(position))
+        painter.fillRect(LEFT, 0, reached - LEFT, space.base, theme.color("done", 0.07))
+        self._paint_axis(painter)
+        self._paint_bars(painter)
+        painter.fillRect(
+            LEFT, space.base, space.width - LEFT - RIGHT, 1, theme.color("ctl", 0.6)
+        )
+        self._paint_modules(painter, modules)
+        self._paint_breakpoints(painter, breakpoints)
+        self._paint_playhead(painter, reached)
+
+    def _paint_axis(self, painter: QPainter) -> None:
+        theme, space = self._theme, self._geometry
+        if not self._has_unit or self._top <= 0:
+            return
+        factor, unit = axis_unit(self._measure, self._top)
+        painter.setFont(theme.mono_font(9.5))
+        painter.setPen(theme.color("text3"))
+        caption = f"{_SCALE_WORDS[self._scale]}{unit}"
+        painter.drawText(QRectF(6, 0, 80, TOP), Qt.AlignmentFlag.AlignVCenter, caption)
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        count = max(2, space.room // _ROOM_PER_TICK)
+        for tick in round_ticks(self._top / factor, self._scale, count):
+            share = float(fractions(np.array([tick * factor]), self._top, self._scale)[0])
+            y = space.base - round(share * space.room)
+            painter.fillRect(LEFT, y, space.width - LEFT - RIGHT, 1, theme.color("line"))
+            if y - 6 >= TOP - 1 and y + 6 <= space.base + 4:
+                painter.setPen(theme.color("text3"))
+                painter.drawText(QRectF(0, y - 7, LEFT - 7, 14), right, f"{tick:g}")
+
+    def _paint_bars(self, painter: QPainter) -> None:
+        bars, space = self.bars, self._geometry
+        families = self._model.families
+        for bar, height in enumerate(self.heights.tolist()):
+            if not height:
+                continue
+            rect = space.bar_rect(bar, height)
+            token = families[bars.costliest[bar]]
+            if bars.failed[bar]:
+                self._paint_hatched(painter, rect)
+            elif bars.unsupported[bar]:
+                self._paint_dashed(painter, rect)
+            elif bars.ran[bar]:
+                painter.fillRect(rect, self._theme.color(token))
+            else:
+                self._paint_estimate(painter, rect, token, self._solid_part(bar, height))
+
+    def _solid_part(self, bar: int, height: int) -> int:
+        """Height of what ran of a bar whose operators did not all run."""
+        total = float(self.bars.total[bar])
+        share = float(self.bars.measured[bar]) / total if total > 0 else 0.0
+        return round(height * share)
+
+    def _paint_estimate(self, painter: QPainter, rect: QRect, token: str, solid: int) -> None:
+        color = self._theme.color(token)
+        painter.fillRect(rect, self._theme.color(token, _ESTIMATE))
+        painter.setPen(color)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(rect.adjusted(0, 0, -1, -1))
+        if solid:
+            painter.fillRect(rect.adjusted(0, rect.height() - solid, 0, 0), color)
+
+    def _paint_hatched(self, painter: QPainter, rect: QRect) -> None:
+        color = self._theme.color("fail")
+        painter.fillRect(rect, self._theme.color("failBg"))
+        painter.save()
+        painter.setClipRect(rect)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(color, 1.4))
+        for start in range(rect.left() - rect.height(), rect.right() + 1, 4):
+            foot = QPointF(start, rect.bottom() + 1)
+            painter.drawLine(foot, foot + QPointF(rect.height(), -rect.height()))
+        painter.restore()
+        painter.setPen(color)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(rect.adjusted(0, 0, -1, -1))
+
+    def _paint_dashed(self, painter: QPainter, rect: QRect) -> None:
+        pen = QPen(self._theme.color("unsup"), 1)
+        pen.setDashPattern([3, 2])
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(rect.adjusted(0, 0, -1, -1))
+
+    def _paint_modules(self, painter: QPainter, modules: Sequence[ModuleRun]) -> None:
+        theme, space = self._theme, self._geometry
+        font = theme.ui_font(11)
+        metrics = QFontMetrics(font)
+        painter.setFont(font)
+        y = space.base + 20
+        for run in modules:
+            left, right = round(space.x(run.first)) + 2, round(space.x(run.last + 1)) - 2
+            if right - left < 3:
+                continue
+            painter.setPen(theme.color("ctl"))
+            painter.drawLine(left, y, right, y)
+            painter.drawLine(left, y - 4, left, y)
+            painter.drawLine(right, y - 4, right, y)
+            label = _fitting(run.name, metrics, right - left - 18)
+            if label:
+                wide = metrics.horizontalAdvance(label) + 12
+                patch = QRect(round((left + right - wide) / 2), y - 7, wide, 15)
+                painter.fillRect(patch, theme.color("base"))
+                painter.setPen(theme.color("text2"))
+                painter.drawText(patch, Qt.AlignmentFlag.AlignCenter, label)
+
+    def _paint_breakpoints(self, painter: QPainter, breakpoints: Sequence[int]) -> None:
+        space = self._geometry
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._theme.color("base"), 1.5))
+        painter.setBrush(self._theme.color("bp"))
+        for bar in sorted({index // space.bar_size for index in breakpoints}):
+            left, right = space.bar_span(bar)
+            painter.drawPolygon(_octagon(QPointF((left + right) / 2, space.base + 8), 5.6))
+        painter.restore()
+
+    def _paint_playhead(self, painter: QPainter, x: int) -> None:
+        theme, space = self._theme, self._geometry
+        painter.fillRect(x - 1, 0, 2, space.base + 9, theme.color("cur"))
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        # At the very end the flag flies to the left, where there is room.
+        painter.translate(x, 0)
+        inward = x + 16 > space.width
+        if inward:
+            painter.scale(-1, 1)
+        painter.setBrush(theme.color("cur"))
+        corners = ((-1, 0), (10, 0), (15, 6.5), (10, 13), (-1, 13))
+        painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
+        painter.setBrush(theme.color("onCur"))
+        mark = ((10, 3), (3, 6.5), (10, 10)) if inward else ((3, 3), (10, 6.5), (3, 10))
+        painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in mark]))
+        painter.restore()
+
+
+def _fitting(name: str, metrics: QFontMetrics, room: int) -> str:
+    """As much of a module's path as fits, its end first; ``""`` where nothing does."""
+    parts = name.split(".")
+    for start in range(len(parts)):
+        text = ".".join(parts[start:])
+        if metrics.horizontalAdvance(text) <= room:
+            return text
+    return ""
+
+
+def _octagon(centre: QPointF, radius: float) -> QPolygonF:
+    turns = [math.pi / 8 + place * math.pi / 4 for place in range(8)]
+    return QPolygonF(
+        [
+            QPointF(centre.x() + radius * math.cos(turn), centre.y() + radius * math.sin(turn))
+            for turn in turns
+        ]
+    )
