@@ -8,17 +8,15 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, ParameterError
 from engine.layers.arguments import as_ints
-from engine.layers.layer import Ints, OperatorCall
+from engine.layers.layer import Ints, Number, OperatorCall
 from engine.layers.registry import register
-from engine.layers.windows import new_output, spatial_rank
+from engine.layers.windows import new_output, require_memory, spatial_rank
 from engine.values import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["PADDING_MODES", "pad", "pad_axes", "pad_border"]
-
-Number = int | float | complex
 
 
 @register("F.pad")
@@ -122,6 +120,7 @@ def pad_axes(input: Array, pairs: Sequence[tuple[int, int]], mode: str) -> Array
         if before or after:
             size = input.shape[axis]
             _require_positive(axis, size, before, after)
+            require_memory((input.size // size, size + before + after), input.dtype)
             positions = source(np.arange(-before, size + after), axis, size)
             input = np.take(input, positions, axis)
     return input

@@ -17,7 +17,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.adaptive_pooling import adaptive_average
 from engine.layers.arguments import as_ints
 from engine.layers.registry import register
-from engine.layers.windows import new_output, working_dtype
+from engine.layers.windows import new_output, require_memory, working_dtype
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def interpolate(
     sizes = input.shape[2:]
     scales = _scales(scale_factor, rank)
     counts = _counts(sizes, size, scales)
+    require_memory((*input.shape[:2], *counts), input.dtype)
     if mode == "area":
         return adaptive_average(input, counts)
     if recompute_scale_factor:

@@ -37,6 +37,7 @@ __all__ = [
     "ready",
     "reduce_axis",
     "require_image",
+    "require_memory",
     "spatial_rank",
     "working_dtype",
 ]
@@ -130,6 +131,22 @@ def ready(array: Array, dtype: DType) -> Array:
     return plain
 
 
+def require_memory(shape: Sequence[int], dtype: DType) -> None:
+    """Check that an output is not absurdly large, before memory is taken for it.
+
+    Raises
+    ------
+    LayerError
+        If it would take more than `LARGEST_OUTPUT` bytes.
+    """
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > LARGEST_OUTPUT:
+        raise LayerError(
+            f"the output {describe_shapes([tuple(shape)])} of {dtype} would take "
+            f"{nbytes / 2**30:.0f} GiB; the limit is {LARGEST_OUTPUT >> 30} GiB"
+        )
+
+
 def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array:
     """Allocate an output, unless it is absurdly large.
 
@@ -143,14 +160,9 @@ def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array
     Raises
     ------
     LayerError
-        If it would take more than `LARGEST_OUTPUT` bytes.
+        See `require_memory`.
     """
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes > LARGEST_OUTPUT:
-        raise LayerError(
-            f"the output {describe_shapes([tuple(shape)])} of {dtype} would take "
-            f"{nbytes / 2**30:.0f} GiB; the limit is {LARGEST_OUTPUT >> 30} GiB"
-        )
+    require_memory(shape, dtype)
     return np.empty(shape, dtype) if fill is None else np.full(shape, fill, dtype)
 
 

@@ -26,6 +26,7 @@ MODULES = {
     "resampling",
     "softmax",
     "transposed_convolution",
+    "unpooling",
     "yolo_detect",
 }
 SPATIAL = (7, 6, 5)
@@ -95,6 +96,11 @@ def _head(name: str) -> dict[str, Any]:
     return {"operands": [image(2)], "weights": weights}
 
 
+def _unpooling(name: str, rank: int) -> dict[str, Any]:
+    places = np.arange(2**rank).reshape(1, 1, *(2,) * rank)
+    return {"operands": [numbers(*places.shape), places], "params": {"kernel_size": 2}}
+
+
 def _simple(operands: Any = None, **params: Any) -> Any:
     return lambda name: {"operands": operands or [image(2)], "params": params}
 
@@ -123,6 +129,8 @@ CASES: dict[str, Any] = {
     "adaptive_avg_pool": _ranked(output_size=3),
     "AdaptiveMaxPool": _ranked(output_size=2),
     "adaptive_max_pool": _ranked(output_size=3),
+    "MaxUnpool": _unpooling,
+    "max_unpool": _unpooling,
     "BatchNorm": _norm,
     "InstanceNorm": _norm,
     "ConstantPad": _padding,

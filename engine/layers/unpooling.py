@@ -1,0 +1,75 @@
+"""Max unpooling: the partial inverse of max pooling."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import as_ints
+from engine.layers.layer import Ints, OperatorCall
+from engine.layers.registry import register
+from engine.layers.windows import new_output, per_axis, require_image, spatial_rank
+from engine.values import Array
+
+__all__ = ["max_unpool"]
+
+
+@register(
+    "nn.MaxUnpool1d", "nn.MaxUnpool2d", "nn.MaxUnpool3d",
+    "F.max_unpool1d", "F.max_unpool2d", "F.max_unpool3d",
+)  # fmt: skip
+def max_unpool(
+    input: Array,
+    indices: Array,
+    call: OperatorCall,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Any = None,
+) -> Array:
+    """Put values back where max pooling found them: ``torch.nn.MaxUnpool2d`` and its kin.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    indices : int64 ndarray of the same shape
+        Positions in the flattened (H'...), as max pooling gives them.
+    kernel_size, stride, padding : int or tuple of int
+        Of the pooling.
+    output_size : tuple of int, optional
+        H'..., perhaps with N and C; ``(H - 1) * stride - 2 * padding + kernel_size``
+        without.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H'...) or (C, H'...)
+        Zero everywhere else.
+    """
+    rank = spatial_rank(call)
+    require_image(input, rank)
+    if indices.shape != input.shape:
+        raise LayerError(
+            f"the input has shape {describe_shapes([input.shape])}, the indices "
+            f"{describe_shapes([indices.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    kernel = per_axis("kernel_size", kernel_size, rank, least=1)
+    strides = kernel if stride is None else per_axis("stride", stride, rank, least=1)
+    paddings = per_axis("padding", padding, rank)
+    sizes = as_ints(output_size, "output_size")[-rank:] or tuple(
+        (size - 1) * s - 2 * p + k
+        for size, s, p, k in zip(input.shape[-rank:], strides, paddings, kernel, strict=True)
+    )
+    positions = math.prod(sizes)
+    if indices.size and (indices.min() < 0 or indices.max() >= positions):
+        raise LayerError(
+            f"index {indices.max()} is outside of the output's {describe_shapes([sizes])}"
+        )
+    lead = input.shape[:-rank]
+    output = new_output((math.prod(lead), positions), input.dtype, 0)
+    flat = (len(output), math.prod(input.shape[-rank:]))
+    np.put_along_axis(output, indices.reshape(flat), input.reshape(flat), axis=1)
+    return output.reshape(*lead, *sizes)
