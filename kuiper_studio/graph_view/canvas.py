@@ -337,7 +337,7 @@ class GraphCanvas(QWidget):
         """Where to look to see a box.
 
         An axis along which the graph fits shows all of it; along the other one no more than
-        a margin beyond its ends.
+        a margin beyond its ends. Legend and minimap cover no box then.
         """
         if self._geometry is None:
             return QPointF()
@@ -346,9 +346,7 @@ class GraphCanvas(QWidget):
         margin, bottom = _MARGIN / camera.zoom, _BOTTOM / camera.zoom
         seen = camera.visible
         x = _resting(centre.x(), bounds.left() - margin, bounds.right() + margin, seen.width())
-        low, high = bounds.top() - margin, bounds.bottom() + margin
-        if high + bottom - low <= seen.height():
-            high += bottom
+        low, high = bounds.top() - margin, bounds.bottom() + margin + bottom
         return QPointF(x, _resting(centre.y(), low, high, seen.height()))
 
     # Camera

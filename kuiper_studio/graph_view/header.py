@@ -65,26 +65,23 @@ class Header(QFrame):
         self._crumbs = _ElidedLabel()
         self._crumbs.setProperty("role", "secondary")
         self._crumbs.setObjectName("graphBreadcrumb")
-        self._zoom = self._button("", "zoom to 100 %", "Ctrl+Home")
+        self._zoom = self._button("", "Zoom to 100 %", "Ctrl+Home")
         self._zoom.setFont(theme.mono_font(11))
         self._zoom.setFixedWidth(52)
-        self._zoom.clicked.connect(self.zoom_reset_requested)
+        smaller = self._button("minus", "Zoom out", "Ctrl+−")
+        larger = self._button("plus", "Zoom in", "Ctrl+=")
+        fit = self._button("fit", "Fit graph", "Space")
         row = QHBoxLayout(self)
         row.setContentsMargins(10, 0, 8, 0)
-        row.setSpacing(8)
+        row.setSpacing(6)
         row.addWidget(title)
         row.addWidget(self._crumbs, 1)
-        row.setSpacing(4)
-        for name, tip, keys, signal in (
-            ("minus", "Zoom out", "Ctrl+−", self.zoom_out_requested),
-            ("", "", "", None),
-            ("plus", "Zoom in", "Ctrl+=", self.zoom_in_requested),
-            ("fit", "Fit graph", "Space", self.fit_requested),
+        for button, signal in (
+            (smaller, self.zoom_out_requested),
+            (self._zoom, self.zoom_reset_requested),
+            (larger, self.zoom_in_requested),
+            (fit, self.fit_requested),
         ):
-            if signal is None:
-                row.addWidget(self._zoom)
-                continue
-            button = self._button(name, tip, keys)
             button.clicked.connect(signal)
             row.addWidget(button)
         self.show_zoom(1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 
+import engine
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.walk import Step, neighbour
@@ -175,3 +176,15 @@ def test_empty_scene(qapp, load_graph):
 def test_neighbour(geometry, start, step, end):
     index = geometry.scene.index
     assert neighbour(geometry, index[start], step) == index[end]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "count"), [("resnet18_batch1", 51), ("yolov5s", 142)])
+def test_real_models(qapp, shared, name, count):
+    scene = make_scene(engine.load(shared / "models" / f"{name}.pnnx.param"))
+    geometry = Geometry(scene, layout(scene.request("left-right")))
+    assert len(scene.boxes) == count
+    # The main chain is one straight line from the input to the end.
+    main = [n for n in range(count) if geometry.layout.rows[n] == 0]
+    assert len({geometry.rect(n).center().y() for n in main}) == 1
+    assert sorted(geometry.layout.layers[main]) == list(range(len(main)))
