@@ -1,0 +1,121 @@
+"""A small model, a session that has it open, and a theme."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from engine.inputs import InputSource
+from kuiper_studio.session import StudioSession
+from kuiper_studio.theme import Scheme, Theme
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RESIDUAL = (
+    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+    (
+        "nn.Conv2d layer1.conv 1 1 0 1 bias=True dilation=(1,1) groups=1 in_channels=3 "
+        "kernel_size=(3,3) out_channels=4 padding=(1,1) padding_mode=zeros stride=(1,1) "
+        "@bias=(4)f32 @weight=(4,3,3,3)f32 $input=0 #0=(1,3,8,8)f32 #1=(1,4,8,8)f32"
+    ),
+    "nn.ReLU layer1.relu 1 1 1 2 #1=(1,4,8,8)f32 #2=(1,4,8,8)f32",
+    "pnnx.Expression add 2 1 1 2 3 expr=add(@0,@1) #3=(1,4,8,8)f32",
+    (
+        "nn.MaxPool2d layer2.pool 1 1 3 4 ceil_mode=False dilation=(1,1) kernel_size=(2,2) "
+        "padding=(0,0) return_indices=False stride=(2,2) #4=(1,4,4,4)f32"
+    ),
+    "my.Strange strange 1 1 4 5 #5=(1,4,4,4)f32",
+    "nn.ReLU tail 1 1 5 6 #6=(1,4,4,4)f32",
+    "pnnx.Output out 1 0 6",
+)
+FAILING = (
+    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+    (
+        "nn.Conv2d conv 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels=3 "
+        "kernel_size=(3,3) out_channels=3 padding=(0,0) padding_mode=zeros stride=(1,1) "
+        "@weight=(3,3,3,3)f32 #0=(1,3,8,8)f32 #1=(1,3,8,8)f32"
+    ),
+    "pnnx.Expression sum 2 1 1 0 2 expr=add(@0,@1) #2=(1,3,8,8)f32",
+    "pnnx.Output out 1 0 2",
+)
+
+
+@pytest.fixture
+def theme(qapp) -> Theme:
+    return Theme(Scheme.DARK)
+
+
+@pytest.fixture
+def residual(make_pair) -> Path:
+    """A net with a convolution, a skip, and an operator that has no layer."""
+    rng = np.random.default_rng(1)
+    return make_pair(
+        *RESIDUAL,
+        weights={
+            "layer1.conv.bias": np.array([0.5, -0.25, 0, 1], np.float32),
+            "layer1.conv.weight": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
+        },
+        name="residual",
+    )
+
+
+@pytest.fixture
+def failing(make_pair) -> Path:
+    """A net whose sum fails, because the convolution before it lacks padding."""
+    return make_pair(
+        *FAILING, weights={"conv.weight": np.ones((3, 3, 3, 3), np.float32)}, name="failing"
+    )
+
+
+@pytest.fixture
+def empty_session(qapp):
+    """A session without a model."""
+    session = StudioSession()
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def settle(qtbot) -> Callable[[StudioSession], None]:
+    """A function that waits until a session has nothing to do."""
+
+    def wait(session: StudioSession) -> None:
+        qtbot.waitUntil(lambda: not session.busy, timeout=10_000)
+
+    return wait
+
+
+@pytest.fixture
+def open_model(qtbot, empty_session) -> Callable[..., StudioSession]:
+    """A function that opens a pair, with ones as its input unless told otherwise."""
+
+    def open_it(path: Path, source: InputSource | None = None) -> StudioSession:
+        session = empty_session
+        session.prepare_source_list([source or InputSource("constant", value=1.0)])
+        session.open(path)
+        qtbot.waitUntil(lambda: session.graph is not None and not session.busy, timeout=10_000)
+        return session
+
+    return open_it
+
+
+@pytest.fixture
+def studio(open_model, residual) -> StudioSession:
+    """A session with the residual net open, fed with ones, at the start."""
+    return open_model(residual)
+
+
+@pytest.fixture
+def step(settle) -> Callable[[StudioSession, int], None]:
+    """A function that steps a session."""
+
+    def run(session: StudioSession, count: int = 1) -> None:
+        for _ in range(count):
+            session.step()
+            settle(session)
+
+    return run

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kuiper_studio.item_models.operator_filter import (
+    FilterError,
+    OperatorFacts,
+    parse_filter,
+)
+
+CONV = OperatorFacts(
+    index=12,
+    type="nn.Conv2d",
+    name="layer1.0.conv",
+    family="conv CONV",
+    states=frozenset({"run", "breakpoint"}),
+    ms=1.4,
+    shapes=((1, 64, 56, 56),),
+)
+RELU = OperatorFacts(
+    index=3,
+    type="nn.ReLU",
+    name="relu",
+    family="act ACT",
+    states=frozenset({"pending"}),
+    ms=None,
+    shapes=((None, "%c", 8),),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "conv", "relu"),
+    [
+        ("", True, True),
+        ("   ", True, True),
+        ("conv", True, False),
+        ("CONV2D", True, False),
+        ("re", False, True),
+        ("type:conv", True, False),
+        ("type:nn.", True, True),
+        ("type:nn.*2d", True, False),
+        ("type:relu", False, True),
+        ("name:layer1", True, False),
+        ("name:layer1 type:Conv", True, False),
+        ("name:layer1 type:ReLU", False, False),
+        ("family:conv", True, False),
+        ("#12", True, False),
+        ("#3-12", True, True),
+        ("#4-11", False, False),
+        ("ms>1", True, False),
+        ("ms>=1.4", True, False),
+        ("ms<1", False, False),
+        ("ms=1.4", True, False),
+        ("shape:64", True, False),
+        ("shape:64x56x56", True, False),
+        ("shape:64×56", True, False),
+        ("shape:56x64", False, False),
+        ("shape:6", False, False),
+        ("shape:?", False, True),
+        ("shape:%c", False, True),
+        ("state:run", True, False),
+        ("state:pend", False, True),
+        ("state:breakpoint", True, False),
+        ("-conv", False, True),
+        ("!state:pending", True, False),
+        ('"layer1.0"', True, False),
+        ('name:"layer1.0.conv"', True, False),
+        ("aten::add", False, False),
+    ],
+)
+def test_words(text: str, conv: bool, relu: bool) -> None:
+    found = parse_filter(text)
+    assert (found.accepts(CONV), found.accepts(RELU)) == (conv, relu)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("colour:red", "colour: is not known"),
+        ("type:", "type: needs a value"),
+        ("ms>fast", "ms>fast is not understood"),
+        ("#x", "#x is no index"),
+        ("shape:a-b", "shape:a-b is no shape"),
+        ("state:bored", "state:bored is not known; use next, run"),
+        ('name:"a b', "a quotation mark is open"),
+        ("-colour:red", "colour: is not known"),
+    ],
+)
+def test_what_is_not_understood_is_explained(text: str, sentence: str) -> None:
+    with pytest.raises(FilterError) as caught:
+        parse_filter(text)
+    assert sentence in str(caught.value)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_filter_or_an_explained_error(text: str) -> None:
+    try:
+        found = parse_filter(text)
+    except FilterError:
+        return
+    assert found.accepts(CONV) in {True, False}

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+
+from engine.session import OperatorStatus
+from kuiper_studio.item_models import (
+    OperatorColumn,
+    OperatorRole,
+    OperatorsFilterModel,
+    OperatorsModel,
+    OperatorState,
+    operator_state,
+    output_shape,
+)
+
+ROLE = Qt.ItemDataRole
+
+
+@pytest.fixture
+def model(studio) -> OperatorsModel:
+    return OperatorsModel(studio)
+
+
+@pytest.fixture
+def rows(model) -> OperatorsFilterModel:
+    filtered = OperatorsFilterModel()
+    filtered.setSourceModel(model)
+    return filtered
+
+
+@pytest.fixture
+def changes(model) -> list[tuple[int, int]]:
+    """First and last row of each announced change."""
+    heard: list[tuple[int, int]] = []
+    model.dataChanged.connect(lambda a, b: heard.append((a.row(), b.row())))
+    return heard
+
+
+def cells(model, column: OperatorColumn) -> list[str]:
+    return [model.index(row, column).data() for row in range(model.rowCount())]
+
+
+def states(model) -> list[OperatorState]:
+    count = model.rowCount()
+    return [model.index(row, 0).data(OperatorRole.STATE) for row in range(count)]
+
+
+def test_model_is_sound(model, qtmodeltester) -> None:
+    qtmodeltester.check(model)
+
+
+def test_filter_model_is_sound(rows, qtmodeltester) -> None:
+    rows.set_text("type:nn.")
+    qtmodeltester.check(rows)
+
+
+def test_without_a_model(empty_session, qtmodeltester) -> None:
+    model = OperatorsModel(empty_session)
+    assert model.rowCount() == 0
+    assert model.row_of("conv") == -1
+    qtmodeltester.check(model)
+
+
+def test_cells_before_running(model) -> None:
+    assert cells(model, OperatorColumn.INDEX) == ["0", "1", "2", "3", "4", "5", "6", "7"]
+    assert cells(model, OperatorColumn.TYPE)[:3] == ["pnnx.Input", "nn.Conv2d", "nn.ReLU"]
+    assert cells(model, OperatorColumn.NAME)[:2] == ["in", "layer1.conv"]
+    assert cells(model, OperatorColumn.OUTPUT) == [
+        "3×8×8", "4×8×8", "4×8×8", "4×8×8", "4×4×4", "4×4×4", "4×4×4", "",
+    ]  # fmt: skip
+    assert cells(model, OperatorColumn.MS) == [""] * 8
+
+
+def test_states_before_and_after_running(studio, model, settle) -> None:
+    run, waits = OperatorState.EXECUTED, OperatorState.PENDING
+    assert states(model) == [
+        OperatorState.CURRENT, waits, waits, waits, waits, OperatorState.UNSUPPORTED, waits,
+        waits,
+    ]  # fmt: skip
+    studio.resume()
+    settle(studio)
+    assert states(model) == [
+        run, run, run, run, run, OperatorState.UNSUPPORTED, OperatorState.BLOCKED,
+        OperatorState.BLOCKED,
+    ]  # fmt: skip
+
+
+def test_failed_is_more_than_current(open_model, failing, settle) -> None:
+    session = open_model(failing)
+    session.resume()
+    settle(session)
+    assert session.is_current("sum")
+    assert operator_state(session, "sum") is OperatorState.FAILED
+    model = OperatorsModel(session)
+    tip = model.index(2, OperatorColumn.STATE).data(ROLE.ToolTipRole)
+    assert tip.startswith("failed: ")
+
+
+def test_step_changes_two_rows(studio, changes, step) -> None:
+    step(studio)
+    assert set(changes) == {(0, 0), (1, 1)}
+
+
+def test_step_back_changes_two_rows(studio, changes, step, settle) -> None:
+    step(studio, 2)
+    changes.clear()
+    studio.step_back()
+    settle(studio)
+    assert set(changes) == {(1, 1), (2, 2)}
+
+
+def test_run_changes_the_rows_that_ran(studio, changes, settle) -> None:
+    studio.run_to("add")
+    settle(studio)
+    assert min(first for first, _ in changes) == 0
+    assert max(last for _, last in changes) == 3
+
+
+def test_restart_changes_all_rows(studio, changes, step) -> None:
+    step(studio)
+    changes.clear()
+    studio.restart()
+    assert (0, 7) in changes
+
+
+def test_breakpoint_changes_its_row(studio, model, changes) -> None:
+    studio.toggle_breakpoint("add")
+    assert changes == [(3, 3)]
+    assert model.index(3, 0).data(OperatorRole.BREAKPOINT)
+    assert not model.index(2, 0).data(OperatorRole.BREAKPOINT)
+
+
+def test_closing_resets(studio, model, qtbot) -> None:
+    with qtbot.waitSignal(model.modelReset):
+        studio.close_model()
+    assert model.rowCount() == 0
+
+
+def test_measured_time(studio, model, step) -> None:
+    step(studio, 2)
+    assert model.index(0, OperatorColumn.MS).data() == "—"
+    assert float(model.index(1, OperatorColumn.MS).data()) >= 0
+    assert model.index(2, OperatorColumn.MS).data() == ""
+
+
+def test_roles(studio, model, step) -> None:
+    step(studio, 2)
+    index = model.index(1, OperatorColumn.TYPE)
+    assert index.data(OperatorRole.NAME) == "layer1.conv"
+    assert index.data(OperatorRole.FAMILY).label == "CONV"
+    assert index.data(OperatorRole.RECORD).status is OperatorStatus.EXECUTED
+    assert index.data(OperatorRole.OPERATOR) is studio.graph.operator("layer1.conv")
+    assert model.index(2, 0).data(OperatorRole.IS_CURRENT)
+
+
+def test_every_cell_can_be_read_aloud(model) -> None:
+    for column in OperatorColumn:
+        heading = model.headerData(column, Qt.Orientation.Horizontal, ROLE.AccessibleTextRole)
+        assert heading
+    words = model.index(5, OperatorColumn.STATE).data(ROLE.AccessibleTextRole)
+    assert words.startswith("no layer")
+    assert model.index(1, OperatorColumn.FAMILY).data(ROLE.AccessibleTextRole) == "CONV"
+
+
+def test_output_shape_is_the_computed_one(open_model, failing, step) -> None:
+    session = open_model(failing)
+    conv = session.graph.operator("conv")
+    assert output_shape(session, conv) == (1, 3, 8, 8)  # as exported
+    step(session, 2)
+    assert output_shape(session, conv) == (1, 3, 6, 6)  # as computed
+    assert output_shape(session, session.graph.operator("out")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("type:conv", ["layer1.conv"]),
+        ("layer1", ["layer1.conv", "layer1.relu"]),
+        ("state:next", ["in"]),
+        ("state:unsupported", ["strange"]),
+        ("shape:4x4x4", ["layer2.pool", "strange", "tail"]),
+        ("#0-1", ["in", "layer1.conv"]),
+    ],
+)
+def test_filter(rows, text: str, names: list[str]) -> None:
+    rows.set_text(text)
+    assert cells(rows, OperatorColumn.NAME) == names
+
+
+def test_filter_follows_the_session(studio, rows, step) -> None:
+    rows.set_text("state:run")
+    assert rows.rowCount() == 0
+    step(studio, 2)
+    assert cells(rows, OperatorColumn.NAME) == ["in", "layer1.conv"]
+
+
+def test_wrong_filter_keeps_the_last_good_one(rows, qtbot) -> None:
+    rows.set_text("type:conv")
+    with qtbot.waitSignal(rows.hint_changed) as heard:
+        rows.set_text("type:conv ms>")
+    assert "ms>" in heard.args[0]
+    assert rows.rowCount() == 1
+    with qtbot.waitSignal(rows.hint_changed) as heard:
+        rows.set_text("")
+    assert heard.args == [""]
+    assert rows.hint == ""
+    assert rows.rowCount() == 8
