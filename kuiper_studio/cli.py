@@ -359,8 +359,8 @@ def _render(arguments: argparse.Namespace) -> int:
     application = make_application()
     theme = Theme(Scheme(arguments.theme))
     theme.apply(application)
-    render_graph(graph, Path(arguments.output), theme)
-    _say(f"written to {arguments.output}")
+    drawn = render_graph(graph, Path(arguments.output), theme)
+    _say(f"written to {arguments.output} {drawn.note}".rstrip())
     return _DONE
 
 

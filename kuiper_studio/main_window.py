@@ -9,12 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QByteArray, QSettings, Qt, Slot
+from PySide6.QtCore import QByteArray, QPoint, QSettings, Qt, Slot
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
     QDockWidget,
     QFileDialog,
     QMainWindow,
+    QMenu,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -276,6 +277,7 @@ class MainWindow(QMainWindow):
         self.start_page.path_requested.connect(self.open_model)
         self.start_page.sample_requested.connect(self.open_sample)
         self.graph_view.tensor_requested.connect(self.tensor_view.setFocus)
+        self.graph_view.menu_requested.connect(self._on_graph_menu)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
         tensor.range_changed.connect(self.status_bar.show_range)
@@ -399,10 +401,13 @@ class MainWindow(QMainWindow):
         path = self._ask_to_save("Save the graph", name, "SVG (*.svg);;PNG (*.png)")
         if path is None:
             return
+        way = "top-down" if self.graph_view.orientation == "top-down" else "left-right"
         try:
-            render_graph(graph, path, self.theme)
+            drawn = render_graph(graph, path, self.theme, way, self.session)
         except EngineError as exc:
             self.show_error("The graph was not saved", str(exc))
+            return
+        self.session.log("info", f"graph saved to {path} {drawn.note}".rstrip())
 
     def _ask_to_save(self, title: str, name: str, kinds: str) -> Path | None:
         start = str(Path(self._folder("dump")) / name)
@@ -539,6 +544,25 @@ class MainWindow(QMainWindow):
             self.start_page.show_failure(failure)
         else:
             self.banner.show_failure(failure)
+
+    @Slot(str, QPoint)
+    def _on_graph_menu(self, operator: str, place: QPoint) -> None:
+        """Offer what can be done with an operator, or with the canvas."""
+        commands = ["view.fit", "view.zoomReset", "view.orientation", "file.exportGraph"]
+        if operator:
+            self.session.select(operator)
+            commands = [
+                "debug.runToSelected", "debug.toggleBreakpoint", "", "view.centerCurrent",
+                "file.exportDump",
+            ]  # fmt: skip
+        menu = QMenu(self)
+        for command in commands:
+            if command:
+                menu.addAction(self.actions_by_id[command])
+            else:
+                menu.addSeparator()
+        menu.popup(place)
+        menu.aboutToHide.connect(menu.deleteLater)
 
     @Slot()
     def _on_theme_changed(self) -> None:
