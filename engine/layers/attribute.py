@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from typing_extensions import override
 
 from engine.errors import ParameterError
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.registry import register
-
-if TYPE_CHECKING:
-    from engine.values import Value
+from engine.values import Value
 
 __all__ = ["Attribute"]
 

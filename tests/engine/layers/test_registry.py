@@ -66,10 +66,13 @@ def test_an_unknown_type_is_unsupported_and_suggests(empty_registry):
     assert caught.value.suggestion == "test.double"
 
 
-@pytest.mark.parametrize("operator_type", registered_types())
-def test_annotations_resolve(operator_type):
+TARGETS = {registration(t).target: t for t in reversed(registered_types())}
+every_target = pytest.mark.parametrize("target", TARGETS, ids=TARGETS.get)
+
+
+@every_target
+def test_annotations_resolve(target):
     """The frame checks parameters by annotation; one that does not resolve checks nothing."""
-    target = registration(operator_type).target
     codes = [target]
     if isinstance(target, type) and issubclass(target, Layer):
         own = target.__init__ is not object.__init__
@@ -80,8 +83,7 @@ def test_annotations_resolve(operator_type):
         assert set(names) <= set(hints), f"{code.__qualname__} lacks annotations"
 
 
-@pytest.mark.parametrize("operator_type", registered_types())
-def test_every_layer_is_documented(operator_type):
+@every_target
+def test_every_layer_is_documented(target):
     """The docstrings are the operator notes that the application shows."""
-    target = registration(operator_type).target
     assert inspect.getdoc(target), f"{target.__qualname__} has no docstring"

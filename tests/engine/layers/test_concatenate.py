@@ -1,0 +1,86 @@
+"""Operators that join tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import InferStatus, LayerError
+
+A = np.array([[1, 2], [3, 4]], np.float32)
+B = np.array([[5, 6]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "dim", "expected"),
+    [
+        ((A, B), 0, [[1, 2], [3, 4], [5, 6]]),
+        ((A, A), 1, [[1, 2, 1, 2], [3, 4, 3, 4]]),
+        ((A, A), -1, [[1, 2, 1, 2], [3, 4, 3, 4]]),
+        ((A,), 0, A),
+        ((B, B, B), 0, [[5, 6]] * 3),
+        pytest.param((A, np.zeros(0, np.float32)), 0, A, id="shape (0,) is left out"),
+        ((A, np.zeros((0, 2), np.float32)), 0, A),
+    ],
+)
+def test_cat(run, tensors, dim, expected):
+    np.testing.assert_array_equal(run("torch.cat", *tensors, dim=dim), expected)
+    np.testing.assert_array_equal(run("torch.cat", tensors, dim=dim), expected)
+
+
+def test_cat_takes_the_same_operand_twice_by_name(run):
+    result = run("torch.cat", B, B, names=("tensors", "tensors"), dim=0)
+    assert result.tolist() == [[5, 6], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "expected"),
+    [(("f4", "f8"), "f8"), (("i8", "f2"), "f2"), (("u1", "i1"), "i2"), (("?", "i4"), "i4")],
+)
+def test_cat_promotes(run, dtypes, expected):
+    result = run("torch.cat", *(np.ones(2, d) for d in dtypes), dim=0)
+    assert result.dtype == expected
+    assert result.tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "tensors", [(A, np.ones((2, 3))), (A, np.ones(2)), (np.array(1.0),) * 2]
+)
+def test_cat_of_shapes_that_do_not_fit(run, tensors):
+    with pytest.raises(LayerError, match="cannot be joined along dim 0") as caught:
+        run("torch.cat", *tensors, dim=0)
+    assert caught.value.status is InferStatus.kInferArraySizeMismatch
+
+
+@pytest.mark.parametrize("tensors", [(), ((),)])
+def test_nothing_to_join(run, tensors):
+    with pytest.raises(LayerError, match="nothing to join") as caught:
+        run("torch.cat", *tensors, dim=0)
+    assert caught.value.status is InferStatus.kInferInputsEmpty
+
+
+def test_joining_what_is_no_tensor(run):
+    with pytest.raises(LayerError, match="operand 1 is int, not a tensor"):
+        run("torch.cat", A, 3, dim=0)
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [
+        (0, [[[5, 6]], [[7, 8]]]),
+        (1, [[[5, 6], [7, 8]]]),
+        (2, [[[5, 7], [6, 8]]]),
+        (-1, [[[5, 7], [6, 8]]]),
+    ],
+)
+def test_stack(run, dim, expected):
+    np.testing.assert_array_equal(run("torch.stack", B, B + 2, dim=dim), expected)
+
+
+def test_stack_of_scalars(run):
+    assert run("torch.stack", np.array(1), np.array(2), dim=0).tolist() == [1, 2]
+
+
+def test_stack_of_different_shapes(run):
+    with pytest.raises(LayerError, match="shapes 2×2, 1×2 are not all the same"):
+        run("torch.stack", A, B)

@@ -1,0 +1,90 @@
+"""Operators that repeat elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError
+from engine.layers.repeat import expand
+
+ROW = np.array([[1, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((2, 3), [[1, 2, 3], [1, 2, 3]]),
+        ((-1, -1), [[1, 2, 3]]),
+        ((2, 1, 3), [[[1, 2, 3]], [[1, 2, 3]]]),
+        ((2, -1, 3), [[[1, 2, 3]], [[1, 2, 3]]]),
+        ((0, 3), np.zeros((0, 3))),
+    ],
+)
+def test_expand(run, sizes, expected):
+    np.testing.assert_array_equal(run("Tensor.expand", ROW, sizes=sizes), expected)
+    by_operand = run("Tensor.expand", ROW, sizes, names=("mask", ""))
+    np.testing.assert_array_equal(by_operand, expected)
+
+
+def test_expand_copies_nothing():
+    assert np.shares_memory(expand(ROW, (5, 3)), ROW)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (3,), (-1, 1, 3), (1, 2, 6)])
+def test_expand_that_does_not_fit(run, sizes):
+    with pytest.raises(LayerError, match="shape 1×3 cannot be expanded to"):
+        run("Tensor.expand", ROW, sizes=sizes)
+
+
+def test_expand_as(run):
+    assert run("Tensor.expand_as", ROW, np.zeros((2, 3))).tolist() == [[1, 2, 3]] * 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ((2, 1), [[1, 2, 3], [1, 2, 3]]),
+        ((1, 2), [[1, 2, 3, 1, 2, 3]]),
+        ((2, 1, 1), [[[1, 2, 3]], [[1, 2, 3]]]),
+    ],
+)
+def test_repeat(run, sizes, expected):
+    np.testing.assert_array_equal(run("Tensor.repeat", ROW, sizes=sizes), expected)
+    np.testing.assert_array_equal(run("torch.tile", ROW, dims=sizes), expected)
+
+
+def test_tile_counts_from_the_back(run):
+    assert run("torch.tile", ROW, dims=(2,)).tolist() == [[1, 2, 3, 1, 2, 3]]
+
+
+def test_repeat_wants_all_dimensions(run):
+    with pytest.raises(LayerError, match="fewer than the 2 dimensions"):
+        run("Tensor.repeat", ROW, sizes=(2,))
+    with pytest.raises(LayerError, match="repeated -1 times"):
+        run("Tensor.repeat", ROW, sizes=(-1, 1))
+
+
+@pytest.mark.parametrize(
+    ("repeats", "dim", "expected"),
+    [
+        (2, None, [1, 1, 2, 2, 3, 3]),
+        (2, 0, [[1, 2, 3], [1, 2, 3]]),
+        (2, 1, [[1, 1, 2, 2, 3, 3]]),
+        (np.array([2, 0, 1]), 1, [[1, 1, 3]]),
+        (np.array([2]), -1, [[1, 1, 2, 2, 3, 3]]),
+    ],
+)
+def test_repeat_interleave(run, repeats, dim, expected):
+    result = run("torch.repeat_interleave", ROW, repeats, dim=dim)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_repeat_interleave_of_counts_alone(run):
+    assert run("torch.repeat_interleave", np.array([2, 0, 3])).tolist() == [0, 0, 2, 2, 2]
+
+
+@pytest.mark.parametrize("repeats", [np.array([-1, 1, 1]), np.array([0.5, 1, 1])])
+def test_wrong_repeats(run, repeats):
+    with pytest.raises(LayerError, match="repeats are not all integers from 0 on"):
+        run("torch.repeat_interleave", ROW, repeats, dim=1)

@@ -1,0 +1,92 @@
+"""Operators that cut a tensor into several."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError
+from engine.layers.split import split
+
+X = np.arange(7)
+GRID = np.arange(12).reshape(3, 4)
+
+
+def lists(parts):
+    assert type(parts) is tuple
+    return [part.tolist() for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        (3, [[0, 1, 2], [3, 4, 5], [6]]),
+        (7, [[0, 1, 2, 3, 4, 5, 6]]),
+        (9, [[0, 1, 2, 3, 4, 5, 6]]),
+        ((1, 4, 2), [[0], [1, 2, 3, 4], [5, 6]]),
+        ((7,), [[0, 1, 2, 3, 4, 5, 6]]),
+        ((0, 7), [[], [0, 1, 2, 3, 4, 5, 6]]),
+    ],
+)
+def test_split(run, sizes, expected):
+    assert lists(run("torch.split", X, split_size_or_sections=sizes)) == expected
+
+
+@pytest.mark.parametrize("sizes", [0, -1, (3, 3), (8, -1), (1, 7)])
+def test_split_that_does_not_fit(run, sizes):
+    with pytest.raises(LayerError):
+        run("torch.split", X, split_size_or_sections=sizes)
+
+
+def test_parts_are_views():
+    assert all(np.shares_memory(part, GRID) for part in split(GRID, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        (1, [[0, 1, 2, 3, 4, 5, 6]]),
+        (2, [[0, 1, 2, 3], [4, 5, 6]]),
+        pytest.param(5, [[0, 1], [2, 3], [4, 5], [6]], id="fewer come out"),
+        (9, [[i] for i in range(7)]),
+    ],
+)
+def test_chunk(run, chunks, expected):
+    assert lists(run("torch.chunk", X, chunks=chunks)) == expected
+
+
+def test_chunk_of_nothing(run):
+    assert lists(run("torch.chunk", X[:0], chunks=3)) == [[], [], []]
+    with pytest.raises(LayerError, match="chunks is 0"):
+        run("torch.chunk", X, chunks=0)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "expected"),
+    [
+        ({"indices": (2, 5)}, [[0, 1], [2, 3, 4], [5, 6]]),
+        ({"indices": (5, 2)}, [[0, 1, 2, 3, 4], [], [2, 3, 4, 5, 6]]),
+        ({"indices": (-1, 9)}, [[0, 1, 2, 3, 4, 5], [6], []]),
+        ({"sections": 3}, [[0, 1, 2], [3, 4], [5, 6]]),
+        ({"indices_or_sections": 2}, [[0, 1, 2, 3], [4, 5, 6]]),
+        ({"indices": 2}, [[0, 1, 2, 3], [4, 5, 6]]),
+    ],
+)
+def test_tensor_split(run, kwargs, expected):
+    assert lists(run("torch.tensor_split", X, **kwargs)) == expected
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected"),
+    [(0, GRID.tolist()), (1, [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]])],
+)
+def test_unbind(run, dim, expected):
+    assert lists(run("torch.unbind", GRID, dim=dim)) == expected
+    assert lists(run("torch.unbind", GRID, dim=dim - 2)) == expected
+
+
+@pytest.mark.parametrize("operator_type", ["torch.split", "torch.chunk", "torch.unbind"])
+def test_a_scalar_cannot_be_cut(run, operator_type):
+    more = {"torch.split": {"split_size_or_sections": 1}, "torch.chunk": {"chunks": 1}}
+    with pytest.raises(LayerError, match="a 0-d tensor cannot be cut"):
+        run(operator_type, np.array(1.0), **more.get(operator_type, {}))
