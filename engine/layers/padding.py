@@ -156,17 +156,16 @@ def _replicated(positions: Array, axis: int, size: int) -> Array:
 
 
 def _wrapped(positions: Array, axis: int, size: int) -> Array:
-    longest = _longest(positions, size)
-    if longest > size:
-        raise LayerError(
-            f"axis {axis} of size {size} is too short to wrap {longest} positions around",
-            InferStatus.kInferArraySizeMismatch,
-        )
     # What one end crops is gone before the other end goes on with it.
     inside = positions[(positions >= 0) & (positions < size)]
-    if not inside.size:
-        return inside
-    wrapped: Array = inside[0] + (positions - inside[0]) % inside.size
+    longest = _longest(positions, size)
+    if longest > inside.size:
+        raise LayerError(
+            f"axis {axis} of size {inside.size} is too short to wrap {longest} positions "
+            "around",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    wrapped: Array = inside[:1] + (positions - inside[:1]) % max(inside.size, 1)
     return wrapped
 
 

@@ -260,10 +260,10 @@ def _mixed(image: Array, axis: int, positions: Array, weights: Array) -> Array:
 
 
 def _linear_taps(axis: _Axis) -> tuple[Array, Array]:
-    """Positions and weights, each of shape (2, count)."""
-    source = np.maximum(axis.sources(), 0)
+    """Positions and weights, each of shape (2, count), or (1, count) for a mere copy."""
     if axis.size == axis.count:  # whatever the scale says
-        source = np.arange(axis.count, dtype=axis.dtype)
+        return np.arange(axis.count)[np.newaxis], np.ones((1, axis.count))
+    source = np.maximum(axis.sources(), 0)
     last = axis.size - 1
     lower = np.minimum(source.astype(np.int64), last)
     share = np.clip(source - lower, 0, 1).astype(axis.dtype)

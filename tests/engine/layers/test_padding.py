@@ -114,6 +114,11 @@ def test_dtypes_stay(run, dtype):
         ),
         (
             "F.pad",
+            {"pad": (2, -2), "mode": "circular"},
+            "axis 2 of size 1 is too short to wrap 2 positions around",
+        ),
+        (
+            "F.pad",
             {"pad": (-2, -2)},
             "axis 2 of size 3 cannot be padded by -2 and -2",
         ),

@@ -78,6 +78,12 @@ def test_bilinear(run):
     np.testing.assert_allclose(middle, [[[[6]]]])
 
 
+def test_an_axis_of_the_same_size_is_copied(run):
+    x = np.array([[[[np.nan, 1, 2]]]], np.float32)
+    y = run("F.interpolate", x, size=(2, 3), mode="bilinear")
+    np.testing.assert_array_equal(y, [[[[np.nan, 1, 2], [np.nan, 1, 2]]]])
+
+
 def test_bicubic_keeps_a_straight_line(run):
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 1, 8)
     y = run("F.interpolate", x, size=(1, 15), mode="bicubic", align_corners=True)
