@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
+    from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 
 __all__ = ["MainWindow"]
@@ -90,6 +91,7 @@ class MainWindow(QMainWindow):
         self.recents = Recents(settings)
         self.actions_by_id = make_actions(self, theme)
         self._hidden_docks: list[QDockWidget] | None = None
+        self._restored = False
         self._make_views()
         self._make_central()
         self._make_docks()
@@ -170,7 +172,7 @@ class MainWindow(QMainWindow):
         docks = self._docks
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [440, 260], vertical)
-        self.resizeDocks([docks["timeline"]], [138], vertical)
+        self.resizeDocks([docks["timeline"]], [146], vertical)
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(panel.windowTitle(), self)
@@ -401,7 +403,9 @@ class MainWindow(QMainWindow):
         path = self._ask_to_save("Save the graph", name, "SVG (*.svg);;PNG (*.png)")
         if path is None:
             return
-        way = "top-down" if self.graph_view.orientation == "top-down" else "left-right"
+        way: Orientation = "left-right"
+        if self.graph_view.orientation == "top-down":
+            way = "top-down"
         try:
             drawn = render_graph(graph, path, self.theme, way, self.session)
         except EngineError as exc:
@@ -522,6 +526,9 @@ class MainWindow(QMainWindow):
             for dock in self._hidden_docks:
                 dock.show()
             self._hidden_docks = None
+            if not self._restored:
+                self._size_docks()
+                self._restored = True
         elif not shown and self._hidden_docks is None:
             self._hidden_docks = [d for d in self._docks.values() if not d.isHidden()]
             for dock in self._hidden_docks:
@@ -577,7 +584,7 @@ class MainWindow(QMainWindow):
             self.restoreGeometry(geometry)
         state = self.settings.value("window/state")
         if isinstance(state, QByteArray):
-            self.restoreState(state, _LAYOUT_VERSION)
+            self._restored = self.restoreState(state, _LAYOUT_VERSION)
         sizes = self.settings.value("window/splitter")
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)

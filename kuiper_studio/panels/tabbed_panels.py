@@ -45,6 +45,8 @@ class TabbedPanels(QTabWidget):
             self._buttons.append([self._button() for _ in panel.title_actions()])
             for button, action in zip(self._buttons[-1], panel.title_actions(), strict=True):
                 button.setDefaultAction(action)
+                if action.menu() is not None:
+                    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         close = self._button()
         close.setIcon(icon("close", theme, "text2"))
         close.setToolTip(f"Close {dock.windowTitle().lower()}")
