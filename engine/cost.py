@@ -1,21 +1,29 @@
 """What an operator costs: multiply-accumulates, operations, bytes moved, parameters.
 
-Conventions, as published tables use them: one multiply-accumulate (MAC) is two floating
-point operations; biases are not counted as MACs; activations, normalisations and
-element-wise operators count one operation per output element; shape operators and
-everything unknown count none.
+Conventions, as published tables use them:
+
+- A multiply-accumulate (MAC) is two floating point operations. Convolutions, products of
+  matrices, attention and recurrent layers are counted in MACs; adding a bias is none.
+- Normalisations, activations, pooling and everything element-wise count one operation for
+  each element of their largest operand; what only moves or renames elements counts none.
+- Parameters are what training learns: running statistics, tables of integers and constants
+  that the exporter took from the code are none. pnnx folds a batch norm into the convolution
+  before it, so that a channel has one bias where PyTorch has weight and bias of the norm.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from engine.values import value_nbytes
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from engine.values import Value
@@ -46,11 +54,11 @@ class Cost:
     macs : int
         Multiply-accumulates.
     flops : int
-        Floating point operations.
+        Floating point operations: twice the MACs, or those of an operator without any.
     nbytes : int
         Bytes of inputs, outputs and weights together.
     parameters : int
-        Weight elements.
+        Elements of learnt weights.
     """
 
     macs: int = 0
@@ -73,23 +81,43 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     Cost
         With zeros where a shape is not known.
     """
-    inputs = [_shape(operand, session) for operand in operator.inputs]
-    outputs = [_shape(operand, session) for operand in operator.outputs]
-    weights = {name: a.shape for name, a in operator.attributes.items()}
-    parameters = sum(math.prod(shape) for shape in weights.values())
-    nbytes = sum(a.nbytes for a in operator.attributes.values())
-    for operand, shape in zip(
-        [*operator.inputs, *operator.outputs], inputs + outputs, strict=True
-    ):
-        itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
-        nbytes += math.prod(shape) * itemsize if shape is not None else 0
-    out = outputs[0] if outputs else None
-    if out is None:
-        return Cost(nbytes=nbytes, parameters=parameters)
-    known = [shape for shape in inputs if shape is not None]
-    macs = _macs(operator, known, out, weights.get("weight")) if known else 0
-    flops = 2 * macs if macs else _elementwise(operator) * math.prod(out)
-    return Cost(macs, flops, nbytes, parameters)
+    call = _Call(operator, session)
+    operands = (*operator.inputs, *operator.outputs)
+    nbytes = sum(attribute.nbytes for attribute in operator.attributes.values())
+    nbytes += sum(_operand_nbytes(operand, session) for operand in operands)
+    rule = _RULES.get(call.kind)
+    macs = rule(call) if rule is not None else 0
+    flops = 2 * macs if rule is not None else _elementwise(call)
+    return Cost(macs, flops, nbytes, _parameters(operator))
+
+
+class _Call:
+    """An operator with the shapes of one execution."""
+
+    def __init__(self, operator: RuntimeOperator, session: ValueSource | None) -> None:
+        self.kind: str = re.split("[.:]+", operator.type)[-1].lower()
+        self.params: Mapping[str, Value] = operator.params
+        self.weights = {name: a.shape for name, a in operator.attributes.items()}
+        self.names = operator.input_names
+        self.inputs = [_shape(operand, session) for operand in operator.inputs]
+        self.outputs = [_shape(operand, session) for operand in operator.outputs]
+
+    def argument(self, name: str, position: int) -> Shape | None:
+        """Shape of an argument: an attribute, a named input, or an unnamed one by position."""
+        if name in self.weights:
+            return self.weights[name]
+        if name in self.names:
+            return self.inputs[self.names.index(name)]
+        return self.input(position) if not any(self.names) else None
+
+    def input(self, position: int = 0) -> Shape | None:
+        """Shape of an input; None where it is not there or not known."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    @property
+    def output(self) -> Shape | None:
+        """Shape of the first output."""
+        return self.outputs[0] if self.outputs else None
 
 
 def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None:
@@ -102,71 +130,173 @@ def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None
     return known if len(known) == len(operand.shape) else None
 
 
-def _macs(
-    operator: RuntimeOperator, inputs: list[Shape], out: Shape, weight: Shape | None
-) -> int:
-    bare = operator.type.rpartition(".")[2]
-    for prefix, rule in _RULES.items():
-        if bare.startswith(prefix):
-            if weight is None and len(inputs) > 1:
-                weight = inputs[1]
-            return rule(inputs, out, weight)
-    return 0
+def _operand_nbytes(operand: RuntimeOperand, session: ValueSource | None) -> int:
+    if session is not None and session.has_value(operand.name):
+        return value_nbytes(session.value(operand.name))
+    shape = _shape(operand, session)
+    itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
+    return math.prod(shape) * itemsize if shape is not None else 0
 
 
-def _convolution(_inputs: list[Shape], out: Shape, weight: Shape | None) -> int:
-    # Per output element: input channels of its group times the kernel's size.
-    return math.prod(out) * math.prod(weight[1:]) if weight else 0
+# Parameters
+
+_STATISTICS: Final = frozenset({"running_mean", "running_var", "num_batches_tracked"})
+_CONSTANT: Final = re.compile(r"pnnx_\d+")  # how pnnx names what it took from the code
 
 
-def _transposed(inputs: list[Shape], _out: Shape, weight: Shape | None) -> int:
-    # Per input element: output channels of its group times the kernel's size.
-    return math.prod(inputs[0]) * math.prod(weight[1:]) if weight else 0
+def _parameters(operator: RuntimeOperator) -> int:
+    return sum(
+        attribute.size
+        for name, attribute in operator.attributes.items()
+        if name not in _STATISTICS
+        and not _CONSTANT.fullmatch(name)
+        and attribute.dtype.kind in "fc"
+    )
 
 
-def _linear(_inputs: list[Shape], out: Shape, weight: Shape | None) -> int:
-    return math.prod(out) * weight[-1] if weight else 0
+# Multiply-accumulates
 
 
-def _product(inputs: list[Shape], out: Shape, _weight: Shape | None) -> int:
-    return math.prod(out) * inputs[0][-1] if inputs[0] else 0
+def _convolution(call: _Call) -> int:
+    """Each output element takes its group's input channels times the kernel."""
+    out, weight = call.output, call.argument("weight", 1)
+    return math.prod(out) * math.prod(weight[1:]) if out is not None and weight else 0
 
 
-def _attention(inputs: list[Shape], _out: Shape, _weight: Shape | None) -> int:
-    """Scores and weighted sum of scaled dot product attention: (…, L, E) with (…, S, E)."""
-    if len(inputs) < 3:
+def _transposed(call: _Call) -> int:
+    """Each input element goes to its group's output channels times the kernel."""
+    taken, weight = call.argument("input", 0), call.argument("weight", 1)
+    if taken is None:
+        taken = call.input()
+    return math.prod(taken) * math.prod(weight[1:]) if taken is not None and weight else 0
+
+
+def _linear(call: _Call) -> int:
+    out, weight = call.output, call.argument("weight", 1)
+    return math.prod(out) * weight[-1] if out is not None and weight else 0
+
+
+def _product(left: str, position: int) -> Callable[[_Call], int]:
+    """Product of matrices: each output element takes a row of the left factor."""
+
+    def rule(call: _Call) -> int:
+        out, factor = call.output, call.argument(left, position)
+        return math.prod(out) * factor[-1] if out is not None and factor else 0
+
+    return rule
+
+
+def _einsum(call: _Call) -> int:
+    """All indices of two factors run against each other; of one factor nothing is multiplied.
+
+    More than two factors are multiplied one after the other.
+    """
+    equation = call.params.get("equation")
+    if not isinstance(equation, str) or len(call.inputs) < 2:
         return 0
-    query, key, value = inputs[:3]
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, call.inputs, strict=False):
+        if shape is None:
+            return 0
+        before, dots, after = term.partition("...")
+        spread = [f"...{i}" for i in range(len(shape) - len(before) - len(after), 0, -1)]
+        labels = [*before, *(spread if dots else ()), *after]
+        for label, size in zip(labels, shape, strict=False):
+            sizes[label] = max(size, sizes.get(label, 1))
+    return math.prod(sizes.values()) * (len(terms) - 1)
+
+
+def _attention(call: _Call) -> int:
+    """Scores and weighted sum: query (…, L, E), key (…, S, E), value (…, S, V)."""
+    query, key, value = (
+        call.argument(name, place) for place, name in enumerate(("query", "key", "value"))
+    )
+    if not query or not key or not value or len(key) < 2:
+        return 0
     return math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
-_RULES: Final[dict[str, Callable[[list[Shape], Shape, Shape | None], int]]] = {
-    "ConvTranspose": _transposed,
-    "conv_transpose": _transposed,
-    "Conv": _convolution,
-    "conv": _convolution,
-    "Linear": _linear,
-    "linear": _linear,
-    "matmul": _product,
-    "bmm": _product,
-    "mm": _product,
-    "scaled_dot_product_attention": _attention,
-}  # the longer prefixes come first
-
-_FREE: Final = (
-    "view", "reshape", "permute", "transpose", "flatten", "cat", "stack", "slice", "split",
-    "chunk", "unbind", "squeeze", "unsqueeze", "expand", "contiguous", "clone", "identity",
-    "dropout", "input", "output", "attribute", "tuple", "list", "select", "index", "size",
-    "pad", "embedding", "repeat", "narrow", "to", "type",
-)  # fmt: skip
-
-
-def _elementwise(operator: RuntimeOperator) -> int:
-    """Operations per output element of an operator that has no MACs."""
-    bare = operator.type.rpartition(".")[2].rpartition("::")[2].lower()
-    if bare.startswith(_FREE):
+def _multihead_attention(call: _Call) -> int:
+    """Four projections and the attention itself; one input is query, key and value."""
+    pairs = zip(call.names, call.inputs, strict=True)
+    given = [shape for name, shape in pairs if "mask" not in name]
+    projection = call.weights.get("out_proj.weight")
+    if not projection or not given or any(not shape or len(shape) < 2 for shape in given):
         return 0
-    expression = operator.params.get("expr")
-    if isinstance(expression, str):
-        return expression.count("(")
-    return 1
+    shapes = [shape for shape in given if shape is not None]
+    query, key = shapes[0], shapes[min(1, len(shapes) - 1)]
+    value = shapes[min(2, len(shapes) - 1)]
+    embedding = projection[0]
+    asked, known = math.prod(query[:-1]), math.prod(key[:-1])
+    length = key[1] if call.params.get("batch_first") and len(key) > 2 else key[0]
+    projected = asked * (query[-1] + embedding) + known * (key[-1] + value[-1])
+    return projected * embedding + 2 * asked * length * embedding
+
+
+def _recurrent(call: _Call) -> int:
+    """Each step goes through the matrices of all layers and directions."""
+    steps = call.input()
+    matrices = sum(math.prod(s) for n, s in call.weights.items() if n.startswith("weight_"))
+    return math.prod(steps[:-1]) * matrices if steps else 0
+
+
+def _detect(call: _Call) -> int:
+    """A 1x1 convolution on each level of YOLOv5's head."""
+    weights = (call.weights.get(f"m.{level}.weight") for level in range(len(call.inputs)))
+    pairs = zip(call.inputs, weights, strict=True)
+    return sum(math.prod(shape) * weight[0] for shape, weight in pairs if shape and weight)
+
+
+_RULES: Final[Mapping[str, Callable[[_Call], int]]] = {
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _convolution),
+    **dict.fromkeys(("deformconv2d", "deform_conv2d", "bilinear"), _convolution),
+    **{f"convtranspose{n}d": _transposed for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": _transposed for n in (1, 2, 3)},
+    "linear": _linear,
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot", "inner"), _product("input", 0)),
+    "addmm": _product("mat1", 1),
+    "addmv": _product("mat", 1),
+    "baddbmm": _product("batch1", 1),
+    "einsum": _einsum,
+    "scaled_dot_product_attention": _attention,
+    "multiheadattention": _multihead_attention,
+    **dict.fromkeys(("rnn", "lstm", "gru"), _recurrent),
+    "detect": _detect,
+}
+
+
+# Operations of everything else
+
+# Types that move, rename or make elements without arithmetic, in lower case.
+_FREE_TYPES: Final = """
+    _to_copy alias alpha_dropout alphadropout arange argwhere attribute bool broadcast_to
+    cat channel_shuffle channelshuffle chunk circularpad1d circularpad2d circularpad3d clone
+    concat concatenate constantpad1d constantpad2d constantpad3d contiguous copy detach diag
+    diagonal dim dropout dropout1d dropout2d dropout3d dropoutnd embedding empty empty_like
+    expand expand_as eye feature_alpha_dropout feature_dropout featurealphadropout fill
+    flatten flip float floatimplicit fold full full_like gather identity imag index
+    index_fill index_put index_select input int intimplicit item lift_fresh linspace
+    listconstruct listunpack masked_fill masked_scatter masked_select moveaxis movedim
+    narrow new_empty new_full new_ones new_zeros nonzero numel ones ones_like output pad
+    permute pixel_shuffle pixel_unshuffle pixelshuffle pixelunshuffle real reflectionpad1d
+    reflectionpad2d reflectionpad3d repeat repeat_interleave replicationpad1d
+    replicationpad2d replicationpad3d reshape reshape_as resolve_conj roll scalarimplicit
+    scatter select select_scatter size slice slice_copy slice_scatter sliceindexes split
+    split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split tile
+    to transpose tril triu tupleconstruct tupleunpack type_as unbind unflatten unfold
+    unsqueeze upsample_nearest upsamplingnearest2d view view_as view_as_complex view_as_real
+    where zeropad1d zeropad2d zeropad3d zeros zeros_like
+"""
+_FREE: Final = frozenset(_FREE_TYPES.split())
+
+
+def _elementwise(call: _Call) -> int:
+    if call.kind in _FREE or call.output is None:
+        return 0
+    expression = call.params.get("expr")
+    if call.kind == "expression" and isinstance(expression, str):
+        each = expression.count("(")  # every bracket is a call
+        return each * math.prod(call.output)
+    known = [math.prod(shape) for shape in (*call.inputs, call.output) if shape is not None]
+    return max(known)
