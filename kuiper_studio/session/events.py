@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.dump import DumpOptions
-
     from engine.inputs import ImageOptions, InputSource
     from engine.runtime import RuntimeGraph
     from engine.session import SessionState, StepRecord

@@ -8,12 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from engine.statistics import TensorStatistics, statistics
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from engine.errors import InferenceError
 from engine.inputs import ImageOptions
 from engine.session import OperatorStatus, SessionState
+from engine.statistics import TensorStatistics, statistics
 from kuiper_studio.session.events import (
     ExportRequest,
     Failure,

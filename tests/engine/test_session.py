@@ -117,9 +117,7 @@ def test_second_input_and_restart(chain):
     chain.run()
     chain.feed([[2, 2, 2]])
     assert (chain.position, chain.records) == (0, ())
-    with pytest.raises(
-        ValueNotComputedError, match="operator 2, .* 'twice', has not"
-    ):
+    with pytest.raises(ValueNotComputedError, match="operator 2, .* 'twice', has not"):
         chain.value("2")
     chain.run()
     np.testing.assert_array_equal(chain.outputs()[0], [4, 4, 4])
