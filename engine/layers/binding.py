@@ -298,7 +298,8 @@ _SPOKEN = {
 def _spoken(options: Iterable[Any]) -> str:
     def one(option: Any) -> str:
         if get_origin(option) is tuple:
-            return f"a list of {_SPOKEN.get(get_args(option)[0], 'values').split()[-1]}s"
+            item = _SPOKEN.get(get_args(option)[0], "value")
+            return f"a list of {item.split()[-1]}s"
         return _SPOKEN.get(option, "a tensor")
 
     return " or ".join(dict.fromkeys(one(option) for option in options))
