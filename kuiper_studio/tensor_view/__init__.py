@@ -1,1 +1,13 @@
-"""TODO."""
+"""The tensor view: operands as pictures, bars and numbers.
+
+`TensorView` belongs to the window and follows the session. `TensorPane` is the same without
+a session: it shows whatever value it is given.
+"""
+
+from __future__ import annotations
+
+from kuiper_studio.tensor_view.pane import TensorPane
+from kuiper_studio.tensor_view.tensor_view import TensorView
+from kuiper_studio.tensor_view.view_model import Element
+
+__all__ = ["Element", "TensorPane", "TensorView"]

@@ -1,0 +1,81 @@
+"""What is measured of channels and values before they are painted. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["ChannelFacts", "channel_facts", "percentile_range", "thinned"]
+
+_PERCENTILE_LIMIT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChannelFacts:
+    """Range and special values of each channel.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (C,), float64
+        Of the finite values; NaN where there is none.
+    special : ndarray of shape (C,), int64
+        Number of NaN and infinite values.
+    """
+
+    low: Array
+    high: Array
+    special: Array
+
+    def flat_text(self, channel: int) -> str:
+        """The one value of a channel that has only one, briefly; otherwise ``""``."""
+        low = float(self.low[channel])
+        if self.special[channel] or low != self.high[channel]:
+            return ""
+        return f"{low:.2g}"
+
+
+def channel_facts(planes: Array) -> ChannelFacts:
+    """Measure the channels of real planes of shape (C, H, W)."""
+    flat = planes.reshape(len(planes), -1)
+    low, high = flat.min(axis=1).astype(np.float64), flat.max(axis=1).astype(np.float64)
+    special = np.zeros(len(flat), np.int64)
+    for channel in np.flatnonzero(~(np.isfinite(low) & np.isfinite(high))):
+        finite = flat[channel][np.isfinite(flat[channel])]
+        special[channel] = flat.shape[1] - finite.size
+        low[channel] = finite.min() if finite.size else np.nan
+        high[channel] = finite.max() if finite.size else np.nan
+    return ChannelFacts(low, high, special)
+
+
+def percentile_range(values: Array, share: float = 1.0) -> tuple[float, float] | None:
+    """Range without the lowest and highest percent of the finite values.
+
+    Parameters
+    ----------
+    values : ndarray
+        Real. Of more than a million, evenly spaced ones are taken.
+    share : float, optional
+        In percent, at each end.
+
+    Returns
+    -------
+    (float, float) or None
+        None where nothing is finite.
+    """
+    flat = thinned(values, _PERCENTILE_LIMIT)
+    finite = flat[np.isfinite(flat)]
+    if not finite.size:
+        return None
+    low, high = np.percentile(finite.astype(np.float64, copy=False), (share, 100 - share))
+    return float(low), float(high)
+
+
+def thinned(values: Array, limit: int) -> Array:
+    """Evenly spaced values, at most `limit` of them; a view where all are taken."""
+    flat = values.reshape(-1)
+    return flat[:: -(-flat.size // limit)] if flat.size > limit else flat

@@ -1,0 +1,220 @@
+"""From arrays of colours to what QPainter paints: images, hatches and marks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPixmap, QPolygonF
+
+from engine.pictures import NAN_COLOR, NINF_COLOR, PINF_COLOR, colorize, lookup_table
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from engine.values import Array
+
+__all__ = [
+    "MARK_COLORS",
+    "Coloring",
+    "contrasting",
+    "hatch_brush",
+    "map_swatch",
+    "mark_brush",
+    "mask_image",
+    "paint_masked",
+    "special_masks",
+    "to_image",
+]
+
+HATCH_PITCH: Final = 5
+_HATCH_STROKE: Final = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Coloring:
+    """How values become colours.
+
+    Attributes
+    ----------
+    low, high : float
+    color_map : str
+    known : bool
+        Whether there is a range; without one, only special values have colours.
+    mark_special : bool
+        Whether NaN and infinite values get colours and marks of their own.
+    mark_clipped : bool
+        Whether values outside of the range are hatched.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    color_map: str = "viridis"
+    known: bool = True
+    mark_special: bool = True
+    mark_clipped: bool = False
+
+    @property
+    def table(self) -> Array:
+        """The colours, shape (256, 4)."""
+        return lookup_table(self.color_map)
+
+    def paint(self, values: Array) -> npt.NDArray[np.uint8]:
+        """Colours of real values."""
+        return colorize(values, self.low, self.high, self.table, special=self.mark_special)
+
+    def color_of(self, value: float) -> QColor:
+        """Colour of one value."""
+        red, green, blue, alpha = self.paint(np.array([value], np.float64))[0].tolist()
+        return QColor(red, green, blue, alpha)
+
+    def end_color(self, *, upper: bool) -> QColor:
+        """Colour of everything below or above the range."""
+        red, green, blue, _ = self.table[-1 if upper else 0].tolist()
+        return QColor(red, green, blue)
+
+
+def to_image(colors: npt.NDArray[np.uint8], scale: float = 1.0) -> QImage:
+    """Image of RGBA colours.
+
+    Parameters
+    ----------
+    colors : ndarray of shape (H, W, 4), uint8
+        Copied.
+    scale : float, optional
+        Device pixel ratio.
+    """
+    height, width = colors.shape[:2]
+    data = np.ascontiguousarray(colors)
+    view = QImage(data.data, width, height, 4 * width, QImage.Format.Format_RGBA8888)
+    image = view.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+    image.setDevicePixelRatio(scale)
+    return image
+
+
+def map_swatch(name: str, width: int = 34, height: int = 10) -> QPixmap:
+    """A colour map in small, for combos and menus."""
+    colors = lookup_table(name)[np.arange(width) * 255 // (width - 1)]
+    image = to_image(np.broadcast_to(colors, (height, width, 4)))
+    return QPixmap.fromImage(image)
+
+
+def mask_image(mask: npt.NDArray[np.bool_]) -> QImage:
+    """Image that is opaque where a mask of shape (H, W) is true, transparent elsewhere."""
+    height, width = mask.shape
+    data = np.where(mask, np.uint32(0xFFFFFFFF), np.uint32(0))
+    format_ = QImage.Format.Format_ARGB32_Premultiplied
+    return QImage(data.data, width, height, 4 * width, format_).copy()
+
+
+def contrasting(color: QColor) -> QColor:
+    """Black or white, whichever is seen on a colour."""
+    light = 0.299 * color.red() + 0.587 * color.green() + 0.114 * color.blue() > 140
+    return QColor("#000000" if light else "#FFFFFF")
+
+
+def hatch_brush(color: QColor, *, rising: bool, scale: float = 1.0) -> QBrush:
+    """Diagonal lines 5 logical pixels apart: ``//`` when rising, otherwise two backslashes."""
+    side = HATCH_PITCH
+    pixmap = QPixmap(round(side * scale), round(side * scale))
+    pixmap.setDevicePixelRatio(scale)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(color, _HATCH_STROKE))
+    for shift in (-side, 0, side):
+        start, end = QPointF(shift - side, -side), QPointF(shift + 2 * side, 2 * side)
+        if rising:
+            start, end = QPointF(start.x(), 2 * side), QPointF(end.x(), -side)
+        painter.drawLine(start, end)
+    painter.end()
+    return QBrush(pixmap)
+
+
+def mark_brush(kind: str, side: int, scale: float = 1.0) -> QBrush:
+    """The mark of a special value, once in every square of `side` logical pixels.
+
+    Parameters
+    ----------
+    kind : {"nan", "pinf", "ninf"}
+        A cross, a triangle upwards, a triangle downwards; black, with white around it.
+    side : int
+    scale : float, optional
+        Device pixel ratio.
+    """
+    pixmap = QPixmap(round(side * scale), round(side * scale))
+    pixmap.setDevicePixelRatio(scale)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    half, reach = side / 2, min(side * 0.25, 10.0)
+    ink = QColor("#FFFFFF" if kind == "nan" else "#000000")
+    painter.translate(half, half)
+    if kind == "nan":
+        painter.setPen(QPen(ink, max(1.2, reach / 3)))
+        painter.drawLine(QLineF(-reach, -reach, reach, reach))
+        painter.drawLine(QLineF(-reach, reach, reach, -reach))
+    else:
+        if kind == "ninf":
+            painter.scale(1, -1)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(ink)
+        corners = [QPointF(0, -reach), QPointF(reach, reach), QPointF(-reach, reach)]
+        painter.drawPolygon(QPolygonF(corners))
+    painter.end()
+    return QBrush(pixmap)
+
+
+def special_masks(values: Array) -> dict[str, npt.NDArray[np.bool_]]:
+    """Where NaN and the infinities are, by the kind of mark; only those that occur."""
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return {}
+    masks = {"nan": np.isnan(values), "pinf": values == np.inf, "ninf": values == -np.inf}
+    return {kind: mask for kind, mask in masks.items() if mask.any()}
+
+
+def paint_masked(
+    painter: QPainter,
+    brush: QBrush,
+    mask: QImage,
+    target: QRectF,
+    source: QRectF,
+    *,
+    origin: QPointF | None = None,
+) -> None:
+    """Fill the part of a rectangle that a mask leaves open.
+
+    Parameters
+    ----------
+    painter : QPainter
+    brush : QBrush
+    mask : QImage
+        Opaque where to paint; its part `source` is stretched over `target` without smoothing.
+    target, source : QRectF
+    origin : QPointF, optional
+        Where the brush's pattern begins; the painter's own origin when not given.
+    """
+    scale = painter.device().devicePixelRatioF()
+    size = QSizeF(target.width() * scale, target.height() * scale).toSize()
+    if size.isEmpty():
+        return
+    layer = QImage(size, QImage.Format.Format_ARGB32_Premultiplied)
+    layer.setDevicePixelRatio(scale)
+    layer.fill(Qt.GlobalColor.transparent)
+    inner = QPainter(layer)
+    area = QRectF(0, 0, target.width(), target.height())
+    inner.setBrushOrigin((origin or QPointF(0, 0)) - target.topLeft())
+    inner.fillRect(area, brush)
+    inner.setCompositionMode(QPainter.CompositionMode.CompositionMode_DestinationIn)
+    inner.drawImage(area, mask, source)
+    inner.end()
+    painter.drawImage(target.topLeft(), layer)
+
+
+MARK_COLORS: Final = {
+    "nan": QColor(*NAN_COLOR),
+    "pinf": QColor(*PINF_COLOR),
+    "ninf": QColor(*NINF_COLOR),
+}

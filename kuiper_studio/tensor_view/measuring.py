@@ -1,0 +1,136 @@
+"""Statistics and histograms without making the window wait.
+
+Small arrays are measured at once. Large ones go to a thread as a frozen request; its answer
+comes back by a signal, and is dropped where another question has been asked meanwhile.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.statistics import histogram, statistics
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
+
+AT_ONCE: Final = 1 << 21  # elements; about 5 ms
+
+
+class What(Enum):
+    """What is asked for; another question of the same kind makes the earlier one void."""
+
+    TENSOR = "statistics of the tensor"
+    CHANNEL = "statistics of the channel"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One measurement; `low` and `high` are a histogram's."""
+
+    number: int
+    what: What
+    array: Array = field(repr=False, compare=False)
+    low: float
+    high: float
+
+    def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
+        """Measure; on whatever thread."""
+        if self.what is What.HISTOGRAM:
+            return histogram(self.array, self.low, self.high)
+        return statistics(self.array)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of a measurement.
+
+    Attributes
+    ----------
+    number : int
+        Of the question.
+    what : What
+    result : TensorStatistics, ndarray of shape (256,), or None
+        None where it could not be measured for want of memory.
+    """
+
+    number: int
+    what: What
+    result: Any = field(repr=False)
+
+
+class Measurer(QObject):
+    """Measures arrays at once or on a thread of its own.
+
+    Signals
+    -------
+    answered
+        An `Answer` to a question that was not answered at once.
+    """
+
+    answered = Signal(object)
+    _measured = Signal(object)
+
+    def __init__(self, parent: QObject | None = None, at_once: int = AT_ONCE) -> None:
+        super().__init__(parent)
+        self._at_once = at_once
+        self._number = 0
+        self._latest: dict[What, int] = {}
+        self._executor: ThreadPoolExecutor | None = None
+        self._measured.connect(self._on_measured)
+
+    def ask(self, what: What, array: Array, low: float = 0.0, high: float = 0.0) -> Any | None:  # noqa: ANN401 - statistics or counts
+        """Measure an array.
+
+        Parameters
+        ----------
+        what : What
+        array : ndarray
+            Of real or complex numbers; must not be written to afterwards.
+        low, high : float, optional
+            Range of the histogram.
+
+        Returns
+        -------
+        TensorStatistics, ndarray of shape (256,), or None
+            None where the answer will come by the signal.
+        """
+        self._number += 1
+        self._latest[what] = self._number
+        request = _Request(self._number, what, array, low, high)
+        if array.size <= self._at_once:
+            return request.measure()
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "statistics")
+        self._executor.submit(self._work, request)
+        return None
+
+    def forget(self, what: What) -> None:
+        """Drop the answer to the last question of a kind."""
+        self._latest.pop(what, None)
+
+    def _work(self, request: _Request) -> None:
+        """On the thread: measure and emit."""
+        if self._latest.get(request.what) != request.number:
+            return
+        try:
+            result = request.measure()
+        except MemoryError:
+            result = None
+        try:
+            self._measured.emit(Answer(request.number, request.what, result))
+        except RuntimeError:
+            # The view was deleted meanwhile; nobody waits for the answer.
+            return
+
+    @Slot(object)
+    def _on_measured(self, answer: Answer) -> None:
+        if self._latest.get(answer.what) == answer.number:
+            self.answered.emit(answer)

@@ -1,0 +1,40 @@
+"""What is shown in place of a picture: a number, a text, or why there is nothing."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
+
+__all__ = ["Message"]
+
+
+class Message(QFrame):
+    """A headline and a line under it, in the middle."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "base")
+        self.setObjectName("tensorMessage")
+        self.title, self.detail = QLabel(), QLabel()
+        self.detail.setProperty("role", "secondary")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(24, 12, 24, 12)
+        column.setSpacing(6)
+        column.addStretch(1)
+        for label in (self.title, self.detail):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            column.addWidget(label)
+        column.addStretch(1)
+
+    def show_text(self, title: str, detail: str = "", *, number: bool = False) -> None:
+        """Show two lines; a number is set large."""
+        self.title.setText(title)
+        self.detail.setText(detail)
+        self.detail.setVisible(bool(detail))
+        self.title.setProperty("role", "title")
+        face = 'font-family: "JetBrains Mono", monospace; font-size: 28px;' if number else ""
+        self.title.setStyleSheet(face)
+        self.setAccessibleName(f"{title}. {detail}")

@@ -1,0 +1,358 @@
+"""All channels side by side, 256 to a page; the chosen one is ringed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+from PySide6.QtWidgets import QToolTip, QWidget
+from typing_extensions import override
+
+from engine.pictures import TileGrid, colorize, shrink, tile_grid, tile_pictures
+from kuiper_studio.tensor_view.canvas import Canvas
+from kuiper_studio.tensor_view.facts import ChannelFacts
+from kuiper_studio.tensor_view.images import Coloring, to_image
+from kuiper_studio.tensor_view.numbers import range_text
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
+    from PySide6.QtGui import (
+        QContextMenuEvent,
+        QHelpEvent,
+        QKeyEvent,
+        QMouseEvent,
+        QPaintEvent,
+        QResizeEvent,
+    )
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["MosaicView"]
+
+_GAP: Final = 3
+_MARGIN: Final = 6
+_CAPTION_GAP: Final = 6
+_PAGE_COLUMNS: Final = 16
+_CAPTION_TILE: Final = 12  # tiles from this edge on have room for a caption inside
+
+
+class MosaicView(Canvas):
+    """Shows a page of channels.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Signals
+    -------
+    channel_chosen
+        Number of the channel that was clicked or walked to.
+    channel_hovered
+        Number of the channel under the mouse, or None.
+    menu_requested
+        Global position of a right click; the channel there has been chosen.
+    """
+
+    channel_chosen = Signal(int)
+    channel_hovered = Signal(object)
+    menu_requested = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("tensorMosaic", "Channels side by side", theme, parent)
+        self._planes: Array = np.zeros((1, 1, 1), np.float32)
+        self._facts = ChannelFacts(np.zeros(1), np.zeros(1), np.zeros(1, np.int64))
+        self._first = 0
+        self._paged = False
+        self._chosen = 0
+        self._hovered: int | None = None
+        self._coloring = Coloring()
+        self._range: tuple[float | Array, float | Array] = (0.0, 1.0)
+        self._grid = TileGrid(1, 1, 1, 1, _GAP)
+        self._small: Array | None = None
+        self._pixmap: QPixmap | None = None
+
+    # What is shown
+
+    def set_page(self, planes: Array, facts: ChannelFacts, first: int, *, paged: bool) -> None:
+        """Show channels.
+
+        Parameters
+        ----------
+        planes : ndarray of shape (C, H, W)
+            Real values of at most 256 channels.
+        facts : ChannelFacts
+            Of these.
+        first : int
+            Number of the first one.
+        paged : bool
+            Whether there are other pages, so that all are laid out alike.
+        """
+        self._planes, self._facts, self._first, self._paged = planes, facts, first, paged
+        self._lay_out()
+
+    def set_coloring(
+        self, coloring: Coloring, page_range: tuple[float | Array, float | Array]
+    ) -> None:
+        """Choose the colours; `page_range` may have a range for each channel."""
+        same_range = all(map(np.array_equal, page_range, self._range))
+        if coloring != self._coloring or not same_range:
+            self._coloring, self._range = coloring, page_range
+            self._pixmap = None
+            self.update()
+
+    def set_chosen(self, channel: int) -> None:
+        """Ring a channel."""
+        if channel != self._chosen:
+            self._chosen = channel
+            self.update()
+
+    @property
+    def grid(self) -> TileGrid:
+        """How the tiles are laid out, in logical pixels."""
+        return self._grid
+
+    def natural_size(self, height: int, most: int) -> tuple[int, int]:
+        """Width that the tiles can use within limits, and the edge that they have then."""
+        grid = self._grid_for((most - self._left() - 1, height - 2 * _MARGIN))
+        return round(grid.width + self._left()) + 1, max(grid.tile_width, grid.tile_height)
+
+    def channel_at(self, position: QPointF) -> int | None:
+        """Number of the channel at a place of the widget."""
+        tile = self._grid.tile_at(position.x() - self._left(), position.y() - _MARGIN)
+        return self._first + tile if tile is not None else None
+
+    def tile_rect(self, channel: int) -> QRectF:
+        """Where a channel of the page is."""
+        x, y = self._grid.origin(channel - self._first)
+        size = self._grid.tile_width, self._grid.tile_height
+        return QRectF(self._left() + x, _MARGIN + y, *size)
+
+    # Layout
+
+    def _caption_width(self) -> float:
+        last = self._first + len(self._planes) - 1
+        metrics = QFontMetricsF(self.theme.mono_font(9.5))
+        return metrics.horizontalAdvance(str(max(last, 10)))
+
+    def _left(self) -> float:
+        return round(_MARGIN + self._caption_width() + _CAPTION_GAP)
+
+    def _grid_for(self, area: tuple[float, float]) -> TileGrid:
+        rows, columns = self._planes.shape[1:]
+        size = max(area[0], 16.0), max(area[1], 16.0)
+        grids = [self._grid_with(size, (rows, columns), gap) for gap in (_GAP, 2, 1)]
+        # A narrower gap only where it makes room for the next whole-number size.
+        best = max(grids[1:], key=lambda grid: grid.tile_width)
+        return best if best.tile_width >= 1.3 * grids[0].tile_width else grids[0]
+
+    def _grid_with(
+        self, area: tuple[float, float], plane: tuple[int, int], gap: int
+    ) -> TileGrid:
+        count = len(self._planes)
+        if not self._paged:
+            return tile_grid(count, plane, area, gap=gap)
+        # Pages are laid out alike, also the last one.
+        full = tile_grid(_PAGE_COLUMNS**2, plane, area, gap=gap, columns=_PAGE_COLUMNS)
+        return TileGrid(count, _PAGE_COLUMNS, full.tile_width, full.tile_height, gap)
+
+    def _lay_out(self) -> None:
+        area = self.width() - self._left() - 1, self.height() - 2 * _MARGIN
+        self._grid = self._grid_for(area)
+        self._small = self._pixmap = None
+        self.update()
+
+    # Painting
+
+    def _picture(self) -> QPixmap:
+        """The tiles at the resolution of the screen."""
+        if self._pixmap is None:
+            scale = self.devicePixelRatioF()
+            grid = TileGrid(
+                self._grid.count,
+                self._grid.columns,
+                round(self._grid.tile_width * scale),
+                round(self._grid.tile_height * scale),
+                round(self._grid.gap * scale),
+            )
+            if self._small is None:
+                rows, columns = self._planes.shape[1:]
+                self._small = shrink(
+                    self._planes, min(rows, grid.tile_height), min(columns, grid.tile_width)
+                )
+            colors = colorize(
+                self._small,
+                *self._range,
+                self._coloring.table,
+                special=self._coloring.mark_special,
+            )
+            self._pixmap = QPixmap.fromImage(to_image(_tiles(colors, grid), scale))
+        return self._pixmap
+
+    def _paint_captions(self, painter: QPainter) -> None:
+        painter.setFont(self.theme.mono_font(9.5))
+        painter.setPen(self.theme.color("text3"))
+        pitch = self._grid.tile_height + self._grid.gap
+        every = max(1, -(-12 // pitch))
+        width = self._caption_width()
+        flags = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        for row in range(0, self._grid.rows, every):
+            middle = _MARGIN + row * pitch + self._grid.tile_height / 2
+            place = QRectF(self._left() - width - _CAPTION_GAP, middle - 8, width, 16)
+            painter.drawText(place, flags, str(self._first + row * self._grid.columns))
+
+    def _paint_inside(self, painter: QPainter) -> None:
+        """The value of flat channels, and how many special values others have."""
+        edge = min(self._grid.tile_width, self._grid.tile_height)
+        if edge < _CAPTION_TILE:
+            return
+        painter.setFont(self.theme.mono_font(9))
+        for place in range(len(self._planes)):
+            count = int(self._facts.special[place])
+            if count and self._coloring.mark_special:
+                self._paint_badge(painter, self.tile_rect(self._first + place), count)
+            elif text := self._facts.flat_text(place):
+                self._paint_flat(painter, self.tile_rect(self._first + place), text)
+
+    def _paint_flat(self, painter: QPainter, tile: QRectF, text: str) -> None:
+        width = QFontMetricsF(painter.font()).horizontalAdvance(text)
+        if width <= tile.width() - 4:
+            patch = QRectF(0, 0, width + 4, 11)
+            patch.moveBottomLeft(tile.bottomLeft() + QPointF(1, -1))
+            painter.fillRect(patch, self.theme.color("base", 0.75))
+            painter.setPen(self.theme.color("text2"))
+            painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
+
+    def _paint_badge(self, painter: QPainter, tile: QRectF, count: int) -> None:
+        text = f"× {count}" if count < 1000 else f"× {count / 1000:.0f}k"
+        width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 4
+        if width > tile.width():
+            text, width = "×", 9.0
+        patch = QRectF(0, 0, width, 11)
+        patch.moveTopRight(tile.topRight() + QPointF(0, 0))
+        painter.fillRect(patch, self.theme.color("base", 0.85))
+        painter.setPen(self.theme.color("nan"))
+        painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
+
+    def _paint_ring(self, painter: QPainter) -> None:
+        """2 pixels of focus colour around the chosen tile, 1 pixel of base inside."""
+        if not self._first <= self._chosen < self._first + len(self._planes):
+            return
+        tile = self.tile_rect(self._chosen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self.theme.color("base"), 1))
+        painter.drawRect(tile.adjusted(-0.5, -0.5, 0.5, 0.5))
+        painter.setPen(QPen(self.theme.color("focus"), 2))
+        painter.drawRect(tile.adjusted(-2, -2, 2, 2))
+
+    def _paint_hovered(self, painter: QPainter) -> None:
+        if self._hovered is None:
+            return
+        tile = self.tile_rect(self._hovered)
+        painter.setFont(self.theme.mono_font(10))
+        text = str(self._hovered)
+        patch = QRectF(0, 0, QFontMetricsF(painter.font()).horizontalAdvance(text) + 6, 14)
+        patch.moveTopLeft(tile.topLeft())
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self.theme.color("text"), 1))
+        painter.drawRect(tile.adjusted(-0.5, -0.5, 0.5, 0.5))
+        painter.fillRect(patch, QColor(0, 0, 0, 190))
+        painter.setPen(QColor("#FFFFFF"))
+        painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
+
+    # Choosing
+
+    def _set_hovered(self, channel: int | None) -> None:
+        if channel != self._hovered:
+            self._hovered = channel
+            self.channel_hovered.emit(channel)
+            self.update()
+
+    def _describe(self, channel: int) -> str:
+        place = channel - self._first
+        special = int(self._facts.special[place])
+        low, high = float(self._facts.low[place]), float(self._facts.high[place])
+        text = f"Channel {channel}: "
+        if low <= high:
+            text += range_text(low, high)
+        return text + (f", {special} NaN or Inf" if special else "")
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(290, 280)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(80, 90)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self.theme.color("base"))
+        painter.drawPixmap(QPointF(self._left(), _MARGIN), self._picture())
+        self._paint_captions(painter)
+        self._paint_inside(painter)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_hovered(painter)
+        self._paint_ring(painter)
+        self.paint_ring(painter)
+        painter.end()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._lay_out()
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == event.Type.ToolTip:
+            help_event: QHelpEvent = event  # type: ignore[assignment]
+            channel = self.channel_at(QPointF(help_event.pos()))
+            text = self._describe(channel) if channel is not None else ""
+            QToolTip.showText(help_event.globalPos(), text, self)
+            return True
+        return super().event(event)
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        channel = self.channel_at(event.position())
+        if channel is not None:
+            self.channel_chosen.emit(channel)
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._set_hovered(self.channel_at(event.position()))
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self._set_hovered(None)
+
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_requested.emit(event.globalPos())
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        moves = {
+            Qt.Key.Key_Left.value: -1,
+            Qt.Key.Key_Right.value: 1,
+            Qt.Key.Key_Up.value: -self._grid.columns,
+            Qt.Key.Key_Down.value: self._grid.columns,
+        }
+        move = moves.get(event.key())
+        if move is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+        elif self._chosen + move >= 0:
+            self.channel_chosen.emit(self._chosen + move)
+
+
+def _tiles(colors: Array, grid: TileGrid) -> Array:
+    """One picture of all tiles, also where the screen's pixels do not divide evenly."""
+    if grid.tile_height % colors.shape[1] or grid.tile_width % colors.shape[2]:
+        rows = np.arange(grid.tile_height) * colors.shape[1] // grid.tile_height
+        columns = np.arange(grid.tile_width) * colors.shape[2] // grid.tile_width
+        colors = colors[:, rows][:, :, columns]
+    return tile_pictures(colors, grid)

@@ -1,0 +1,106 @@
+"""How the tensor view writes and reads numbers. No Qt."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from kuiper_studio.item_models.text import MINUS
+
+__all__ = ["box_text", "brief_text", "nice_ticks", "parse_number", "range_text", "tick_text"]
+
+
+def tick_text(value: float, step: float) -> str:
+    """Write one of several numbers that are `step` apart, without needless digits.
+
+    Three figures of the step: ``0``, ``0.4``, ``−1.275``, ``3e−6``, ``1.5e5``.
+    """
+    if abs(value) < step * 1e-9:
+        return "0"
+    size = max(abs(value), step)
+    if size >= 1e5 or size < 1e-3:
+        return _exponent(value, step)
+    decimals = max(0, 2 - math.floor(math.log10(step))) if step > 0 else 6
+    return _tidy(f"{value:.{min(decimals, 12)}f}")
+
+
+def brief_text(value: float) -> str:
+    """Write a number in three significant figures."""
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return _tidy(f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}")
+    return _exponent(value, abs(value) / 100)
+
+
+def range_text(low: float, high: float) -> str:
+    """Write a range: ``0 … 1.6``."""
+    step = (high - low) / 100
+    if not math.isfinite(step) or step <= 0:
+        return f"{brief_text(low)} … {brief_text(high)}"
+    return f"{tick_text(low, step)} … {tick_text(high, step)}"
+
+
+def box_text(value: float, other: float) -> str:
+    """Write one end of a range, in as many digits as tell it from the other end."""
+    for digits in range(6, 18):
+        text = f"{value:.{digits}g}"
+        if value == other or text != f"{other:.{digits}g}":
+            return _tidy(text)
+    return _tidy(repr(value))
+
+
+def parse_number(text: str) -> float | None:
+    """Read a finite number, with any kind of minus and decimal sign; None for anything else."""
+    plain = text.strip().replace(MINUS, "-").replace(",", ".").replace("_", "")
+    try:
+        value = float(plain)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Round numbers inside a range, at most `most` of them, evenly spaced.
+
+    Parameters
+    ----------
+    low, high : float
+        `low` is below `high`.
+    most : int, optional
+
+    Returns
+    -------
+    list of float
+        Steps are 1, 2 or 5 times a power of ten.
+    """
+    span = high - low
+    if not math.isfinite(span) or span <= 0:
+        return []
+    power = 10.0 ** math.floor(math.log10(span / most))
+    for factor in (1, 2, 5, 10, 20):
+        step = power * factor
+        first, last = math.ceil(low / step), math.floor(high / step)
+        if last - first + 1 <= most:
+            return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+    return []
+
+
+def _exponent(value: float, step: float) -> str:
+    digits = 1
+    if value and step:
+        digits = max(0, math.floor(math.log10(abs(value))) - math.floor(math.log10(step)) + 2)
+    mantissa, _, power = np.format_float_scientific(
+        value, precision=min(digits, 12), trim="-", exp_digits=1
+    ).partition("e")
+    return _tidy(mantissa) + ("e" + power.replace("+", "").replace("-", MINUS) if power else "")
+
+
+def _tidy(text: str) -> str:
+    if "e" in text:
+        mantissa, power = text.split("e")
+        text = f"{mantissa}e{int(power)}"
+    elif "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.replace("-", MINUS)

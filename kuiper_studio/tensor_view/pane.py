@@ -1,0 +1,693 @@
+"""One value, shown: picture, colour bar, statistics, numbers and range.
+
+`TensorPane` brings the model and the painted parts together and knows no session, so that a
+value is all it takes to use it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QMenu,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.actions import RANGE_BUTTONS, TensorActions
+from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
+from kuiper_studio.tensor_view.message import Message
+from kuiper_studio.tensor_view.mosaic_view import MosaicView
+from kuiper_studio.tensor_view.number_table import NumberTable
+from kuiper_studio.tensor_view.numbers import range_text
+from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
+from kuiper_studio.tensor_view.range_bar import RangeBar
+from kuiper_studio.tensor_view.reading import Kind
+from kuiper_studio.tensor_view.statistics_panel import StatisticsPanel
+from kuiper_studio.tensor_view.tool_strip import ToolStrip
+from kuiper_studio.tensor_view.top_list import TopList, are_probabilities, best_scores
+from kuiper_studio.tensor_view.vector_plot import VectorPlot
+from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from PySide6.QtGui import QKeyEvent, QResizeEvent
+
+    from engine.statistics import TensorStatistics
+    from engine.values import Value
+    from kuiper_studio.theme import Theme
+
+__all__ = ["TensorPane"]
+
+_MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
+_PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
+_GOOD_TILE: Final = 0.75  # of the largest tile that is possible
+
+
+class TensorPane(QWidget):
+    """Shows a value; see `TensorViewModel` for what it makes of it.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Attributes
+    ----------
+    model : TensorViewModel
+    actions_table : TensorActions
+
+    Signals
+    -------
+    hovered_changed
+        Text and colour of the element under the mouse, ``""`` for none.
+    picked_changed
+        Text of the picked element, ``""`` for none.
+    range_changed
+        The range in use, as written.
+    special_changed
+        How many NaN and infinite values there are, as written; whether there are any.
+    zoom_changed
+        The zoom, as written.
+    shown_changed
+        Another value, member or sample is shown.
+    """
+
+    hovered_changed = Signal(str, str)
+    picked_changed = Signal(str)
+    range_changed = Signal(str)
+    special_changed = Signal(str, bool)
+    zoom_changed = Signal(str)
+    shown_changed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.theme = theme
+        self.model = TensorViewModel()
+        self.actions_table = TensorActions(theme, self)
+        self._measurer = Measurer(self)
+        self._measurer.answered.connect(self._on_answered)
+        self._labels: tuple[str, ...] = ()
+        self._facts: TensorStatistics | None = None
+        self._measured: tuple[object, ...] = ()
+        self._mosaic_dragged = False
+        self.hovered: Element | None = None
+        self._make_parts()
+        self._lay_out()
+        self._connect()
+        for name in ("grid", "histogram", "nan"):
+            self.actions_table[f"tensor.{name}"].setChecked(True)
+        self.addActions(self.actions_table.all())
+        self.set_value("", None)
+
+    # Building
+
+    def _make_parts(self) -> None:
+        theme, actions = self.theme, self.actions_table
+        self.tools = ToolStrip(theme, actions)
+        self.mosaic = MosaicView(theme)
+        self.plane = PlaneCanvas(theme)
+        self.vector = VectorPlot(theme)
+        self.table = NumberTable(theme)
+        self.message = Message()
+        self.top = TopList(theme)
+        self.statistics = StatisticsPanel(theme)
+        self.range_bar = RangeBar(theme, [actions[name] for name in RANGE_BUTTONS])
+
+    def _lay_out(self) -> None:
+        self.stack = QStackedWidget()
+        for widget in (self.plane, self.vector, self.table, self.message):
+            self.stack.addWidget(widget)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._splitter.setObjectName("tensorSplitter")
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.addWidget(self.mosaic)
+        self._splitter.addWidget(self.stack)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setHandleWidth(1)
+        self._splitter.setStyleSheet("QSplitter::handle:!hover { background: transparent; }")
+        self.body = QFrame()
+        self.body.setProperty("role", "base")
+        row = QHBoxLayout(self.body)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._splitter, 1)
+        row.addWidget(self.top)
+        self._statistics_line = _line(vertical=True)
+        row.addWidget(self._statistics_line)
+        row.addWidget(self.statistics)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._range_line = _line()
+        column.addWidget(self.tools)
+        column.addWidget(_line())
+        column.addWidget(self.body)
+        column.addWidget(self._range_line)
+        column.addWidget(self.range_bar)
+        column.setStretchFactor(self.body, 1)
+
+    def _connect(self) -> None:
+        for canvas in (self.plane, self.vector):
+            canvas.hovered.connect(self._on_hovered)
+            canvas.picked.connect(self._on_picked)
+            canvas.zoom_changed.connect(self._on_zoom_changed)
+        for widget in (self.plane, self.vector, self.table, self.mosaic):
+            widget.menu_requested.connect(self._on_menu_requested)
+        self.table.picked.connect(self._on_cell_picked)
+        self.mosaic.channel_chosen.connect(self.show_channel)
+        self.top.chosen.connect(self._on_score_chosen)
+        self._splitter.splitterMoved.connect(self._on_splitter_moved)
+        self.range_bar.range_chosen.connect(self._on_range_chosen)
+        self.tools.channel.chosen.connect(self.show_channel)
+        self.tools.member.chosen.connect(self._on_member_chosen)
+        self.tools.fixed_chosen.connect(self._on_fixed_chosen)
+        self.actions_table.map_chosen.connect(self._on_map_chosen)
+        self.actions_table.scope_chosen.connect(self._on_scope_chosen)
+        for name, handler in self._handlers().items():
+            action = self.actions_table[f"tensor.{name}"]
+            (action.toggled if action.isCheckable() else action.triggered).connect(handler)
+
+    def _handlers(self) -> dict[str, Callable[..., None]]:
+        return {
+            "grid": self._on_parts_toggled,
+            "table": self._on_parts_toggled,
+            "previousChannel": self._on_previous_channel,
+            "nextChannel": self._on_next_channel,
+            "firstChannel": self._on_first_channel,
+            "lastChannel": self._on_last_channel,
+            "zoomRange": self._on_zoom_range,
+            "autofit": self._on_autofit,
+            "reset": self._on_reset,
+            "histogram": self.range_bar.track.set_histogram_shown,
+            "symmetric": self._on_symmetric,
+            "percentiles": self._on_percentiles,
+            "nan": self._show_colors,
+            "clip": self._show_colors,
+            "zoomIn": self._on_zoom_in,
+            "zoomOut": self._on_zoom_out,
+            "zoomActual": self._on_zoom_actual,
+            "fit": self._on_fit,
+            "copy": self._on_copy,
+            "copyIndex": self._on_copy_index,
+            "copyExpression": self._on_copy_expression,
+            "savePicture": self._on_save_picture,
+        }
+
+    # What is shown
+
+    def set_value(self, name: str, value: Value, facts: TensorStatistics | None = None) -> None:
+        """Show a value.
+
+        Parameters
+        ----------
+        name : str
+            Of the operand; what was chosen for it before holds again.
+        value : Value
+            Arrays must not be written to while they are shown.
+        facts : TensorStatistics, optional
+            Of the value, where they are known already.
+        """
+        self._facts = facts
+        self.model.set_value(name, value)
+        self._show_value()
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """Name the classes of vectors that have as many entries."""
+        if labels != self._labels:
+            self._labels = labels
+            self._show_top()
+
+    def forget(self) -> None:
+        """Forget what was chosen for each operand."""
+        self.model.forget_choices()
+
+    @Slot(int)
+    def show_channel(self, channel: int) -> None:
+        """Show a channel."""
+        if channel != self.model.choice.channel:
+            self.model.set_channel(channel)
+            self._show_channel()
+
+    def save_picture(self, path: str | Path) -> bool:
+        """Save the picture as it is shown, colour bar included; whether that worked."""
+        return self.body.grab().save(str(path))
+
+    @property
+    def picked(self) -> Element | None:
+        """The picked element."""
+        return self.model.picked()
+
+    def _show_value(self) -> None:
+        model = self.model
+        self.tools.show_member(model.choice.member, model.members)
+        self._show_parts()
+        self._measured = ()
+        self._show_tensor_facts()
+        self._show_sample()
+        self._show_top()
+
+    def _show_parts(self) -> None:
+        """Show the parts that suit the value."""
+        kind, actions = self.model.reading.kind, self.actions_table
+        table = actions["tensor.table"].isChecked()
+        pictures, bars = kind is Kind.PLANES, kind is Kind.VECTOR
+        many = pictures and self.model.reading.channels > 1
+        self.mosaic.setVisible(many and actions["tensor.grid"].isChecked())
+        shown: QWidget = self.message
+        if pictures or bars:
+            shown = self.table if table else self.plane if pictures else self.vector
+        self.stack.setCurrentWidget(shown)
+        self.setFocusProxy(shown)
+        for widget in (self.range_bar, self._range_line):
+            widget.setVisible(pictures or bars)
+        self.statistics.setVisible(pictures or bars)
+        self._statistics_line.setVisible(pictures or bars)
+        for action in actions.all():
+            action.setEnabled(pictures or bars)
+        actions["tensor.grid"].setEnabled(many)
+        self.tools.maps.setEnabled(pictures or bars)
+        self.tools.scopes.setEnabled(many)
+        self._show_table()
+
+    def _show_sample(self) -> None:
+        """Show another batch, depth or member."""
+        model = self.model
+        axes = [
+            (axis.name, place, model.choice.fixed[place], axis.size)
+            for place, axis in enumerate(model.reading.fixed)
+            if axis.size > 1
+        ]
+        self.tools.show_fixed(axes)
+        self.tools.setToolTip(model.reading.note)
+        if model.reading.kind is Kind.VECTOR:
+            self.vector.set_vector(model.planes[0, 0], model.tensor_range)
+        elif model.reading.kind is not Kind.PLANES:
+            self._show_message()
+        self._show_channel()
+        self._balance()
+        self.shown_changed.emit()
+
+    def _show_message(self) -> None:
+        model = self.model
+        if model.reading.kind is Kind.NUMBER and model.array is not None:
+            self.message.show_text(str(model.array.item()), model.describe(), number=True)
+        elif model.reading.kind is Kind.EMPTY:
+            self.message.show_text("No numbers", f"{model.describe()}: {model.reading.note}")
+        elif model.value is None and not model.name:
+            self.message.show_text("")
+        else:
+            text = repr(model.member_value)
+            detail = f"A Python {type(model.member_value).__name__}, no tensor"
+            if model.member_value is None:
+                detail = "The operator gives no tensor here"
+            self.message.show_text(text, detail, number=len(text) < 24)
+
+    def _show_channel(self) -> None:
+        model = self.model
+        pictures = model.reading.kind is Kind.PLANES
+        self.tools.show_channel(model.choice.channel, model.reading.channels if pictures else 1)
+        if pictures:
+            self.mosaic.set_page(
+                model.page_planes(),
+                model.page_facts(),
+                model.page * PAGE_SIZE,
+                paged=model.pages > 1,
+            )
+            self.mosaic.set_chosen(model.choice.channel)
+            self.plane.set_plane(model.plane)
+        self._show_channel_facts()
+        self._show_table()
+        self._show_pick()
+        self._show_colors()
+
+    def _show_table(self) -> None:
+        if self.stack.currentWidget() is self.table:
+            self.table.set_plane(self.model.raw_plane)
+            self.table.set_pick(self._table_pick())
+
+    def _show_top(self) -> None:
+        """The best classes, where the vector has one entry for each label."""
+        model = self.model
+        vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
+        shown = bool(self._labels) and len(vector) == len(self._labels)
+        if shown:
+            title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
+            self.top.set_scores(best_scores(vector, self._labels), title)
+        self.top.setVisible(shown)
+
+    # Range and colours
+
+    def _show_colors(self) -> None:
+        model, actions = self.model, self.actions_table
+        coloring = self.coloring()
+        self.plane.set_coloring(coloring)
+        self.vector.set_coloring(coloring)
+        if model.reading.kind is Kind.PLANES:
+            self.mosaic.set_coloring(coloring, model.page_range())
+        self.range_bar.set_range((model.axis.low, model.axis.high), coloring)
+        self.range_bar.set_problem(self._range_problem())
+        automatic = model.choice.color_map is None
+        self.tools.show_map(model.color_map, automatic=automatic)
+        self.tools.show_scope(model.choice.scope)
+        actions.show_choice(model.choice.color_map or "", model.choice.scope)
+        actions.show_checked("tensor.symmetric", checked=model.symmetric)
+        symmetric = actions["tensor.symmetric"]
+        symmetric.setEnabled(model.has_picture and (model.signed or model.symmetric))
+        self._show_histogram()
+        shown = model.has_picture and model.data_range is not None
+        self.range_changed.emit(range_text(coloring.low, coloring.high) if shown else "")
+
+    def coloring(self) -> Coloring:
+        """How values become colours at present."""
+        used = self.model.range
+        return Coloring(
+            used.low,
+            used.high,
+            self.model.color_map,
+            known=self.model.data_range is not None,
+            mark_special=self.actions_table["tensor.nan"].isChecked(),
+            mark_clipped=self.actions_table["tensor.clip"].isChecked(),
+        )
+
+    def _range_problem(self) -> str:
+        if not self.model.has_picture or self.model.data_range is not None:
+            return ""
+        facts = self._facts
+        if facts is not None and facts.nan == facts.count:
+            return "All values are NaN"
+        return "No value is finite"
+
+    def _show_histogram(self) -> None:
+        model = self.model
+        if not model.has_picture or model.data_range is None:
+            return
+        axis, values = model.axis, model.scoped_values()
+        channel = model.choice.channel if model.choice.scope is Scope.CHANNEL else -1
+        wanted = (id(values), channel, axis)
+        if wanted == self._measured:
+            return
+        self._measured = wanted
+        counts = self._measurer.ask(What.HISTOGRAM, values, axis.low, axis.high)
+        self.range_bar.set_histogram(counts)
+
+    # Statistics
+
+    def _show_tensor_facts(self) -> None:
+        model = self.model
+        if model.array is None:
+            self._measurer.forget(What.TENSOR)
+            self.special_changed.emit("", False)  # noqa: FBT003
+            return
+        if self._facts is None or self._facts.shape != model.array.shape or model.members:
+            self._facts = self._measurer.ask(What.TENSOR, model.array)
+        self._tell_tensor_facts()
+
+    def _tell_tensor_facts(self) -> None:
+        array, facts = self.model.array, self._facts
+        complex_ = array is not None and array.dtype.kind == "c"
+        self.statistics.show_tensor("Tensor, magnitude" if complex_ else "Tensor", facts)
+        if facts is None:
+            self.special_changed.emit("", False)  # noqa: FBT003
+            return
+        infinite = facts.pinf + facts.ninf
+        some = facts.nan + infinite > 0
+        self.special_changed.emit(f"NaN {facts.nan} Inf {infinite}", some)
+
+    def _show_channel_facts(self) -> None:
+        model = self.model
+        if model.reading.kind is not Kind.PLANES or model.reading.channels == 1:
+            self._measurer.forget(What.CHANNEL)
+            self.statistics.show_channel("", None)
+            return
+        facts = self._measurer.ask(What.CHANNEL, model.plane)
+        self.statistics.show_channel(f"Channel {model.choice.channel}", facts)
+
+    @Slot(object)
+    def _on_answered(self, answer: Answer) -> None:
+        if answer.what is What.HISTOGRAM:
+            self.range_bar.set_histogram(answer.result)
+        elif answer.what is What.CHANNEL:
+            self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
+        else:
+            self._facts = answer.result
+            if self._facts is not None and np.isfinite(self._facts.min):
+                self.model.set_measured_range(float(self._facts.min), float(self._facts.max))
+            self._tell_tensor_facts()
+            self._show_colors()
+
+    # Picking
+
+    def _show_pick(self) -> None:
+        pick = self.model.choice.pick
+        self.plane.set_pick(pick)
+        self.vector.set_pick(pick)
+        self.top.set_pick(pick[1] if pick is not None else None)
+        if self.stack.currentWidget() is self.table:
+            self.table.set_pick(self._table_pick())
+        element = self.model.picked()
+        self.picked_changed.emit(str(element) if element is not None else "")
+
+    def _table_pick(self) -> tuple[int, int] | None:
+        """The pick's cell: a vector's entries go down the table."""
+        pick = self.model.choice.pick
+        if pick is None or self.model.reading.kind is Kind.PLANES:
+            return pick
+        return pick[1], pick[0]
+
+    @Slot(int, int)
+    def _on_picked(self, row: int, column: int) -> None:
+        self.model.set_pick((row, column))
+        self._show_pick()
+
+    @Slot(int, int)
+    def _on_cell_picked(self, row: int, column: int) -> None:
+        if self.model.reading.kind is not Kind.PLANES:
+            row, column = column, row
+        self._on_picked(row, column)
+
+    @Slot(int)
+    def _on_score_chosen(self, entry: int) -> None:
+        self._on_picked(0, entry)
+
+    @Slot(object)
+    def _on_hovered(self, place: tuple[int, int] | None) -> None:
+        element = self.model.element(*place) if place is not None else None
+        if element is None or place is None:
+            self.hovered = None
+            self.hovered_changed.emit("", "")
+            return
+        value = float(self.model.plane[place])
+        color = self.coloring().color_of(value)
+        self.hovered = Element(element.index, element.value, element.text, color.name())
+        self.hovered_changed.emit(str(element), color.name() if color.alpha() else "")
+
+    # Answers to the controls
+
+    @Slot(float, float)
+    def _on_range_chosen(self, low: float, high: float) -> None:
+        self.model.set_range(low, high)
+        self._show_colors()
+
+    @Slot(str)
+    def _on_map_chosen(self, name: str) -> None:
+        self.model.set_map(name or None)
+        self._show_colors()
+
+    @Slot(object)
+    def _on_scope_chosen(self, scope: Scope) -> None:
+        self.model.set_scope(scope)
+        self._show_colors()
+
+    @Slot(int)
+    def _on_member_chosen(self, member: int) -> None:
+        self.model.set_member(member)
+        self._show_value()
+
+    @Slot(int, int)
+    def _on_fixed_chosen(self, position: int, place: int) -> None:
+        self.model.set_fixed(position, place)
+        self._show_sample()
+        self._show_top()
+
+    @Slot()
+    def _on_previous_channel(self) -> None:
+        self._go_to_channel(self.model.choice.channel - 1)
+
+    @Slot()
+    def _on_next_channel(self) -> None:
+        self._go_to_channel(self.model.choice.channel + 1)
+
+    @Slot()
+    def _on_first_channel(self) -> None:
+        self._go_to_channel(0)
+
+    @Slot()
+    def _on_last_channel(self) -> None:
+        self._go_to_channel(self.model.reading.channels - 1)
+
+    @Slot()
+    def _on_parts_toggled(self) -> None:
+        self._show_parts()
+        self._balance()
+        self._on_zoom_changed()
+
+    def _go_to_channel(self, channel: int) -> None:
+        if self.model.reading.kind is Kind.PLANES:
+            self.show_channel(min(max(channel, 0), self.model.reading.channels - 1))
+
+    @Slot()
+    def _on_zoom_range(self) -> None:
+        self.model.zoom_axis()
+        self._show_colors()
+
+    @Slot()
+    def _on_autofit(self) -> None:
+        self.model.autofit()
+        self._show_colors()
+
+    @Slot()
+    def _on_reset(self) -> None:
+        self.model.reset_range()
+        self._show_colors()
+
+    @Slot(bool)
+    def _on_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
+        self.model.set_symmetric(symmetric)
+        self._show_colors()
+
+    @Slot()
+    def _on_percentiles(self) -> None:
+        self.model.cut_percentiles()
+        self._show_colors()
+
+    # Zooming
+
+    def _zoomable(self) -> PlaneCanvas | VectorPlot:
+        return self.vector if self.model.reading.kind is Kind.VECTOR else self.plane
+
+    @property
+    def zoom_text(self) -> str:
+        """The zoom as written; ``""`` where there is no picture."""
+        if self.stack.currentWidget() not in {self.plane, self.vector}:
+            return ""
+        return self._zoomable().zoom_text
+
+    @Slot()
+    def _on_zoom_changed(self) -> None:
+        self.tools.show_zoom(self.zoom_text)
+        self.zoom_changed.emit(self.zoom_text)
+
+    @Slot()
+    def _on_zoom_in(self) -> None:
+        self._zoomable().zoom_by(1)
+
+    @Slot()
+    def _on_zoom_out(self) -> None:
+        self._zoomable().zoom_by(-1)
+
+    @Slot()
+    def _on_zoom_actual(self) -> None:
+        self._zoomable().zoom_actual()
+
+    @Slot()
+    def _on_fit(self) -> None:
+        self._zoomable().zoom_fit()
+
+    # Copying and saving
+
+    @Slot()
+    def _on_copy(self) -> None:
+        if self.stack.currentWidget() is self.table:
+            self.table.copy()
+        elif self.picked is not None:
+            QGuiApplication.clipboard().setText(self.picked.text)
+
+    @Slot()
+    def _on_copy_index(self) -> None:
+        if self.picked is not None:
+            QGuiApplication.clipboard().setText(str(list(self.picked.index)))
+
+    @Slot()
+    def _on_copy_expression(self) -> None:
+        if self.picked is not None:
+            QGuiApplication.clipboard().setText(self.model.expression(self.picked.index))
+
+    @Slot()
+    def _on_save_picture(self) -> None:
+        path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
+        if path:
+            self.save_picture(path)
+
+    @Slot(object)
+    def _on_menu_requested(self, position: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.actions_table.fill_menu(menu)
+        menu.popup(position)
+
+    # Sizes
+
+    @Slot(int, int)
+    def _on_splitter_moved(self, _position: int, _index: int) -> None:
+        self._mosaic_dragged = True
+
+    def _balance(self) -> None:
+        """Give the mosaic the width that its tiles can use, until the user decides."""
+        if self._mosaic_dragged or not self.mosaic.isVisibleTo(self):
+            return
+        whole, height = self._splitter.width(), self.body.height()
+        most = int((whole + self.statistics.width()) * _MOSAIC_SHARE)
+        sizes = [self.mosaic.natural_size(height, int(most * part)) for part in _PARTS]
+        largest = max(edge for _, edge in sizes)
+        # Of all sizes with tiles of a good size, the one with the largest picture beside.
+        width, _ = max(
+            (size for size in sizes if size[1] >= _GOOD_TILE * largest),
+            key=lambda size: (self.plane.fitted_zoom(whole - size[0] - 1), size[1], -size[0]),
+        )
+        self._splitter.setSizes([min(width, most), max(whole - width, 1)])
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._balance()
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Keys that the canvases leave: they go from channel to channel."""
+        channels: dict[int, Any] = {
+            Qt.Key.Key_PageUp.value: self._on_previous_channel,
+            Qt.Key.Key_PageDown.value: self._on_next_channel,
+            Qt.Key.Key_Home.value: self._on_first_channel,
+            Qt.Key.Key_End.value: self._on_last_channel,
+        }
+        handler = channels.get(event.key())
+        if handler is not None and not event.modifiers():
+            handler()
+        else:
+            super().keyPressEvent(event)
+
+
+def _line(*, vertical: bool = False) -> QFrame:
+    line = QFrame()
+    line.setProperty("role", "line")
+    if vertical:
+        line.setStyleSheet("min-height: 0; max-height: 16777215;")
+        line.setFixedWidth(1)
+    else:
+        line.setFixedHeight(1)
+    return line

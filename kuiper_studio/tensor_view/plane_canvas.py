@@ -1,0 +1,362 @@
+"""One channel, enlarged: every element a square of whole pixels, or averaged when smaller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import QApplication, QWidget
+from typing_extensions import override
+
+from engine.pictures import shrink
+from kuiper_studio.tensor_view.canvas import ElementCanvas
+from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, bar_space, paint_color_bar
+from kuiper_studio.tensor_view.images import (
+    Coloring,
+    contrasting,
+    hatch_brush,
+    mark_brush,
+    mask_image,
+    paint_masked,
+    special_masks,
+    to_image,
+)
+from kuiper_studio.tensor_view.viewport import Viewport, fit_zoom
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QEvent
+    from PySide6.QtGui import (
+        QContextMenuEvent,
+        QKeyEvent,
+        QMouseEvent,
+        QPaintEvent,
+        QResizeEvent,
+        QWheelEvent,
+    )
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["PlaneCanvas", "paint_pick"]
+
+_LEFT: Final = 12
+_MARK_ZOOM: Final = 8
+_NOTCH: Final = 120  # of a wheel, in Qt's eighths of a degree
+_MOVES: Final = {
+    Qt.Key.Key_Left.value: (0, -1),
+    Qt.Key.Key_Right.value: (0, 1),
+    Qt.Key.Key_Up.value: (-1, 0),
+    Qt.Key.Key_Down.value: (1, 0),
+}
+
+
+class PlaneCanvas(ElementCanvas):
+    """Shows one channel; see `ElementCanvas` for its signals.
+
+    The wheel zooms about the mouse (with Shift it moves sideways), dragging moves, a click
+    picks, arrows move the pick.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("tensorPlane", "Enlarged channel", theme, parent)
+        self._plane: Array = np.zeros((1, 1), np.float32)
+        self._coloring = Coloring()
+        self._pick: tuple[int, int] | None = None
+        self._port = Viewport()
+        self._pressed: QPoint | None = None
+        self._dragging = False
+        self._wheel = 0
+        self._values: Array | None = None
+        self._image: QImage | None = None
+        self._masks: dict[str, QImage] | None = None
+        self.setCursor(Qt.CursorShape.CrossCursor)
+
+    # What is shown
+
+    def set_plane(self, plane: Array) -> None:
+        """Show real values of shape (H, W); zoom and place stay where the shape does."""
+        self._plane = plane
+        self._values = self._image = self._masks = None
+        rows, columns = plane.shape
+        before = self._port.text
+        self._port.set_plane((rows, columns))
+        self._moved(before)
+
+    def set_coloring(self, coloring: Coloring) -> None:
+        """Choose the colours."""
+        if coloring != self._coloring:
+            self._coloring = coloring
+            self._image = self._masks = None
+            self._set_view()
+
+    def set_pick(self, pick: tuple[int, int] | None) -> None:
+        """Mark an element."""
+        if pick != self._pick:
+            self._pick = pick
+            self.update()
+
+    @property
+    def port(self) -> Viewport:
+        """Zoom and place of the channel; to read."""
+        return self._port
+
+    def fitted_zoom(self, width: int) -> float:
+        """The zoom that a canvas of another width would have when it fits."""
+        room = width - _LEFT - bar_space(self._coloring, self.theme)
+        return fit_zoom(self._port.plane, (max(room, 1.0), float(self.height())))
+
+    # Zooming
+
+    @property
+    def zoom_text(self) -> str:
+        """The zoom as a ratio."""
+        return self._port.text
+
+    def zoom_by(self, steps: int, about: tuple[float, float] | None = None) -> None:
+        """Zoom in or out, keeping a place of the canvas (its middle) where it is."""
+        before = self._port.text
+        self._port.zoom_by(steps, about)
+        self._moved(before)
+
+    def zoom_actual(self) -> None:
+        """One pixel an element."""
+        before = self._port.text
+        self._port.set_zoom(1.0)
+        self._moved(before)
+
+    def zoom_fit(self) -> None:
+        """Show the whole channel, and go on doing so."""
+        before = self._port.text
+        self._port.fit()
+        self._moved(before)
+
+    def _moved(self, zoom_text: str) -> None:
+        """Repaint after the viewport changed, and tell the zoom when it is another one."""
+        if self._values is not None and self._values.shape != self._port.pixels:
+            self._values = self._image = self._masks = None
+        self.update()
+        if zoom_text != self._port.text:
+            self.zoom_changed.emit()
+
+    # The picture
+
+    def _shown(self) -> Array:
+        """The values of the picture's pixels: the channel's, or means of them."""
+        if self._values is None:
+            self._values = shrink(self._plane, *self._port.pixels)
+        return self._values
+
+    def _picture(self) -> QImage:
+        if self._image is None:
+            self._image = to_image(self._coloring.paint(self._shown()))
+        return self._image
+
+    def _mask_images(self) -> dict[str, QImage]:
+        """Masks of special and clipped values, by what is painted over them."""
+        if self._masks is None:
+            values, coloring = self._shown(), self._coloring
+            masks = special_masks(values) if coloring.mark_special else {}
+            if coloring.mark_clipped:
+                masks["below"] = (values < coloring.low) & np.isfinite(values)
+                masks["above"] = (values > coloring.high) & np.isfinite(values)
+            self._masks = {kind: mask_image(mask) for kind, mask in masks.items() if mask.any()}
+        return self._masks
+
+    # Painting
+
+    def _visible(self) -> tuple[QRectF, QRectF]:
+        """The part of the canvas that the picture covers, and that part of the picture."""
+        left, right, top, bottom = self._port.visible()
+        source = QRectF(left, top, max(0, right - left), max(0, bottom - top))
+        rows, columns = self._port.pixels
+        width, height = self._port.size
+        across, down = width / columns, height / rows
+        x, y = self._port.origin
+        target = QRectF(
+            x + left * across, y + top * down, source.width() * across, source.height() * down
+        )
+        return target, source
+
+    def _view_rect(self) -> QRectF:
+        space = bar_space(self._coloring, self.theme)
+        return QRectF(self.rect()).adjusted(_LEFT, 0, -space, 0)
+
+    def _set_view(self) -> None:
+        """Take note of the room there is for the picture."""
+        before = self._port.text
+        view = self._view_rect()
+        self._port.set_view(
+            (view.left(), view.top(), max(view.width(), 1.0), max(view.height(), 1.0)),
+            self.devicePixelRatioF(),
+        )
+        self._moved(before)
+
+    def _paint_overlays(self, painter: QPainter, target: QRectF, source: QRectF) -> None:
+        scale, zoom = self.devicePixelRatioF(), self._port.zoom
+        for kind, mask in self._mask_images().items():
+            if kind in {"below", "above"}:
+                ink = contrasting(self._coloring.end_color(upper=kind == "above"))
+                brush = hatch_brush(ink, rising=kind == "above", scale=scale)
+            elif zoom >= _MARK_ZOOM:
+                brush = mark_brush(kind, int(zoom), scale)
+            else:
+                continue
+            paint_masked(
+                painter, brush, mask, target, source, origin=QPointF(*self._port.origin)
+            )
+
+    def _paint_bar(self, painter: QPainter, picture: QRectF) -> None:
+        """Beside the picture, as high as it, but never too low for its numbers."""
+        height = min(max(picture.height() - 12, 90), self.height() - 16)
+        area = QRectF(round(picture.right()) + BAR_GAP, 0, BAR_WIDTH, height)
+        area.moveTop(round(picture.center().y() - height / 2))
+        if self._coloring.known:
+            paint_color_bar(painter, area, self._coloring, self.theme)
+
+    # Picking
+
+    def _nudge(self, rows: int, columns: int) -> None:
+        high, wide = self._plane.shape
+        at = (high // 2, wide // 2) if self._pick is None else self._pick
+        if self._pick is not None:
+            at = at[0] + rows, at[1] + columns
+        row, column = min(max(at[0], 0), high - 1), min(max(at[1], 0), wide - 1)
+        self.picked.emit(row, column)
+        self._port.reveal(row, column)
+        self.update()
+
+    def _element_at(self, position: QPointF) -> tuple[int, int] | None:
+        return self._port.element_at(position.x(), position.y())
+
+    def _pick_at(self, position: QPointF) -> None:
+        element = self._element_at(position)
+        if element is not None:
+            self.picked.emit(*element)
+
+    def _drag(self, at: QPoint) -> bool:
+        """Move the picture with the mouse; whether that is going on."""
+        if self._pressed is None:
+            return False
+        way = at - self._pressed
+        if not self._dragging and way.manhattanLength() < QApplication.startDragDistance():
+            return False
+        self._dragging, self._pressed = True, at
+        self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self._port.pan(way.x(), way.y())
+        self.update()
+        return True
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(380, 280)
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(160, 90)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self.theme.color("base"))
+        target, source = self._visible()
+        view = self._view_rect()
+        painter.setClipRect(view)
+        painter.drawImage(target, self._picture(), source)
+        self._paint_overlays(painter, target, source)
+        if self._pick is not None:
+            painter.setClipRect(view.adjusted(-_LEFT, 0, BAR_GAP, 0))
+            paint_pick(painter, QRectF(*self._port.cell_rect(*self._pick)))
+        painter.setClipping(False)
+        self._paint_bar(painter, target.intersected(view))
+        self.paint_ring(painter)
+        painter.end()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._set_view()
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        turn, modifiers = event.angleDelta(), event.modifiers()
+        control = modifiers & Qt.KeyboardModifier.ControlModifier
+        if modifiers & Qt.KeyboardModifier.ShiftModifier and not control:
+            self._port.pan((turn.x() or turn.y()) / 2, 0)
+            self.update()
+        else:
+            # Touch pads turn by less than a notch at a time.
+            self._wheel += turn.y() or turn.x()
+            steps = int(self._wheel / _NOTCH)
+            self._wheel -= steps * _NOTCH
+            if steps:
+                self.zoom_by(steps, (event.position().x(), event.position().y()))
+        event.accept()
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.RightButton:
+            self._pick_at(event.position())
+            return
+        self._pressed = event.position().toPoint()
+        self._dragging = event.button() == Qt.MouseButton.MiddleButton
+
+    @override
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self._drag(event.position().toPoint()):
+            self.hovered.emit(self._element_at(event.position()))
+
+    @override
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton and not self._dragging:
+            self._pick_at(event.position())
+        self._pressed, self._dragging = None, False
+        self.setCursor(Qt.CursorShape.CrossCursor)
+
+    @override
+    def leaveEvent(self, event: QEvent) -> None:
+        self.hovered.emit(None)
+
+    @override
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        self.menu_requested.emit(event.globalPos())
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        move = _MOVES.get(event.key())
+        if move is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().keyPressEvent(event)
+            return
+        stride = 8 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
+        self._nudge(move[0] * stride, move[1] * stride)
+
+
+def paint_pick(painter: QPainter, cell: QRectF) -> None:
+    """Mark an element: white over black, so that it is seen on any map."""
+    square = QRectF(0, 0, max(cell.width(), 5) + 3, max(cell.height(), 5) + 3)
+    square.moveCenter(cell.center())
+    x, y = square.center().x(), square.center().y()
+    ticks = (
+        (QPointF(x, square.top() - 2), QPointF(x, square.top() - 9)),
+        (QPointF(x, square.bottom() + 2), QPointF(x, square.bottom() + 9)),
+        (QPointF(square.left() - 2, y), QPointF(square.left() - 9, y)),
+        (QPointF(square.right() + 2, y), QPointF(square.right() + 9, y)),
+    )
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for color, stroke in ((QColor("#000000"), 3.0), (QColor("#FFFFFF"), 1.4)):
+        pen = QPen(color, stroke)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        pen.setJoinStyle(Qt.PenJoinStyle.MiterJoin)
+        painter.setPen(pen)
+        painter.drawRect(square)
+        for start, end in ticks:
+            painter.drawLine(start, end)
+    painter.restore()

@@ -1,0 +1,179 @@
+"""The control of the range: boxes for its ends, the bar between them, and what fits it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QWidget
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.numbers import box_text, parse_number
+from kuiper_studio.tensor_view.range_track import RangeTrack
+from kuiper_studio.tensor_view.tool_strip import tool_button
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QAction, QFocusEvent, QKeyEvent
+
+    from engine.values import Array
+    from kuiper_studio.tensor_view.images import Coloring
+    from kuiper_studio.theme import Theme
+
+__all__ = ["RangeBar", "ValueBox"]
+
+_HEIGHT: Final = 60
+
+
+class ValueBox(QLineEdit):
+    """A text box for a finite number: Enter commits, Esc reverts.
+
+    Signals
+    -------
+    committed
+        The number that was entered. The owner shows it, or calls `refuse`.
+    """
+
+    committed = Signal(float)
+
+    def __init__(self, name: str, title: str, theme: Theme) -> None:
+        super().__init__()
+        self.setObjectName(name)
+        self.setAccessibleName(title)
+        self.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+        self.setToolTip(f"{title} (Enter commits, Esc reverts)")
+        self.setFixedSize(70, 24)
+        self.setFont(theme.mono_font())
+        self.setStyleSheet('font-family: "JetBrains Mono", monospace; font-size: 11px;')
+        self._shown = ""
+        self.returnPressed.connect(self._commit)
+        self.textEdited.connect(self._on_edited)
+
+    def show_value(self, text: str) -> None:
+        """Show a number, unless another one is being typed."""
+        self._shown = text
+        if not (self.hasFocus() and self.isModified()):
+            self.revert()
+
+    def revert(self) -> None:
+        """Show the number that is in use."""
+        self.setText(self._shown)
+        self.setCursorPosition(0)
+        self._set_invalid(invalid=False)
+
+    def refuse(self) -> None:
+        """Mark what was entered as wrong."""
+        self._set_invalid(invalid=True)
+
+    @Slot()
+    def _commit(self) -> None:
+        value = parse_number(self.text())
+        if value is None:
+            self.refuse()
+            return
+        self.setModified(False)
+        self.committed.emit(value)
+
+    @Slot(str)
+    def _on_edited(self, _text: str) -> None:
+        self._set_invalid(invalid=False)
+
+    def _set_invalid(self, *, invalid: bool) -> None:
+        if bool(self.property("invalid")) != invalid:
+            self.setProperty("invalid", invalid)
+            self.style().unpolish(self)
+            self.style().polish(self)
+
+    # Overrides of Qt methods
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.revert()
+            self.selectAll()
+            return
+        super().keyPressEvent(event)
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self.revert()
+        super().focusOutEvent(event)
+
+
+class RangeBar(QFrame):
+    """Shows and sets the range that the colours span.
+
+    Parameters
+    ----------
+    theme : Theme
+    actions : sequence of QAction
+        For the buttons at the right.
+
+    Signals
+    -------
+    range_chosen
+        Low and high.
+    """
+
+    range_chosen = Signal(float, float)
+
+    def __init__(
+        self, theme: Theme, actions: Sequence[QAction], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("tensorRange")
+        self.setProperty("role", "panel")
+        self.setFixedHeight(_HEIGHT)
+        self._range = (0.0, 1.0)
+        self.low_box = ValueBox("tensorRangeLow", "Lower end of the range", theme)
+        self.high_box = ValueBox("tensorRangeHigh", "Upper end of the range", theme)
+        self.track = RangeTrack(theme)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 8, 0)
+        row.setSpacing(4)
+        row.addWidget(self.low_box)
+        row.addWidget(self.track, 1)
+        row.addWidget(self.high_box)
+        row.addSpacing(4)
+        row.setSpacing(2)
+        for action in actions:
+            row.addWidget(tool_button(action))
+        self.track.range_moved.connect(self.range_chosen)
+        self.low_box.committed.connect(self._on_low_entered)
+        self.high_box.committed.connect(self._on_high_entered)
+
+    def set_range(self, axis: tuple[float, float], coloring: Coloring) -> None:
+        """Show the coloring's range on an axis."""
+        self._range = coloring.low, coloring.high
+        self.low_box.show_value(box_text(coloring.low, coloring.high))
+        self.high_box.show_value(box_text(coloring.high, coloring.low))
+        self.track.set_range(axis, coloring)
+
+    def set_histogram(self, counts: Array | None) -> None:
+        """Show a histogram over the axis."""
+        self.track.set_histogram(counts)
+
+    def set_problem(self, text: str) -> None:
+        """Say why there is no range; ``""`` when there is one."""
+        for box in (self.low_box, self.high_box):
+            box.setEnabled(not text)
+            if text:
+                box.show_value("—")
+        self.track.set_problem(text)
+
+    @Slot(float)
+    def _on_low_entered(self, value: float) -> None:
+        if value < self._range[1]:
+            self.range_chosen.emit(value, self._range[1])
+            self.low_box.revert()
+        else:
+            self.low_box.refuse()
+
+    @Slot(float)
+    def _on_high_entered(self, value: float) -> None:
+        if value > self._range[0]:
+            self.range_chosen.emit(self._range[0], value)
+            self.high_box.revert()
+        else:
+            self.high_box.refuse()

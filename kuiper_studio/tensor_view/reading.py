@@ -1,0 +1,138 @@
+"""How the dimensions of an array are read: which are channels, rows and columns. No Qt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from kuiper_studio.item_models.text import shape_text
+
+__all__ = ["FixedAxis", "Kind", "Reading", "read_shape"]
+
+
+class Kind(Enum):
+    """What a value is shown as."""
+
+    PLANES = "pictures"
+    VECTOR = "bars"
+    NUMBER = "a number"
+    EMPTY = "nothing"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class FixedAxis:
+    """A dimension of which one index is chosen.
+
+    Attributes
+    ----------
+    axis : int
+    name : str
+        For its control.
+    size : int
+    """
+
+    axis: int
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the dimensions of an array are read.
+
+    Attributes
+    ----------
+    kind : Kind
+    shape : tuple of int
+    channel_axis, row_axis, column_axis : int or None
+        None where there is no such dimension. A vector runs along `column_axis`.
+    fixed : tuple of FixedAxis
+        The others, in order.
+    note : str
+        The reading in words.
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    channel_axis: int | None = None
+    row_axis: int | None = None
+    column_axis: int | None = None
+    fixed: tuple[FixedAxis, ...] = ()
+    note: str = ""
+
+    @property
+    def channels(self) -> int:
+        """Number of channels; 1 where there is no such dimension."""
+        return self.shape[self.channel_axis] if self.channel_axis is not None else 1
+
+    @property
+    def plane(self) -> tuple[int, int]:
+        """Rows and columns of one picture."""
+        rows = self.shape[self.row_axis] if self.row_axis is not None else 1
+        return rows, self.shape[self.column_axis] if self.column_axis is not None else 1
+
+    def index(
+        self, fixed: tuple[int, ...], channel: int, row: int, column: int
+    ) -> tuple[int, ...]:
+        """Index into the array of an element of a picture."""
+        found = [0] * len(self.shape)
+        for axis, place in zip(self.fixed, fixed, strict=True):
+            found[axis.axis] = place
+        for number, place in (
+            (self.channel_axis, channel), (self.row_axis, row), (self.column_axis, column),
+        ):  # fmt: skip
+            if number is not None:
+                found[number] = place
+        return tuple(found)
+
+
+def read_shape(shape: tuple[int, ...]) -> Reading:
+    """Decide what each dimension of an array is.
+
+    Parameters
+    ----------
+    shape : tuple of int
+
+    Returns
+    -------
+    Reading
+        Four dimensions and more are batch, channel, further ones, rows, columns; three are
+        channel, rows, columns (a batch of one picture each looks the same); two are rows
+        and columns. An array that is longer than 1 in one dimension only is a vector, and
+        so are channels of one pixel.
+    """
+    if 0 in shape:
+        return Reading(Kind.EMPTY, shape, note="a dimension is 0: there are no numbers")
+    long = [axis for axis, size in enumerate(shape) if size > 1]
+    if not long:
+        return Reading(Kind.NUMBER, shape, fixed=_fixed(shape, range(len(shape))))
+    if len(long) == 1:
+        return _vector(shape, long[0])
+    if len(shape) >= 4 and shape[2:] == (1,) * (len(shape) - 2):
+        return _vector(shape, 1)
+    rows, columns = len(shape) - 2, len(shape) - 1
+    channel = {2: None, 3: 0}.get(len(shape), 1)
+    others = [axis for axis in range(rows) if axis != channel]
+    reading = Reading(
+        Kind.PLANES, shape, channel, rows, columns, _fixed(shape, others)
+    )  # fmt: skip
+    names = {axis.axis: axis.name.lower() for axis in reading.fixed}
+    names |= {rows: "rows", columns: "columns"}
+    if channel is not None:
+        names[channel] = "channel"
+    words = " × ".join(names[axis] for axis in range(len(shape)))
+    return replace(reading, note=f"{shape_text(shape)} read as {words}")
+
+
+def _vector(shape: tuple[int, ...], axis: int) -> Reading:
+    others = [other for other in range(len(shape)) if other != axis]
+    note = f"{shape_text(shape)} shown as {shape[axis]} bars"
+    return Reading(Kind.VECTOR, shape, None, None, axis, _fixed(shape, others), note)
+
+
+def _fixed(shape: tuple[int, ...], axes: list[int] | range) -> tuple[FixedAxis, ...]:
+    names = {0: "Batch"} if len(shape) > 3 or len(axes) < 2 else {}
+    if len(shape) == 5:
+        names[2] = "Depth"
+    return tuple(FixedAxis(axis, names.get(axis, f"Axis {axis}"), shape[axis]) for axis in axes)

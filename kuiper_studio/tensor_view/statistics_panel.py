@@ -1,0 +1,123 @@
+"""The column of statistics: of the channel, and under it of the tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+
+from kuiper_studio.item_models.text import count_text, number_text
+
+if TYPE_CHECKING:
+    from engine.statistics import TensorStatistics
+    from kuiper_studio.theme import Theme
+
+__all__ = ["StatisticsPanel", "fact_texts"]
+
+_WIDTH: Final = 168
+_FACTS: Final = ("min", "max", "mean", "std", "zeros")
+
+
+def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
+    """The numbers of a section, as written; ellipses while they are measured."""
+    if facts is None:
+        return ("…",) * len(_FACTS)
+    ends = tuple(
+        count_text(value) if isinstance(value, int) else number_text(value)
+        for value in (facts.min, facts.max)
+    )
+    zeros = f"{100 * facts.zero_fraction:.1f} %"
+    return (*ends, number_text(facts.mean), number_text(facts.std), zeros)
+
+
+class StatisticsPanel(QScrollArea):
+    """Shows statistics of a channel and of its tensor.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._special: int | None = 0
+        self.setObjectName("tensorStatistics")
+        self.setAccessibleName("Statistics")
+        self.setFixedWidth(_WIDTH)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._channel = _Section(_FACTS)
+        self._tensor = _Section((*_FACTS, "NaN / Inf"))
+        self._line = QFrame()
+        self._line.setProperty("role", "line")
+        inside = QFrame()
+        inside.setProperty("role", "base")
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 6, 0, 6)
+        column.setSpacing(4)
+        for widget in (self._channel, self._line, self._tensor):
+            column.addWidget(widget)
+        column.addStretch(1)
+        self.setWidget(inside)
+        theme.changed.connect(self._tint)
+
+    def show_channel(self, title: str, facts: TensorStatistics | None) -> None:
+        """Show a channel's statistics; no title for a tensor that has no channels."""
+        self._channel.setVisible(bool(title))
+        self._line.setVisible(bool(title))
+        if title:
+            self._channel.show_facts(title, fact_texts(facts))
+
+    def show_tensor(self, title: str, facts: TensorStatistics | None) -> None:
+        """Show the whole tensor's statistics; None while they are measured."""
+        special = "…"
+        self._special = None
+        if facts is not None:
+            infinite = facts.pinf + facts.ninf
+            special = f"{count_text(facts.nan)} / {count_text(infinite)}"
+            self._special = facts.nan + infinite
+        self._tensor.show_facts(title, (*fact_texts(facts), special))
+        self._tint()
+
+    @Slot()
+    def _tint(self) -> None:
+        """Green when there is nothing special, the colour of NaN otherwise."""
+        token = {None: "text", 0: "done"}.get(self._special, "nan")
+        color = self._theme.color(token).name()
+        self._tensor.values[-1].setStyleSheet(f"color: {color};")
+
+
+class _Section(QWidget):
+    """A title and rows of a label and a number."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        super().__init__()
+        grid = QGridLayout(self)
+        grid.setContentsMargins(10, 0, 10, 2)
+        grid.setVerticalSpacing(2)
+        grid.setHorizontalSpacing(8)
+        self._title = QLabel()
+        self._title.setProperty("role", "subtitle")
+        grid.addWidget(self._title, 0, 0, 1, 2)
+        self.values: list[QLabel] = []
+        for row, text in enumerate(labels, start=1):
+            label, value = QLabel(text), QLabel()
+            label.setProperty("role", "secondary")
+            value.setProperty("role", "mono")
+            value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            value.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+            label.setBuddy(value)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(value, row, 1)
+            self.values.append(value)
+        grid.setColumnStretch(1, 1)
+
+    def show_facts(self, title: str, texts: tuple[str, ...]) -> None:
+        self._title.setText(title)
+        for value, text in zip(self.values, texts, strict=True):
+            value.setText(text)

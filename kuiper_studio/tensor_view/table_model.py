@@ -1,0 +1,108 @@
+"""The numbers of a picture as an item model that reads only what is looked at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from typing_extensions import override
+
+from kuiper_studio.item_models.text import MINUS
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QObject
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["MOST_SECTIONS", "PlaneTableModel", "cell_text"]
+
+# Rows or columns; a view keeps some bytes for each.
+MOST_SECTIONS: Final = 1_000_000
+
+_Index = QModelIndex | QPersistentModelIndex
+
+
+def cell_text(value: np.generic) -> str:
+    """Write an element in six significant figures, integers and bools as they are."""
+    kind = value.dtype.kind
+    if kind == "f":
+        number = float(value)
+        if np.isnan(number):
+            return "NaN"
+        if np.isinf(number):
+            return "+Inf" if number > 0 else f"{MINUS}Inf"
+        return f"{number:.6g}".replace("-", MINUS)
+    return f"{value:.4g}" if kind == "c" else str(value).replace("-", MINUS)
+
+
+class PlaneTableModel(QAbstractTableModel):
+    """Rows and columns of one channel; a vector is a single column.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._plane: Array = np.zeros((0, 0), np.float32)
+
+    @property
+    def plane(self) -> Array:
+        """What is shown, shape (H, W)."""
+        return self._plane
+
+    def set_plane(self, plane: Array) -> None:
+        """Show an array of shape (H, W), in its own dtype; aliased."""
+        same_shape = plane.shape == self._plane.shape
+        if same_shape and plane.size:
+            self._plane = plane
+            last = self.index(self.rowCount() - 1, self.columnCount() - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+            return
+        self.beginResetModel()
+        self._plane = plane
+        self.endResetModel()
+
+    def _color(self, value: np.generic) -> Any:  # noqa: ANN401 - a colour, or None
+        if value.dtype.kind != "f" or np.isfinite(value):
+            return None
+        token = "nan" if np.isnan(value) else "pinf" if float(value) > 0 else "ninf"
+        return self._theme.color(token)
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008 - Qt's signature
+        return 0 if parent.isValid() else min(self._plane.shape[0], MOST_SECTIONS)
+
+    @override
+    def columnCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else min(self._plane.shape[1], MOST_SECTIONS)
+
+    @override
+    def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        value = self._plane[index.row(), index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return cell_text(value)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"[{index.row()}, {index.column()}] {value}"
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        if role == Qt.ItemDataRole.ForegroundRole:
+            return self._color(value)
+        return None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        return str(section) if role == Qt.ItemDataRole.DisplayRole else None

@@ -1,0 +1,349 @@
+"""The tensor view of the window: what the session shows, in tabs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
+from typing_extensions import override
+
+from engine.session import OperatorStatus
+from kuiper_studio.icons import icon
+from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view.measuring import AT_ONCE
+from kuiper_studio.tensor_view.message import Message
+from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
+from kuiper_studio.tensor_view.pane import TensorPane
+from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from PySide6.QtGui import QFocusEvent
+
+    from engine.runtime import RuntimeOperator
+    from engine.statistics import TensorStatistics
+    from engine.values import Value
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.tensor_view.view_model import Element
+    from kuiper_studio.theme import Theme
+
+__all__ = ["TensorView"]
+
+_FOLLOWING: Final = 0  # index of the tab that follows the session
+
+
+class TensorView(QWidget):
+    """Shows the session's operand, and locked ones, as pictures and numbers.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+
+    Signals
+    -------
+    hovered_changed : str, str
+        Index and exact value of the element under the mouse, and its colour; ``""`` for
+        none. `hovered` has it as an `Element`.
+    picked_changed : str
+        Index and exact value of the picked element, ``""`` for none. `picked` has it as an
+        `Element`.
+    range_changed : str
+        The range in use, as written.
+    special_changed : str, bool
+        How many NaN and infinite values there are, as written; whether there are any.
+    zoom_changed : str
+        The zoom, as written.
+    """
+
+    hovered_changed = Signal(str, str)
+    picked_changed = Signal(str)
+    range_changed = Signal(str)
+    special_changed = Signal(str, bool)
+    zoom_changed = Signal(str)
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("tensor")
+        self.setAccessibleName("Tensor")
+        self._session, self._theme = session, theme
+        self._locked: list[str] = []
+        self._shown: tuple[str, Value] | None = None
+        self._lock = QAction("&Lock in a tab", self)
+        self._lock.setObjectName("tensor.lock")
+        self._lock.setIcon(icon("plus", theme))
+        self._lock.setToolTip("Keep this tensor in a tab of its own")
+        self.pane = TensorPane(theme)
+        self.message, self.gallery = Message(), OperandGallery(theme)
+        self.strip = TabStrip(theme, self._lock)
+        self._stack = QStackedWidget()
+        for widget in (self.pane, self.message, self.gallery):
+            self._stack.addWidget(widget)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.strip)
+        column.addWidget(self._stack, 1)
+        self.setMinimumHeight(260)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.addActions([self._lock, *self.pane.actions_table.all()])
+        self._connect()
+        self._on_graph_changed()
+
+    def _connect(self) -> None:
+        session, pane = self._session, self.pane
+        for source, signal in (
+            (pane.hovered_changed, self.hovered_changed),
+            (pane.picked_changed, self.picked_changed),
+            (pane.range_changed, self.range_changed),
+            (pane.special_changed, self.special_changed),
+            (pane.zoom_changed, self.zoom_changed),
+        ):
+            source.connect(signal)
+        pane.shown_changed.connect(self._on_shown_changed)
+        self._lock.triggered.connect(self.lock)
+        self.strip.tabs.currentChanged.connect(self._refresh)
+        self.strip.close_requested.connect(self.close_tab)
+        self.strip.menu_requested.connect(self._on_menu_requested)
+        self.gallery.operand_chosen.connect(session.show_operand)
+        self.gallery.producer_chosen.connect(session.select)
+        session.graph_changed.connect(self._on_graph_changed)
+        session.labels_changed.connect(self._on_labels_changed)
+        session.operand_changed.connect(self._on_operand_changed)
+        for changed in (
+            session.stepped,
+            session.stepped_back,
+            session.values_reset,
+            session.state_changed,
+            session.selection_changed,
+            session.inputs_changed,
+        ):
+            changed.connect(self._on_values_changed)
+
+    # What is shown
+
+    @property
+    def hovered(self) -> Element | None:
+        """The element under the mouse."""
+        return self.pane.hovered
+
+    @property
+    def picked(self) -> Element | None:
+        """The picked element."""
+        return self.pane.picked if self._stack.currentWidget() is self.pane else None
+
+    @property
+    def operand(self) -> str:
+        """Name of the operand of the present tab; ``""`` for none."""
+        index = self.strip.tabs.currentIndex()
+        return self._session.operand if index == _FOLLOWING else self._locked[index - 1]
+
+    @property
+    def locked(self) -> tuple[str, ...]:
+        """Names of the operands that have tabs of their own."""
+        return tuple(self._locked)
+
+    @Slot()
+    def lock(self) -> None:
+        """Keep the present operand in a tab of its own."""
+        name = self.operand
+        if not name:
+            return
+        if name not in self._locked:
+            self._locked.append(name)
+            self.strip.add_locked(self._label(name, locked=True))
+        self.strip.tabs.setCurrentIndex(self._locked.index(name) + 1)
+
+    @Slot(int)
+    def close_tab(self, index: int) -> None:
+        """Close a tab; the following one stays."""
+        if index != _FOLLOWING:
+            del self._locked[index - 1]
+            self.strip.tabs.removeTab(index)
+
+    def save_picture(self, path: str | Path) -> bool:
+        """Save the picture as it is shown, colour bar included; whether that worked."""
+        if self._stack.currentWidget() is self.gallery:
+            return self.gallery.grab().save(str(path))
+        return self._stack.currentWidget() is self.pane and self.pane.save_picture(path)
+
+    def fill_menu(self, menu: QMenu) -> None:
+        """Add all actions to a menu, grouped."""
+        menu.addAction(self._lock)
+        menu.addSeparator()
+        self.pane.actions_table.fill_menu(menu)
+
+    # Showing
+
+    @Slot()
+    def _refresh(self) -> None:
+        """Show what belongs into the present tab, if it is not there yet."""
+        session, name = self._session, self.operand
+        following = self.strip.tabs.currentIndex() == _FOLLOWING
+        self._label_tabs()
+        self._lock.setEnabled(bool(name) and following)
+        failed = self._failed_operator() if following else None
+        if failed is not None:
+            self._show_gallery(failed)
+        elif name and session.has_value(name):
+            self._show_value(name, session.value(name))
+        else:
+            self._show_message(*self._absence(name))
+
+    def _show_value(self, name: str, value: Value) -> None:
+        self._stack.setCurrentWidget(self.pane)
+        if self._shown is None or self._shown[0] != name or self._shown[1] is not value:
+            self._shown = name, value
+            self.pane.set_value(name, value, self._facts(name))
+        self._on_shown_changed()
+        self.zoom_changed.emit(self.pane.zoom_text)
+
+    @Slot()
+    def _on_shown_changed(self) -> None:
+        if self._stack.currentWidget() is self.pane:
+            model = self.pane.model
+            self.strip.show_text(model.describe(), tip=model.reading.note)
+
+    def _show_message(self, title: str, detail: str) -> None:
+        self._leave_pane(self.message)
+        self.message.show_text(title, detail)
+        self.strip.show_text("")
+
+    def _show_gallery(self, operator: RuntimeOperator) -> None:
+        session = self._session
+        cards = []
+        for place, operand in enumerate(operator.inputs):
+            remembered = self.pane.model.remembered(operand.name)
+            cards.append(
+                OperandCard(
+                    place,
+                    operand.name,
+                    operand.producer.name if operand.producer is not None else "",
+                    session.value(operand.name),
+                    session.statistics(operand.name),
+                    remembered.channel if remembered is not None else None,
+                    missing=not session.has_value(operand.name),
+                )
+            )
+        self._leave_pane(self.gallery)
+        self.gallery.show_cards(cards)
+        self.strip.show_text("earlier values stay inspectable", words=True)
+
+    def _leave_pane(self, widget: QWidget) -> None:
+        """Show something that has no elements, so that none is told of."""
+        self._shown = None
+        self._stack.setCurrentWidget(widget)
+        self.hovered_changed.emit("", "")
+        for signal in (self.picked_changed, self.range_changed, self.zoom_changed):
+            signal.emit("")
+        self.special_changed.emit("", False)  # noqa: FBT003
+
+    def _facts(self, name: str) -> TensorStatistics | None:
+        """Statistics that the session keeps; large tensors are left to the pane's thread."""
+        value = self._session.value(name)
+        small = isinstance(value, np.ndarray) and value.size <= AT_ONCE
+        return self._session.statistics(name) if small else None
+
+    def _failed_operator(self) -> RuntimeOperator | None:
+        """The failed operator, while it is what is looked at."""
+        session = self._session
+        operator = session.current
+        if session.state is not RunState.FAILED or operator is None:
+            return None
+        if session.selected != operator.name or not operator.inputs:
+            return None
+        outputs = {operand.name for operand in operator.outputs}
+        return operator if not session.operand or session.operand in outputs else None
+
+    def _absence(self, name: str) -> tuple[str, str]:
+        """Why there is nothing to see, and what to do."""
+        session = self._session
+        if session.graph is None or not name:
+            return "No tensor chosen", "Select an operator to see what it gives."
+        title = f"Operand {name} has no value yet"
+        producer = session.graph.operand(name).producer
+        if producer is None:
+            return title, "Nothing in the model produces it."
+        record = session.record(producer.name)
+        if record is not None and record.reason:
+            return f"Operand {name} has no value", record.reason
+        if session.status(producer.name) is OperatorStatus.UNSUPPORTED:
+            return title, producer.reason
+        if session.state is RunState.NEED_INPUT:
+            return title, "The model needs an input first: Open input… (Ctrl+I)."
+        who = f"{producer.type} {producer.name}, operator {producer.index}"
+        return title, f"{who}, has not run: step (F10) or continue (F5)."
+
+    # Tabs
+
+    def _label_tabs(self) -> None:
+        failed = self._failed_operator()
+        if failed is not None:
+            following = TabLabel(f"Operands of {failed.name}", tip="Follows the selection")
+        else:
+            following = self._label(self._session.operand)
+        self.strip.tabs.set_label(_FOLLOWING, following)
+        for place, name in enumerate(self._locked, start=1):
+            self.strip.tabs.set_label(place, self._label(name, locked=True))
+
+    def _label(self, name: str, *, locked: bool = False) -> TabLabel:
+        """Who computed an operand, and its own name."""
+        session = self._session
+        if session.graph is None or not name:
+            return TabLabel("Tensor", tip="Follows the selection")
+        operand = session.graph.operand(name)
+        title, glyph = operand.producer.name if operand.producer else name, "lock"
+        source = session.inputs.get(name)
+        if source is not None and source.path is not None:
+            title, glyph = source.path.name, "image" if source.kind == "image" else "file"
+        kind = f"{operand.producer.type} " if operand.producer is not None else ""
+        how = "Locked" if locked else "Follows the selection"
+        tip = f"{kind}{title}, operand {name}\n{how}"
+        return TabLabel(title, name, glyph if locked else "target", tip)
+
+    # Answers to the session
+
+    @Slot()
+    def _on_graph_changed(self) -> None:
+        while self._locked:
+            self.close_tab(len(self._locked))
+        self._shown = None
+        self.pane.set_value("", None)
+        self.pane.forget()
+        self._on_labels_changed()
+        self._refresh()
+
+    @Slot()
+    def _on_labels_changed(self) -> None:
+        self.pane.set_labels(self._session.labels)
+
+    @Slot(str)
+    def _on_operand_changed(self, _name: str) -> None:
+        self._refresh()
+
+    @Slot()
+    def _on_values_changed(self) -> None:
+        self._refresh()
+
+    @Slot(object)
+    def _on_menu_requested(self, position: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.fill_menu(menu)
+        menu.popup(position)
+
+    # Overrides of Qt methods
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Give the keyboard to what is painted."""
+        super().focusInEvent(event)
+        if self._stack.currentWidget() is self.pane:
+            self.pane.setFocus(event.reason())

@@ -1,0 +1,191 @@
+"""The five best classes of a vector of scores, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QPainter, QPen
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.canvas import Canvas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent
+    from PySide6.QtWidgets import QWidget
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Score", "TopList", "are_probabilities", "best_scores"]
+
+_WIDTH: Final = 216
+_ROW: Final = 40
+_HEAD: Final = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A class and its score.
+
+    Attributes
+    ----------
+    entry : int
+        Of the vector.
+    name : str
+    text : str
+        The score as written.
+    share : float
+        Length of its bar, 0 to 1.
+    """
+
+    entry: int
+    name: str
+    text: str
+    share: float
+
+
+def are_probabilities(values: Array) -> bool:
+    """Whether scores are probabilities: none negative, and 1 together."""
+    return bool((values >= 0).all() and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3)
+
+
+def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Score]:
+    """The highest finite scores, best first.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K,)
+    labels : sequence of K str
+    count : int, optional
+
+    Returns
+    -------
+    list of Score
+        Scores are written as they are; as percentages only where all together are
+        probabilities already.
+    """
+    finite = np.flatnonzero(np.isfinite(values))
+    order = finite[np.argsort(-values[finite].astype(np.float64), kind="stable")][:count]
+    if not order.size:
+        return []
+    certain = are_probabilities(values)
+    top = float(values[order[0]])
+    bottom = 0.0 if certain else min(0.0, float(values[finite].min()))
+    found = []
+    for entry in order.tolist():
+        value = float(values[entry])
+        text = f"{100 * value:.1f} %" if certain else f"{value:.4g}".replace("-", "\u2212")
+        share = value if certain else (value - bottom) / (top - bottom or 1.0)
+        found.append(Score(entry, labels[entry], text, share))
+    return found
+
+
+class TopList(Canvas):
+    """Shows the best scores; a click or the arrows choose one.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Signals
+    -------
+    chosen
+        Entry of the vector.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__("tensorTop", "Best classes", theme, parent)
+        self._scores: list[Score] = []
+        self._title = ""
+        self._pick: int | None = None
+        self.setFixedWidth(_WIDTH)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """What is shown, best first."""
+        return tuple(self._scores)
+
+    def set_scores(self, scores: Sequence[Score], title: str) -> None:
+        """Show scores under a title."""
+        self._scores, self._title = list(scores), title
+        described = (f"{score.name} {score.text}" for score in scores)
+        self.setAccessibleDescription(", ".join(described))
+        self.update()
+
+    def set_pick(self, entry: int | None) -> None:
+        """Mark the picked entry, if it is among them."""
+        self._pick = entry
+        self.update()
+
+    def row_rect(self, row: int) -> QRectF:
+        """Where a score is."""
+        height = min(_ROW, max(20.0, (self.height() - _HEAD - 6) / max(len(self._scores), 1)))
+        return QRectF(1, _HEAD + row * height, self.width() - 1, height)
+
+    def _paint_row(self, painter: QPainter, row: int, score: Score) -> None:
+        rect = self.row_rect(row)
+        if score.entry == self._pick:
+            painter.fillRect(rect, self.theme.color("sel"))
+        ink = self.theme.color("selTxt" if score.entry == self._pick else "text")
+        inner = rect.adjusted(10, 4, -10, -4)
+        bar = QRectF(inner.left(), inner.bottom() - 5, inner.width(), 4)
+        text = inner.adjusted(0, 0, 0, -6) if rect.height() >= 30 else inner
+        painter.setFont(self.theme.mono_font())
+        painter.setPen(ink)
+        flags = Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(text, int(flags | Qt.AlignmentFlag.AlignRight), score.text)
+        used = painter.fontMetrics().horizontalAdvance(score.text) + 10
+        painter.setFont(self.theme.ui_font(12, 600 if row == 0 else 400))
+        name = painter.fontMetrics().elidedText(
+            score.name, Qt.TextElideMode.ElideMiddle, int(text.width() - used)
+        )
+        painter.drawText(text, int(flags | Qt.AlignmentFlag.AlignLeft), name)
+        if rect.height() >= 30:
+            painter.fillRect(bar, self.theme.color("hover"))
+            bar.setWidth(max(2.0, bar.width() * min(max(score.share, 0.0), 1.0)))
+            painter.fillRect(bar, self.theme.color("focus"))
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return QSize(_WIDTH, _HEAD + 5 * _ROW)
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self.theme.color("base"))
+        painter.setPen(QPen(self.theme.color("line"), 1))
+        painter.drawLine(0, 0, 0, self.height())
+        painter.setPen(self.theme.color("text"))
+        painter.setFont(self.theme.ui_font(12, 600))
+        head = QRectF(10, 4, self.width() - 20, _HEAD - 6)
+        flags = int(Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft)
+        painter.drawText(head, flags, self._title)
+        for row, score in enumerate(self._scores):
+            self._paint_row(painter, row, score)
+        self.paint_ring(painter)
+        painter.end()
+
+    @override
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        for row, score in enumerate(self._scores):
+            if self.row_rect(row).contains(event.position()):
+                self.chosen.emit(score.entry)
+
+    @override
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        step = {Qt.Key.Key_Up.value: -1, Qt.Key.Key_Down.value: 1}.get(event.key())
+        if step is None or not self._scores:
+            super().keyPressEvent(event)
+            return
+        entries = [score.entry for score in self._scores]
+        at = entries.index(self._pick) + step if self._pick in entries else 0
+        self.chosen.emit(entries[min(max(at, 0), len(entries) - 1)])

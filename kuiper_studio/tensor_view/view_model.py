@@ -1,0 +1,485 @@
+"""What the tensor view shows of a value: which slice, which range, which map. No Qt.
+
+The view asks the model, and changes it by its methods; nothing here paints. What the user
+chose is kept per operand, so that coming back to one finds it as it was left.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.pictures import (
+    DIVERGING_MAPS,
+    default_map,
+    finite_range,
+    fitted_range,
+    real_values,
+)
+from engine.tensor import Tensor
+from engine.values import flatten_value
+from kuiper_studio.item_models.text import dtype_text, shape_text
+from kuiper_studio.tensor_view.facts import (
+    ChannelFacts,
+    channel_facts,
+    percentile_range,
+    thinned,
+)
+from kuiper_studio.tensor_view.reading import Kind, Reading, read_shape
+
+if TYPE_CHECKING:
+    from engine.values import Array, Value
+
+__all__ = [
+    "PAGE_SIZE",
+    "Choice",
+    "Element",
+    "Scope",
+    "TensorViewModel",
+    "ValueRange",
+]
+
+PAGE_SIZE: Final = 256
+# Beyond this many elements the range comes from evenly spaced ones, until the measured one
+# is there.
+_RANGE_LIMIT: Final = 1 << 25
+
+
+class Scope(Enum):
+    """What an automatic range is fitted to."""
+
+    CHANNEL = "this channel"
+    TENSOR = "this tensor"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueRange:
+    """The values at the two ends of a colour map; `low` is below `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What the user chose for one operand; None means automatic.
+
+    Attributes
+    ----------
+    member : int
+        Of a tuple.
+    fixed : tuple of int
+        Indexes of the fixed axes.
+    channel : int
+    pick : (int, int) or None
+        Row and column of the picked element.
+    color_map : str or None
+    scope : Scope
+    range, axis : ValueRange or None
+        Of the colours; of the bar that the range is set on.
+    symmetric : bool or None
+        Whether zero stays in the middle.
+    """
+
+    member: int = 0
+    fixed: tuple[int, ...] = ()
+    channel: int = 0
+    pick: tuple[int, int] | None = None
+    color_map: str | None = None
+    scope: Scope = Scope.TENSOR
+    range: ValueRange | None = None
+    axis: ValueRange | None = None
+    symmetric: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of a tensor.
+
+    Attributes
+    ----------
+    index : tuple of int
+        Into the array.
+    value : generic
+        Exactly what the array holds.
+    text : str
+        `value` in full precision.
+    color : str
+        What it is painted in, ``#RRGGBB``; ``""`` when it is not.
+    """
+
+    index: tuple[int, ...]
+    value: Any
+    text: str
+    color: str = ""
+
+    @override
+    def __str__(self) -> str:
+        """Index and value, as the status bar shows them."""
+        return f"[{', '.join(map(str, self.index))}] {self.text}"
+
+
+class TensorViewModel:
+    """A value and what is shown of it.
+
+    Attributes
+    ----------
+    name : str
+        Of the operand.
+    value : Value
+        What was given.
+    array : ndarray or None
+        The value, or the chosen member of a tuple; None where that is no array.
+    reading : Reading
+    choice : Choice
+    """
+
+    def __init__(self) -> None:
+        self._choices: dict[str, Choice] = {}
+        self.name = ""
+        self.value: Value = None
+        self.array: Array | None = None
+        self.reading = Reading(Kind.TEXT, ())
+        self.choice = Choice()
+        self._members: tuple[Value, ...] = ()
+        self._all: Array | None = None
+        self._ranged = False
+        self._tensor_range: tuple[float, float] | None = None
+        self._planes: Array | None = None
+        self._plane_ranges: dict[int, tuple[float, float] | None] = {}
+        self._facts: tuple[int, ChannelFacts] | None = None
+
+    # The value
+
+    def set_value(self, name: str, value: Value) -> None:
+        """Show a value; what was chosen for the name before holds again, as far as it fits."""
+        self._choices[self.name] = self.choice
+        self.name, self.value = name, value
+        self._members = tuple(flatten_value(value))
+        self.choice = self._choices.get(name, Choice())
+        self._adopt_member()
+
+    def forget_choices(self) -> None:
+        """Forget what was chosen for every operand."""
+        self._choices.clear()
+        self.choice = Choice()
+
+    def remembered(self, name: str) -> Choice | None:
+        """What was chosen for an operand, if it has been shown."""
+        return self.choice if name == self.name else self._choices.get(name)
+
+    @property
+    def members(self) -> int:
+        """Number of members of a tuple, nested ones counted; 0 where it is no tuple."""
+        return len(self._members) if isinstance(self.value, tuple) else 0
+
+    @property
+    def member_value(self) -> Value:
+        """The value, or the chosen member of a tuple."""
+        if not isinstance(self.value, tuple):
+            return self.value
+        return self._members[self.choice.member] if self._members else ()
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether there is something with a range."""
+        return self.reading.kind in {Kind.PLANES, Kind.VECTOR, Kind.NUMBER}
+
+    def describe(self) -> str:
+        """Shape and dtype, for the header: ``1×64×56×56 f32``."""
+        prefix = f"[{self.choice.member}] " if self.members else ""
+        if self.array is None:
+            return prefix + type(self.member_value).__name__
+        return f"{prefix}{shape_text(self.array.shape)} {dtype_text(self.array.dtype)}"
+
+    # What is chosen
+
+    def set_member(self, member: int) -> None:
+        """Choose a member of a tuple."""
+        self.choice = replace(self.choice, member=_clamped(member, max(1, self.members)))
+        self._adopt_member()
+
+    def set_fixed(self, position: int, place: int) -> None:
+        """Choose the index of one of the reading's fixed axes."""
+        axes = list(self.choice.fixed)
+        axes[position] = _clamped(place, self.reading.fixed[position].size)
+        self.choice = replace(self.choice, fixed=tuple(axes))
+        self._drop_sample()
+
+    def set_channel(self, channel: int) -> None:
+        """Choose a channel."""
+        channel = _clamped(channel, self.reading.channels)
+        self.choice = replace(self.choice, channel=channel)
+
+    def set_pick(self, pick: tuple[int, int] | None) -> None:
+        """Pick an element by row and column; None for none."""
+        if pick is not None:
+            rows, columns = self.reading.plane
+            pick = _clamped(pick[0], rows), _clamped(pick[1], columns)
+        self.choice = replace(self.choice, pick=pick)
+
+    def set_map(self, name: str | None) -> None:
+        """Choose a colour map; None for the one that suits the values."""
+        self.choice = replace(self.choice, color_map=name, symmetric=None)
+
+    def set_scope(self, scope: Scope) -> None:
+        """Choose what the range is fitted to, and fit it."""
+        self.choice = replace(self.choice, scope=scope, range=None, axis=None)
+
+    def set_range(self, low: float, high: float) -> None:
+        """Choose a range; ignored unless `low` is below `high` and both are finite."""
+        if self.symmetric:
+            # The end that was moved decides.
+            moved = low if low != self.range.low else high
+            low, high = -abs(moved), abs(moved)
+        if low < high and math.isfinite(low) and math.isfinite(high):
+            self.choice = replace(self.choice, range=ValueRange(low, high))
+
+    def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - from a check box
+        """Keep zero in the middle, or no longer."""
+        shown = self.choice.range
+        if symmetric and shown is not None:
+            shown = ValueRange(*fitted_range(shown.low, shown.high, symmetric=True))
+        self.choice = replace(self.choice, symmetric=symmetric, range=shown)
+
+    def autofit(self) -> None:
+        """Fit the range to the values, now and whenever they change."""
+        self.choice = replace(self.choice, range=None, axis=None)
+
+    def reset_range(self) -> None:
+        """Show 0 to 1, or −1 to 1 where values change sign."""
+        low = -1.0 if self.signed or self.symmetric else 0.0
+        self.choice = replace(self.choice, range=ValueRange(low, 1.0), axis=None)
+
+    def zoom_axis(self) -> None:
+        """Stretch the present range over the whole bar."""
+        self.choice = replace(self.choice, range=self.range, axis=self.range)
+
+    def cut_percentiles(self) -> None:
+        """Leave the lowest and the highest percent of the values out of the range."""
+        found = percentile_range(self.scoped_values())
+        if found is not None:
+            low, high = fitted_range(*found, symmetric=self.symmetric)
+            self.choice = replace(self.choice, range=ValueRange(low, high), axis=None)
+
+    # What is shown
+
+    @property
+    def planes(self) -> Array:
+        """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
+        if self._planes is None:
+            self._planes = real_values(self._sample().data)
+        return self._planes
+
+    @property
+    def plane(self) -> Array:
+        """Real values of the chosen channel, shape (H, W)."""
+        plane: Array = self.planes[self.choice.channel]
+        return plane
+
+    @property
+    def raw_plane(self) -> Array:
+        """What the array holds of the chosen channel, shape (H, W); a vector's is (K, 1)."""
+        if self.array is None or not self.has_picture:
+            return np.zeros((0, 0))
+        sample = self._sample()
+        if self.reading.kind is Kind.VECTOR:
+            return sample.slice(0).T
+        return sample.slice(self.choice.channel)
+
+    @property
+    def page(self) -> int:
+        """Number of the page of channels that holds the chosen one."""
+        return self.choice.channel // PAGE_SIZE
+
+    @property
+    def pages(self) -> int:
+        """Number of pages of channels."""
+        return -(-self.reading.channels // PAGE_SIZE)
+
+    def page_planes(self) -> Array:
+        """Real values of the channels of the page, shape (at most 256, H, W)."""
+        first = self.page * PAGE_SIZE
+        return self.planes[first : first + PAGE_SIZE]
+
+    def page_facts(self) -> ChannelFacts:
+        """Ranges and special values of the channels of the page."""
+        if self._facts is None or self._facts[0] != self.page:
+            self._facts = self.page, channel_facts(self.page_planes())
+        return self._facts[1]
+
+    def scoped_values(self) -> Array:
+        """Real values that the range is fitted to."""
+        if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
+            return self.plane
+        return self.all_values()
+
+    def all_values(self) -> Array:
+        """Real values of the whole array."""
+        if self.array is None:
+            return np.empty(0)
+        if self._all is None:
+            self._all = real_values(self.array)
+        return self._all
+
+    # Range and colours
+
+    @property
+    def tensor_range(self) -> tuple[float, float] | None:
+        """Least and greatest finite value of the array; None where nothing is finite."""
+        if not self._ranged:
+            self._tensor_range = finite_range(thinned(self.all_values(), _RANGE_LIMIT))
+            self._ranged = True
+        return self._tensor_range
+
+    def set_measured_range(self, low: float, high: float) -> None:
+        """Take note of the array's true range, where only some elements were looked at."""
+        self._tensor_range = low, high
+        self._ranged = True
+
+    @property
+    def data_range(self) -> tuple[float, float] | None:
+        """Least and greatest finite value of what the range is fitted to."""
+        if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
+            channel = self.choice.channel
+            if channel not in self._plane_ranges:
+                self._plane_ranges[channel] = finite_range(self.plane)
+            return self._plane_ranges[channel]
+        return self.tensor_range
+
+    @property
+    def signed(self) -> bool:
+        """Whether the array has values of both signs."""
+        return self.tensor_range is not None and (
+            self.tensor_range[0] < 0 < self.tensor_range[1]
+        )
+
+    @property
+    def color_map(self) -> str:
+        """Name of the colour map."""
+        return self.choice.color_map or default_map(*(self.tensor_range or (0.0, 1.0)))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether zero is kept in the middle; so it is for diverging maps unless told."""
+        if self.choice.symmetric is not None:
+            return self.choice.symmetric
+        return self.color_map in DIVERGING_MAPS
+
+    @property
+    def range(self) -> ValueRange:
+        """The range in use."""
+        if self.choice.range is not None:
+            return self.choice.range
+        return ValueRange(
+            *fitted_range(*(self.data_range or (0.0, 1.0)), symmetric=self.symmetric)
+        )
+
+    @property
+    def axis(self) -> ValueRange:
+        """What the range bar spans: data and range, unless it was zoomed."""
+        used = self.range
+        if self.choice.axis is not None:
+            shown = self.choice.axis
+        else:
+            low, high = fitted_range(*(self.data_range or (used.low, used.high)))
+            shown = ValueRange(low, high)
+        return ValueRange(min(shown.low, used.low), max(shown.high, used.high))
+
+    def page_range(self) -> tuple[float | Array, float | Array]:
+        """Range of each tile of the page: one for all, or one a channel."""
+        if self.choice.scope is Scope.TENSOR or self.choice.range is not None:
+            return self.range.low, self.range.high
+        facts = self.page_facts()
+        pairs = [
+            fitted_range(low, high, symmetric=self.symmetric)
+            if math.isfinite(low)
+            else (0.0, 1.0)
+            for low, high in zip(facts.low.tolist(), facts.high.tolist(), strict=True)
+        ]
+        ends = np.array(pairs)[:, :, None, None]
+        return ends[:, 0], ends[:, 1]
+
+    # Elements
+
+    def element(self, row: int, column: int, channel: int | None = None) -> Element | None:
+        """The element at a place of a picture, the chosen channel's unless told."""
+        rows, columns = self.reading.plane
+        if self.array is None or not self.has_picture:
+            return None
+        if not (0 <= row < rows and 0 <= column < columns):
+            return None
+        channel = self.choice.channel if channel is None else channel
+        index = self.reading.index(self.choice.fixed, channel, row, column)
+        value = self.array[index]
+        return Element(index, value, str(value))
+
+    def picked(self) -> Element | None:
+        """The picked element."""
+        return self.element(*self.choice.pick) if self.choice.pick is not None else None
+
+    def expression(self, index: tuple[int, ...]) -> str:
+        """Python that gives an element, with the engine's session at hand."""
+        member = "".join(f"[{place}]" for place in self._member_path())
+        place = f"[{', '.join(map(str, index))}]" if index else "[()]"
+        return f"session.value({self.name!r}){member}{place}"
+
+    # Inside
+
+    def _adopt_member(self) -> None:
+        if self.choice.member >= max(1, self.members):
+            self.choice = replace(self.choice, member=0)
+        value = self.member_value
+        if isinstance(value, np.ndarray):
+            self.array, self.reading = value, read_shape(value.shape)
+        else:
+            self.array, self.reading = None, Reading(Kind.TEXT, ())
+        sizes = [axis.size for axis in self.reading.fixed]
+        fixed = self.choice.fixed if len(self.choice.fixed) == len(sizes) else (0,) * len(sizes)
+        self.choice = replace(
+            self.choice,
+            fixed=tuple(map(_clamped, fixed, sizes)),
+            channel=_clamped(self.choice.channel, self.reading.channels)
+            if self.reading.kind is not Kind.EMPTY
+            else 0,
+        )
+        if self.choice.pick is not None and self.has_picture:
+            self.set_pick(self.choice.pick)
+        self._all = None
+        self._ranged = False
+        self._drop_sample()
+
+    def _drop_sample(self) -> None:
+        self._planes = None
+        self._plane_ranges.clear()
+        self._facts = None
+
+    def _sample(self) -> Tensor:
+        """The chosen sample as KuiperInfer's channels, rows and cols; a view."""
+        if self.array is None or not self.has_picture:
+            return Tensor(np.zeros(0))
+        chosen: list[int | slice] = [slice(None)] * self.array.ndim
+        for axis, place in zip(self.reading.fixed, self.choice.fixed, strict=True):
+            chosen[axis.axis] = place
+        return Tensor(self.array[tuple(chosen)])
+
+    def _member_path(self) -> tuple[int, ...]:
+        if not self.members:
+            return ()
+        return list(_paths(self.value))[self.choice.member]
+
+
+def _paths(value: Value, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
+    """Index paths of the members of nested tuples, in the order of `flatten_value`."""
+    if not isinstance(value, tuple):
+        return [path]
+    return [found for place, item in enumerate(value) for found in _paths(item, (*path, place))]
+
+
+def _clamped(place: int, size: int) -> int:
+    return min(max(place, 0), size - 1)
