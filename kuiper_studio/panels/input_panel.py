@@ -280,6 +280,8 @@ class InputCard(QFrame):
 
     def show_source(self, source: InputSource | None) -> None:
         """Show where the input comes from now."""
+        if source != self._source:
+            self.show_error("")
         self._source = source
         self._name.setText(source_title(source))
         if source is not None and source.path is not None:
@@ -310,7 +312,8 @@ class InputCard(QFrame):
         size = options.size or self.model_size
         crop = kind == "image" and options.fit == "crop" and size is not None
         self.preview.set_crop(size[1] / size[0] if crop and size is not None else 0.0)
-        self.show_error(picture.error if picture is not None else "")
+        if picture is not None and picture.error:
+            self.show_error(picture.error)
 
     def show_error(self, text: str) -> None:
         """Say in one sentence why the source cannot be used; ``""`` when it can."""

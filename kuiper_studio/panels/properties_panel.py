@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.cost import cost
+from engine.cost import Cost, cost
 from engine.errors import EngineError
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
@@ -82,8 +82,9 @@ class WeightKey:
 class _Header(QFrame):
     """Type, family, state, name, index and cost of the operator."""
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, session: StudioSession, theme: Theme) -> None:
         super().__init__()
+        self._session = session
         self._theme = theme
         self._family = "other"
         self.setProperty("role", "panel")
@@ -143,9 +144,10 @@ class _Header(QFrame):
         self._state.setStyleSheet(f"color: {theme.color(token).name()}; font-weight: 600;")
         self._name.setText(operator.name)
         self._index.setText(f"#{operator.index}")
-        self._cost.setText(" · ".join(part for part in (note, _cost_text(operator)) if part))
+        found = _cost_text(cost(operator, self._session))
+        self._cost.setText(" · ".join(part for part in (note, found) if part))
         self._cost.setToolTip(
-            "Measured time, and multiply-accumulates or operations by the exported shapes"
+            "Measured time, and multiply-accumulates or operations of one run"
         )
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
@@ -159,8 +161,7 @@ class _Header(QFrame):
         painter.end()
 
 
-def _cost_text(operator: RuntimeOperator) -> str:
-    found = cost(operator)
+def _cost_text(found: Cost) -> str:
     count, unit = (found.macs, "MAC") if found.macs else (found.flops, "FLOP")
     if not count:
         return ""
@@ -283,7 +284,7 @@ class PropertiesPanel(Panel):
         self._background = Background(self)
         self._background.finished.connect(self._on_summarized)
         self._lock = self._make_lock_action()
-        self._header = _Header(theme)
+        self._header = _Header(session, theme)
         self._tabs = self._make_tabs()
         self._empty = QLabel("Select an operator to see its parameters and weights.")
         self._empty.setProperty("role", "secondary")
@@ -486,6 +487,7 @@ class PropertiesPanel(Panel):
             view = WeightView(operator.name, name, attribute, self.theme, transposed=transposed)
             view.unfolded.connect(partial(self._request, view, asked=True))
             self._weight_column.addWidget(view)
+            view.show()
             self._weight_views[name] = view
         self._request_summaries()
         next(iter(self._weight_views.values())).unfold()

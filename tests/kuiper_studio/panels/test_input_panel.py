@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+
+from engine.inputs import ImageOptions, InputSource
+from kuiper_studio.panels.input_panel import InputPanel
+from kuiper_studio.panels.input_preview import load_preview
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def picture(tmp_path) -> Path:
+    """A red picture of 20 columns and 10 rows."""
+    path = tmp_path / "red.png"
+    Image.new("RGB", (20, 10), (255, 0, 0)).save(path)
+    return path
+
+
+@pytest.fixture
+def panel(qtbot, studio, theme) -> InputPanel:
+    made = InputPanel(studio, theme)
+    qtbot.addWidget(made)
+    made.resize(346, 300)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def card(panel):
+    return panel.cards["0"]
+
+
+@pytest.fixture
+def use_picture(card, picture, studio, settle):
+    card.use_file(str(picture))
+    settle(studio)
+
+
+def value(studio, step) -> np.ndarray:
+    """What the model is fed."""
+    step(studio)
+    return studio.value("0")
+
+
+def type_into(qtbot, field, text: str) -> None:
+    field.selectAll()
+    qtbot.keyClicks(field, text)
+    qtbot.keyClick(field, Qt.Key_Return)
+
+
+def test_title(panel) -> None:
+    assert panel.objectName() == "input"
+    assert panel.suffix == "operand 0"
+
+
+def test_constant(card) -> None:
+    assert card._name.text() == "ones"
+    assert card.choice.currentText() == "Ones"
+    assert "→ 1×3×8×8" in card._facts.text()
+
+
+def test_picture(qtbot, panel, card, use_picture, studio, step) -> None:
+    assert studio.inputs["0"].kind == "image"
+    assert card._name.text() == "red.png"
+    qtbot.waitUntil(lambda: "20×10 RGB" in card._facts.text())
+    assert card._facts.text().splitlines() == ["20×10 RGB", "→ 1×3×8×8", "f32, bilinear"]
+    assert panel._preprocessing.isVisible()
+    fed = value(studio, step)
+    assert fed[0, 0].min() == fed[0, 0].max() == 1
+    assert fed[0, 1:].max() == 0
+
+
+def test_preprocessing(qtbot, panel, use_picture, studio, settle, step) -> None:
+    editor = panel.editor
+    type_into(qtbot, editor.mean, "0.5 0.25 0")
+    type_into(qtbot, editor.std, "0.5")
+    settle(studio)
+    assert studio.image_options == ImageOptions(mean=(0.5, 0.25, 0.0), std=(0.5,))
+    fed = value(studio, step)
+    assert [float(plane.mean()) for plane in fed[0]] == [1.0, -0.5, 0.0]
+
+
+def test_order_fit_and_size(panel, use_picture, studio, settle) -> None:
+    editor = panel.editor
+    editor.order.setCurrentText("BGR")
+    editor.order.activated.emit(1)
+    editor.fit.setCurrentText("crop")
+    editor.fit.activated.emit(1)
+    settle(studio)
+    assert studio.image_options == ImageOptions(order="BGR", fit="crop")
+    assert panel.cards["0"].preview._crop == 1.0
+    assert editor.size_box.placeholderText() == "8×8"
+
+
+def test_preset(panel, use_picture, studio, settle) -> None:
+    place = panel.editor.preset.findText("ImageNet")
+    panel.editor.preset.activated.emit(place)
+    settle(studio)
+    assert studio.image_options.mean == (0.485, 0.456, 0.406)
+    assert panel.editor.mean.text() == "0.485 0.456 0.406"
+    assert panel.editor.scale.text() == "1/255"
+    assert panel.editor.preset.currentText() == "ImageNet"
+
+
+def test_wrong_fields_are_explained_and_change_nothing(
+    qtbot, panel, use_picture, studio
+) -> None:
+    before = studio.image_options
+    type_into(qtbot, panel.editor.std, "0")
+    assert studio.image_options == before
+    assert panel.editor.std.property("invalid")
+    assert panel._editor_error.text() == "Std: std must not be 0: pixels are divided by it."
+    type_into(qtbot, panel.editor.std, "1")
+    assert not panel.editor.std.property("invalid")
+    assert panel._editor_error.isHidden()
+
+
+def test_leaving_a_field_as_it_is_changes_nothing(qtbot, panel, use_picture, studio) -> None:
+    with qtbot.assertNotEmitted(studio.inputs_changed):
+        panel.editor.scale.setFocus()
+        qtbot.keyClick(panel.editor.scale, Qt.Key_Return)
+
+
+def test_random_with_a_seed(qtbot, card, studio, settle, step) -> None:
+    place = card.choice.findText("Random")
+    card.choice.setCurrentIndex(place)
+    card.choice.activated.emit(place)
+    settle(studio)
+    assert studio.inputs["0"] == InputSource("random", seed=0)
+    type_into(qtbot, card.number, "7")
+    settle(studio)
+    expected = np.random.default_rng(7).random((1, 3, 8, 8), dtype=np.float32)
+    assert np.array_equal(value(studio, step), expected)
+
+
+def test_wrong_seed(qtbot, card, studio, settle) -> None:
+    place = card.choice.findText("Random")
+    card.choice.activated.emit(place)
+    settle(studio)
+    type_into(qtbot, card.number, "x")
+    assert card._error.text() == "'x' is no seed; write a whole number, e.g. 0."
+    assert studio.inputs["0"].seed == 0
+
+
+def test_own_constant(qtbot, card, studio, settle) -> None:
+    place = card.choice.findText("Constant")
+    card.choice.setCurrentIndex(place)
+    card.choice.activated.emit(place)
+    type_into(qtbot, card.number, "1/4")
+    settle(studio)
+    assert studio.inputs["0"] == InputSource("constant", value=0.25)
+    assert card._name.text() == "constant 0.25"
+
+
+def test_array_file(qtbot, card, studio, settle, tmp_path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(192, dtype=np.float32).reshape(1, 3, 8, 8))
+    card.use_file(str(path))
+    settle(studio)
+    qtbot.waitUntil(lambda: "1×3×8×8 f32" in card._facts.text())
+    assert card.preview._picture.image is not None
+
+
+def test_array_that_does_not_fit_is_explained_in_place(
+    qtbot, card, studio, settle, tmp_path
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((1, 5, 8), np.float32))
+    card.use_file(str(path))
+    settle(studio)
+    qtbot.waitUntil(card._error.isVisible)
+
+
+def test_missing_and_unknown_files_are_explained(card, studio, tmp_path) -> None:
+    before = studio.inputs["0"]
+    card.use_file(str(tmp_path / "gone.png"))
+    assert "there is no such file" in card._error.text()
+    card.use_file(str(tmp_path / "x.txt"))
+    assert "is no image" in card._error.text()
+    assert studio.inputs["0"] == before
+
+
+def test_broken_picture(qtbot, card, studio, settle, tmp_path) -> None:
+    path = tmp_path / "broken.png"
+    path.write_bytes(b"not a picture")
+    card.use_file(str(path))
+    settle(studio)
+    qtbot.waitUntil(lambda: "cannot be read" in card._error.text())
+
+
+def test_drop(card, picture, studio, settle) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(picture))])
+    enter = QDragEnterEvent(QPoint(5, 5), Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier)
+    card.dragEnterEvent(enter)
+    assert enter.isAccepted()
+    card.dropEvent(QDropEvent(QPointF(5, 5), Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier))
+    settle(studio)
+    assert studio.inputs["0"].path == picture
+
+
+def test_other_files_are_left_to_the_window(card) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile("/a/m.param")])
+    enter = QDragEnterEvent(QPoint(5, 5), Qt.CopyAction, data, Qt.LeftButton, Qt.NoModifier)
+    card.dragEnterEvent(enter)
+    assert not enter.isAccepted()
+
+
+def test_a_card_for_each_input(qtbot, open_model, make_pair, theme) -> None:
+    path = make_pair(
+        "pnnx.Input a 0 1 0 #0=(3)f32",
+        "pnnx.Input b 0 1 1 #1=(3)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1)",
+        "pnnx.Output out 1 0 2",
+    )
+    panel = InputPanel(open_model(path), theme)
+    qtbot.addWidget(panel)
+    assert list(panel.cards) == ["0", "1"]
+    assert panel.suffix == ""
+
+
+def test_without_a_model(panel, studio) -> None:
+    studio.close_model()
+    assert panel.cards == {}
+    assert panel._empty.text() == "No model is open."
+    assert not panel.title_actions()[0].isEnabled()
+
+
+def test_preview_of_a_grey_picture(tmp_path, studio) -> None:
+    path = tmp_path / "grey.png"
+    Image.new("L", (6, 4), 128).save(path)
+    operand = studio.graph.operand("0")
+    assert load_preview(InputSource("image", path=path), operand).text == "6×4 grey"
+
+
+def test_preview_of_an_array_shows_its_values(studio) -> None:
+    array = np.zeros((1, 1, 2, 3), np.float32)
+    array[0, 0, 1, 2] = 5
+    preview = load_preview(InputSource("array", array=array), studio.graph.operand("0"))
+    assert preview.text == "1×1×2×3 f32"
+    assert preview.image.pixelColor(2, 1).name() == "#ffffff"
+    assert preview.image.pixelColor(0, 0).name() == "#000000"

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication
+
+from kuiper_studio.item_models import OperatorColumn, OperatorRole
+from kuiper_studio.panels.operators_panel import OperatorsPanel
+
+
+@pytest.fixture
+def panel(qtbot, studio, theme) -> OperatorsPanel:
+    made = OperatorsPanel(studio, theme)
+    qtbot.addWidget(made)
+    made.resize(346, 400)
+    made.show()
+    return made
+
+
+def shown(panel) -> list[str]:
+    rows = range(panel.rows.rowCount())
+    return [panel.rows.index(row, OperatorColumn.NAME).data() for row in rows]
+
+
+def click(qtbot, panel, row: int, column: OperatorColumn, *, double: bool = False) -> None:
+    place = panel.table.visualRect(panel.rows.index(row, column)).center()
+    qtbot.mouseClick(panel.table.viewport(), Qt.LeftButton, pos=place)
+    if double:
+        qtbot.mouseDClick(panel.table.viewport(), Qt.LeftButton, pos=place)
+
+
+def menu_action(panel, operator, text: str):
+    return next(a for a in panel.make_menu(operator).actions() if a.text().startswith(text))
+
+
+def test_names(panel) -> None:
+    assert panel.objectName() == "operators"
+    assert panel.windowTitle() == "Operators"
+
+
+def test_suffix_counts_what_ran(panel, studio, step) -> None:
+    assert panel.suffix == "0 / 8"
+    step(studio, 3)
+    assert panel.suffix == "3 / 8"
+    studio.close_model()
+    assert panel.suffix == ""
+
+
+def test_the_session_selects(panel, studio) -> None:
+    studio.select("add")
+    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+    assert len(panel.table.selectionModel().selectedRows()) == 1
+
+
+def test_the_user_selects(qtbot, panel, studio) -> None:
+    click(qtbot, panel, 4, OperatorColumn.TYPE)
+    assert studio.selected == "layer2.pool"
+    assert studio.operand == "4"
+
+
+def test_arrow_keys_select(qtbot, panel, studio) -> None:
+    studio.select("add")
+    panel.table.setFocus()
+    qtbot.keyClick(panel.table, Qt.Key_Down)
+    assert studio.selected == "layer2.pool"
+
+
+@pytest.mark.parametrize("way", ["Enter", "double click"])
+def test_showing_the_output(qtbot, panel, studio, way) -> None:
+    studio.select("add")
+    studio.show_operand("0")
+    if way == "Enter":
+        qtbot.keyClick(panel.table, Qt.Key_Return)
+    else:
+        click(qtbot, panel, 3, OperatorColumn.NAME, double=True)
+    assert studio.operand == "3"
+
+
+def test_a_click_into_the_gutter_sets_a_breakpoint(qtbot, panel, studio) -> None:
+    click(qtbot, panel, 3, OperatorColumn.BREAKPOINT)
+    assert studio.breakpoints == {"add"}
+    click(qtbot, panel, 3, OperatorColumn.BREAKPOINT)
+    assert studio.breakpoints == frozenset()
+
+
+def test_filter(qtbot, panel) -> None:
+    qtbot.keyClicks(panel.filter_box, "layer1")
+    assert shown(panel) == ["layer1.conv", "layer1.relu"]
+    qtbot.keyClick(panel.filter_box, Qt.Key_Escape)
+    assert len(shown(panel)) == 8
+
+
+def test_the_selection_outlives_the_filter(panel, studio) -> None:
+    studio.select("add")
+    panel.set_filter("type:conv")
+    assert panel.table.selectionModel().selectedRows() == []
+    assert studio.selected == "add"
+    panel.set_filter("")
+    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+
+
+def test_wrong_filter_is_explained(panel) -> None:
+    panel.set_filter("colour:red")
+    assert panel.filter_box.property("invalid")
+    hints = [label for label in panel.findChildren(type(panel._hint)) if label.isVisible()]
+    assert "colour: is not known" in hints[0].text()
+    panel.set_filter("")
+    assert panel._hint.isHidden()
+
+
+def test_only_problems(panel, studio) -> None:
+    panel._problems_only.click()
+    assert shown(panel) == ["strange"]
+    panel._problems_only.click()
+    studio.toggle_breakpoint("tail")
+    panel._breakpoints_only.click()
+    assert shown(panel) == ["tail"]
+
+
+def test_enter_goes_from_the_filter_to_the_table(qtbot, panel, studio) -> None:
+    panel.activateWindow()
+    panel.focus_filter()
+    qtbot.keyClicks(panel.filter_box, "pool")
+    qtbot.keyClick(panel.filter_box, Qt.Key_Return)
+    assert studio.selected == "layer2.pool"
+
+
+def test_menu(panel, studio, settle) -> None:
+    operator = studio.graph.operator("layer1.relu")
+    menu_action(panel, operator, "Run to here").trigger()
+    settle(studio)
+    assert studio.is_current("layer1.relu")
+    menu_action(panel, operator, "Toggle breakpoint").trigger()
+    assert studio.breakpoints == {"layer1.relu"}
+    menu_action(panel, operator, "Copy name").trigger()
+    assert QGuiApplication.clipboard().text() == "layer1.relu"
+    menu_action(panel, operator, "Show output").trigger()
+    assert studio.operand == "2"
+    menu_action(panel, operator, "Filter by type").trigger()
+    assert shown(panel) == ["layer1.relu", "tail"]
+
+
+def test_copying(qtbot, panel, studio) -> None:
+    studio.select("add")
+    qtbot.keyClick(panel.table, Qt.Key_C, Qt.ControlModifier)
+    assert QGuiApplication.clipboard().text() == "add"
+    panel._copy_table()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0] == "state\tindex\ttype\tname\toutput\tms"
+    assert lines[2].split("\t") == ["pending", "1", "nn.Conv2d", "layer1.conv", "4×8×8", ""]
+
+
+def test_comfortable_rows(panel) -> None:
+    before = panel.table.rowHeight(0)
+    panel.set_comfortable(True)
+    assert (before, panel.table.rowHeight(0)) == (22, 28)
+
+
+def test_columns_fill_the_table(panel) -> None:
+    header = panel.table.horizontalHeader()
+    panel.resize(500, 300)
+    assert header.length() == panel.table.viewport().width()
+
+
+def test_a_large_model_is_quick(qtbot, make_pair, empty_session, theme) -> None:
+    lines = ["pnnx.Input in 0 1 0 #0=(1,3)f32"]
+    lines += [f"nn.ReLU relu_{i} 1 1 {i} {i + 1}" for i in range(3000)]
+    panel = OperatorsPanel(empty_session, theme)
+    qtbot.addWidget(panel)
+    panel.show()
+    empty_session.open(make_pair(*lines, "pnnx.Output out 1 0 3000"))
+    qtbot.waitUntil(lambda: panel.suffix == "0 / 3002", timeout=10_000)
+    panel.set_filter("#2999-3000")
+    assert shown(panel) == ["relu_2998", "relu_2999"]
+
+
+def test_painting_follows_the_state(panel, studio, theme, step, settle) -> None:
+    """Ink of the right colour at the glyph: green done, amber next."""
+
+    def colors(row: int) -> set[str]:
+        cell = panel.table.visualRect(panel.rows.index(row, OperatorColumn.STATE))
+        image = panel.table.viewport().grab(cell).toImage()
+        return {
+            image.pixelColor(x, y).name().upper()
+            for x in range(image.width())
+            for y in range(image.height())
+        }
+
+    step(studio)
+    studio.select("tail")
+    assert theme.tokens.done in colors(0)
+    assert theme.tokens.cur in colors(1)
+    assert theme.tokens.cur not in colors(2)
+
+
+def test_key_context_menu_opens_at_the_row(qtbot, panel, studio) -> None:
+    studio.select("add")
+    heard = []
+    panel.table.menu_requested.connect(lambda index, place: heard.append(index.row()))
+    reason = QContextMenuEvent.Reason.Keyboard
+    event = QContextMenuEvent(reason, QPoint(0, 0), QPoint(0, 0))
+    panel.table.contextMenuEvent(event)
+    assert heard == [3]

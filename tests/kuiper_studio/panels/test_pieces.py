@@ -1,0 +1,142 @@
+"""The small pieces that panels are made of."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QMenu, QToolButton
+
+from kuiper_studio.panels.background import Background
+from kuiper_studio.panels.dock_title import DockTitleBar
+from kuiper_studio.panels.elided_label import ElidedLabel
+from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.section import Section
+
+
+class WithActions(Panel):
+    def title_actions(self):
+        first = QAction("First", self)
+        second = QAction("Second", self)
+        second.setMenu(QMenu(self))
+        return first, second
+
+
+@pytest.fixture
+def panel(qtbot, empty_session, theme) -> Panel:
+    made = WithActions("things", "Things", empty_session, theme)
+    qtbot.addWidget(made)
+    return made
+
+
+def test_suffix_is_announced_when_it_changes(panel) -> None:
+    heard = []
+    panel.suffix_changed.connect(heard.append)
+    panel.set_suffix("1")
+    panel.set_suffix("1")
+    panel.set_suffix("2")
+    assert heard == ["1", "2"]
+
+
+def test_dock_title_follows_its_panel(qtbot, panel, theme) -> None:
+    panel.set_suffix("6 / 51")
+    bar = DockTitleBar.of(panel, theme)
+    qtbot.addWidget(bar)
+    labels = [label.text() for label in bar.findChildren(QLabel)]
+    assert labels == ["Things", "6 / 51"]
+    panel.set_suffix("7 / 51")
+    assert bar.findChildren(QLabel)[1].text() == "7 / 51"
+    names = [b.accessibleName() or b.text() for b in bar.findChildren(QToolButton)]
+    assert set(names) == {"Close Things", "First", "Second"}
+
+
+def test_dock_title_in_a_dock(qtbot, empty_session, theme) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    panel = WithActions("things", "Things", empty_session, theme)
+    dock = QDockWidget("Things", window)
+    bar = DockTitleBar.of(panel, theme)
+    bar.close_requested.connect(dock.close)
+    dock.setTitleBarWidget(bar)
+    dock.setWidget(panel)
+    window.addDockWidget(Qt.LeftDockWidgetArea, dock)
+    window.show()
+    assert bar.height() == 30
+    close = next(b for b in bar.findChildren(QToolButton) if "Close" in b.accessibleName())
+    close.click()
+    assert dock.isHidden()
+
+
+def test_title_that_cannot_be_closed(qtbot, theme) -> None:
+    bar = DockTitleBar("Graph", theme, closable=False)
+    qtbot.addWidget(bar)
+    bar.set_title("Other")
+    assert bar.findChildren(QLabel)[0].text() == "Other"
+    assert all(button.isHidden() for button in bar.findChildren(QToolButton))
+
+
+def test_section_folds(qtbot, theme) -> None:
+    body = QLabel("body")
+    section = Section("Title", body, theme)
+    qtbot.addWidget(section)
+    section.show()
+    qtbot.mouseClick(section.head, Qt.LeftButton)
+    assert body.isHidden()
+    section.head.setFocus()
+    qtbot.keyClick(section.head, Qt.Key_Space)
+    assert body.isVisible()
+    section.head.setChecked(False)
+    section.unfold()
+    assert body.isVisible()
+
+
+def test_elided_label_keeps_the_whole_text_in_its_tip(qtbot) -> None:
+    label = ElidedLabel("mono")
+    qtbot.addWidget(label)
+    label.setText("layer1.0.conv")
+    assert label.toolTip() == "layer1.0.conv"
+    assert label.minimumSizeHint().width() < label.sizeHint().width()
+
+
+class Listener(QObject):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard = []
+
+    @Slot(object)
+    def hear(self, done) -> None:
+        self.heard.append((done, threading.current_thread()))
+
+
+@pytest.fixture
+def listener(qapp) -> Listener:
+    return Listener()
+
+
+def test_background_answers_on_the_windows_thread(qtbot, listener) -> None:
+    background = Background()
+    background.finished.connect(listener.hear)
+    threads = []
+
+    def work() -> int:
+        threads.append(threading.current_thread())
+        return 42
+
+    background.submit("key", work)
+    qtbot.waitUntil(lambda: bool(listener.heard))
+    done, thread = listener.heard[0]
+    assert (done.key, done.result, done.error) == ("key", 42, "")
+    assert thread is threading.main_thread()
+    assert threads[0] is not threading.main_thread()
+
+
+def test_background_answers_failures_too(qtbot, listener) -> None:
+    background = Background()
+    background.finished.connect(listener.hear)
+    background.submit(1, lambda: 1 // 0)
+    qtbot.waitUntil(lambda: bool(listener.heard))
+    done, _ = listener.heard[0]
+    assert done.result is None
+    assert "division" in done.error

@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel
+
+from engine.inputs import InputSource
+from kuiper_studio.item_models import OperandColumn
+from kuiper_studio.panels import properties_panel as module
+from kuiper_studio.panels.properties_panel import PropertiesPanel
+from kuiper_studio.panels.weight_view import summarize
+
+
+@pytest.fixture
+def panel(qtbot, studio, theme) -> PropertiesPanel:
+    made = PropertiesPanel(studio, theme)
+    qtbot.addWidget(made)
+    made.resize(274, 700)
+    made.show()
+    return made
+
+
+def texts(widget) -> str:
+    """All visible labels of a widget."""
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def header(panel) -> str:
+    return texts(panel._header)
+
+
+def test_header(panel, studio, step) -> None:
+    studio.select("layer1.conv")
+    assert header(panel).split("\n")[:2] == ["nn.Conv2d", "CONV"]
+    # 4 x 8 x 8 outputs of 3 x 3 x 3 products each
+    assert "6.9 KMAC" in header(panel)
+    assert "Pending" in header(panel)
+    step(studio, 1)
+    studio.select("layer1.conv")
+    assert "Next to run" in header(panel)
+    step(studio, 1)
+    studio.select("layer1.conv")
+    assert "Executed" in header(panel)
+    assert " ms · 6.9 KMAC" in header(panel)
+
+
+def test_operator_without_layer(panel, studio, settle) -> None:
+    studio.select("strange")
+    assert "No layer" in header(panel)
+    assert "my.Strange" in header(panel)
+    studio.resume()
+    settle(studio)
+    studio.select("tail")
+    assert "Blocked" in header(panel)
+
+
+def test_failed_operator(qtbot, open_model, failing, theme, settle) -> None:
+    session = open_model(failing)
+    panel = PropertiesPanel(session, theme)
+    qtbot.addWidget(panel)
+    panel.show()
+    session.resume()
+    settle(session)
+    assert session.selected == "sum"
+    assert "Failed" in header(panel)
+    assert "×" in header(panel)
+
+
+def test_parameters(panel, studio) -> None:
+    studio.select("layer1.conv")
+    assert panel.parameters.rowCount() == 9
+    studio.select("layer1.relu")
+    assert "This operator has no parameters." in texts(panel)
+    assert not panel._tabs.isTabEnabled(1)
+
+
+def test_weights(panel, studio) -> None:
+    studio.select("layer1.conv")
+    weight, bias = panel._weight_views.values()
+    assert (weight.name, bias.name) == ("weight", "bias")
+    assert weight.head.isChecked()
+    assert not bias.head.isChecked()
+    assert bias.head._range == "−0.2500 … 1.0000"
+    values = studio.graph.operator("layer1.conv").attributes["weight"].array
+    shown = texts(weight)
+    assert f"{values.max():.4f}" in shown
+    assert f"{values.mean():.4f}".replace("-", "−") in shown
+    assert "0.0 %" in shown
+    assert "out 0 of 4" in shown
+    bias.unfold()
+    assert "25.0 %" in texts(bias)  # one zero of four
+
+
+def test_pages_turn(qtbot, panel, studio) -> None:
+    studio.select("layer1.conv")
+    view = panel._weight_views["weight"]
+    qtbot.mouseClick(view._buttons[1], Qt.LeftButton)
+    assert "out 1 of 4" in texts(view)
+    qtbot.keyClick(view._picture, Qt.Key_Left)
+    assert "out 0 of 4" in texts(view)
+    qtbot.keyClick(view._picture, Qt.Key_Left)
+    assert "out 0 of 4" in texts(view)
+    qtbot.keyClick(view._picture, Qt.Key_PageDown)
+    assert "out 3 of 4" in texts(view)
+
+
+def test_element_under_the_mouse(panel, studio) -> None:
+    studio.select("layer1.conv")
+    picture = panel._weight_views["weight"]._picture
+    values = studio.graph.operator("layer1.conv").attributes["weight"].array
+    assert picture.describe(QPoint(4, 4)) == f"[0, 0, 0, 0] = {values[0, 0, 0, 0]!r}".replace(
+        "np.", ""
+    )
+    assert picture.describe(QPoint(0, 0)) == ""
+
+
+def test_copying_a_weight(qtbot, panel, studio) -> None:
+    studio.select("layer1.conv")
+    qtbot.mouseClick(panel._weight_views["weight"]._copy_button, Qt.LeftButton)
+    expected = "graph.operator('layer1.conv').attributes['weight']"
+    assert QGuiApplication.clipboard().text() == expected
+
+
+def test_large_weights_are_worked_out_beside_the_window(
+    qtbot, panel, studio, monkeypatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    studio.select("layer1.conv")
+    bias = panel._weight_views["bias"]
+    assert bias.head._range == ""
+    qtbot.waitUntil(lambda: bias.head._range == "−0.2500 … 1.0000")
+    # Known now: shown at once when the operator is selected again.
+    studio.select("layer1.relu")
+    studio.select("layer1.conv")
+    assert panel._weight_views["bias"].head._range == "−0.2500 … 1.0000"
+
+
+def test_a_late_answer_finds_another_operator(qtbot, panel, studio, monkeypatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    studio.select("layer1.conv")
+    studio.select("layer1.relu")
+    qtbot.waitUntil(lambda: len(panel._summaries) == 2)
+    assert panel._weight_views == {}
+
+
+def test_huge_weights_wait_until_they_are_asked_for(qtbot, panel, studio, monkeypatch) -> None:
+    monkeypatch.setattr(module, "UNASKED", 4)
+    monkeypatch.setattr(module, "AT_ONCE", 0)
+    studio.select("layer1.conv")
+    qtbot.waitUntil(lambda: panel._weight_views["bias"].head._range != "")
+    # The first one is unfolded, which asks for it.
+    qtbot.waitUntil(lambda: panel._weight_views["weight"].head._range != "")
+
+
+def test_structure_only(qtbot, residual, empty_session, theme) -> None:
+    residual.with_name("residual.pnnx.bin").unlink()
+    panel = PropertiesPanel(empty_session, theme)
+    qtbot.addWidget(panel)
+    panel.show()
+    empty_session.open(residual)
+    qtbot.waitUntil(lambda: empty_session.graph is not None and not empty_session.busy)
+    empty_session.select("layer1.conv")
+    assert "Structure only" in texts(panel)
+    assert panel.parameters.rowCount() == 9
+
+
+def test_operand_links(qtbot, panel, studio) -> None:
+    studio.select("add")
+
+    def click(row: int, column: OperandColumn) -> None:
+        cell = panel.operand_table.visualRect(panel.operands.index(row, column))
+        qtbot.mouseClick(panel.operand_table.viewport(), Qt.LeftButton, pos=cell.center())
+
+    click(1, OperandColumn.OPERAND)
+    assert (studio.selected, studio.operand) == ("add", "2")
+    click(0, OperandColumn.PEER)
+    assert studio.selected == "layer1.conv"
+
+
+def test_operand_links_by_keyboard(qtbot, panel, studio) -> None:
+    studio.select("add")
+    table = panel.operand_table
+    table.setCurrentIndex(panel.operands.index(1, OperandColumn.DIRECTION))
+    qtbot.keyClick(table, Qt.Key_Left)
+    qtbot.keyClick(table, Qt.Key_Return)
+    assert studio.operand == "2"
+    qtbot.keyClick(table, Qt.Key_Right)
+    qtbot.keyClick(table, Qt.Key_Return)
+    assert studio.selected == "layer1.relu"
+
+
+def test_formula(panel, studio) -> None:
+    studio.select("layer1.conv")
+    assert "H = ⌊(8 + 2·1 − 1·(3−1) − 1) / 1⌋ + 1" in panel._formula.text()
+    assert "same for W" in panel._formula.text()
+    assert panel._formula_section.isVisible()
+    studio.select("add")
+    assert panel._formula_section.isHidden()
+
+
+def test_formula_uses_the_computed_shape(qtbot, open_model, make_pair, theme, step) -> None:
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,1,?,?)f32",
+        "nn.MaxPool2d pool 1 1 0 1 ceil_mode=False dilation=(1,1) kernel_size=(2,2) "
+        "padding=(0,0) return_indices=False stride=(2,2)",
+        "pnnx.Output out 1 0 1",
+    )
+    array = np.zeros((1, 1, 6, 6), np.float32)
+    session = open_model(path, InputSource("array", array=array))
+    panel = PropertiesPanel(session, theme)
+    qtbot.addWidget(panel)
+    panel.show()
+    session.select("pool")
+    assert panel._formula_section.isHidden()
+    step(session, 1)
+    session.select("pool")
+    assert "(6 + 2·0 − 1·(2−1) − 1) / 2" in panel._formula.text()
+
+
+def test_lock(panel, studio) -> None:
+    (lock,) = panel.title_actions()
+    studio.select("layer1.conv")
+    lock.trigger()
+    studio.select("add")
+    assert panel.operator.name == "layer1.conv"
+    lock.trigger()
+    assert panel.operator.name == "add"
+
+
+def test_following_a_link_unlocks(panel, studio) -> None:
+    studio.select("add")
+    panel.title_actions()[0].trigger()
+    panel._follow_link(panel.operands.index(0, OperandColumn.PEER))
+    assert panel.operator.name == "layer1.conv"
+
+
+def test_nothing_selected(panel, studio) -> None:
+    studio.close_model()
+    assert "Select an operator" in texts(panel)
+    assert panel.operator is None
+
+
+def test_tabs_lead_to_the_parts(qtbot, panel, studio) -> None:
+    studio.select("layer1.conv")
+    panel.resize(274, 260)
+    panel._operand_section.head.setChecked(False)
+    panel._tabs.tabBarClicked.emit(2)
+    assert panel._operand_section.head.isChecked()
+    bar = panel._scroll.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() > 0)
+    assert panel._tabs.currentIndex() > 0
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high"),
+    [
+        ([1.0, 2.0], 1, 2),
+        ([3.0, 3.0], 2.5, 3.5),
+        ([np.nan, np.inf], -0.5, 0.5),
+    ],
+)
+def test_histogram_always_has_a_range(values, low: float, high: float) -> None:
+    summary = summarize(np.array(values, np.float32))
+    assert (summary.low, summary.high) == (low, high)
+
+
+def test_complex_weights_have_no_range() -> None:
+    with pytest.raises(TypeError, match="complex numbers have no order"):
+        summarize(np.ones(3, np.complex64))
