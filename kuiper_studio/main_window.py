@@ -519,6 +519,7 @@ class MainWindow(QMainWindow):
         self._show_docks(shown=graph is not None)
         if graph is not None:
             self.recents.add(graph.param_path, len(graph.operators))
+            self.graph_view.setFocus()
 
     def _show_docks(self, *, shown: bool) -> None:
         """The start page stands alone; with a model come the docks that were there before."""

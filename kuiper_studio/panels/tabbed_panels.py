@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QDockWidget, QHBoxLayout, QTabWidget, QToolButton, QWidget
+from PySide6.QtWidgets import QDockWidget, QFrame, QHBoxLayout, QTabWidget, QToolButton
 
 from kuiper_studio.icons import icon
 
@@ -33,7 +33,8 @@ class TabbedPanels(QTabWidget):
         super().__init__(dock)
         self._panels, self._theme = tuple(panels), theme
         self.setDocumentMode(True)
-        self._corner = QWidget()
+        self._corner = QFrame()
+        self._corner.setProperty("role", "bar")
         self._row = QHBoxLayout(self._corner)
         self._row.setContentsMargins(0, 0, 4, 0)
         self._row.setSpacing(2)

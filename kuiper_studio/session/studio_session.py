@@ -559,7 +559,7 @@ class StudioSession(QObject):
             self.progress_changed.emit(progress)
 
     def _show_operand_of(self, operator: RuntimeOperator) -> None:
-        """Show the first output; of an operator that has none, or none yet, an input."""
+        """Show the first output; of an operator that has none, its first input."""
         shown = [o.name for o in operator.outputs] or [o.name for o in operator.inputs]
         if shown:
             self.show_operand(shown[0])
@@ -575,8 +575,7 @@ class StudioSession(QObject):
         if following.name != self._selected:
             self._selected = following.name
             self.selection_changed.emit(following.name)
-        if last.outputs:
-            self.show_operand(last.outputs[0].name)
+        self._show_operand_of(last)
 
     # Answers of the worker; a late one of an earlier request is dropped
 

@@ -104,6 +104,7 @@ def test_resume_to_the_end(qtbot, opened):
     opened.resume()
     qtbot.waitUntil(lambda: opened.state is RunState.FINISHED)
     assert opened.current is None
+    assert (opened.selected, opened.operand) == ("out", "2")  # the model's output is shown
     np.testing.assert_array_equal(opened.value("2"), [3, 5, 7])
 
 
