@@ -6,6 +6,7 @@ import numpy as np
 
 from engine.errors import LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
+from engine.layers.arguments import cast
 from engine.layers.elementwise import Operand, apply
 from engine.layers.registry import register
 from engine.promotion import Scalar, as_operand, result_dtype
@@ -141,13 +142,13 @@ def round_to(input: Operand, decimals: int = 0) -> Value:
     """
     if decimals == 0 or not isinstance(input, np.ndarray) or input.dtype.kind != "f":
         return apply(FUNCTIONS["round"].apply, input)
-    scale = 10.0 ** abs(decimals)
-    wide = input.astype(np.float64)
+    # In the input's own precision, as PyTorch does: 26.15 in float32 becomes 26.2.
+    wide = input.astype(np.float32) if input.dtype == np.float16 else input
+    scale = wide.dtype.type(10.0 ** abs(decimals))
     with np.errstate(all="ignore"):
-        rounded = (
-            np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
-        )
-    return np.asarray(rounded, input.dtype)
+        if decimals > 0:
+            return cast(np.asarray(np.rint(wide * scale) / scale), input.dtype)
+        return cast(np.asarray(np.rint(wide / scale) * scale), input.dtype)
 
 
 @register(

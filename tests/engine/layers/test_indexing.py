@@ -1,0 +1,155 @@
+"""Taking and replacing elements by tensors of indices, against loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError, ParameterError
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+INDEX = np.array([[[2, 0, 1, 1], [0, 0, 2, 1]], [[1, 1, 1, 1], [2, 0, 0, 2]]])
+
+
+@pytest.mark.parametrize(
+    ("expr", "expected"),
+    [
+        ("[[1,0]]", X[[1, 0]]),
+        ("[[1,0],[2,2]]", X[[1, 0], [2, 2]]),
+        ("[None,None,[3,0,0]]", X[:, :, [3, 0, 0]]),
+        ("[[True,False]]", X[[True, False]]),
+        ("[[True,False],[False,True,True]]", X[[0, 0], [1, 2]]),
+        ("[[0],[-1],[-1]]", X[[0], [-1], [-1]]),
+        pytest.param(("[1", "0]", "[2", "2]"), X[[1, 0], [2, 2]], id="as a list of words"),
+    ],
+)
+def test_index_by_constants(run, expr, expected):
+    np.testing.assert_array_equal(run("Tensor.index", X, expr=expr), expected)
+
+
+def test_index_by_operands(run):
+    places = (None, np.array([2, 0]), np.array([3, 1]))
+    np.testing.assert_array_equal(run("Tensor.index", X, places), X[:, [2, 0], [3, 1]])
+    mask = X[0] > 5
+    np.testing.assert_array_equal(run("Tensor.index", X, (None, mask)), X[:, mask])
+
+
+@pytest.mark.parametrize("places", [(np.array([2]),), (np.array([0.5]),), (np.ones(3, bool),)])
+def test_index_beyond(run, places):
+    with pytest.raises((LayerError, IndexError)):
+        run("Tensor.index", X, places)
+
+
+def test_index_that_is_no_expression(run):
+    with pytest.raises(ParameterError) as caught:
+        run("Tensor.index", X, expr="[[1,0]")
+    assert caught.value.parameter == "expr"
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put(run, accumulate):
+    places = (np.array([0, 1, 0]), np.array([2, 0, 2]))
+    result = run("Tensor.index_put", X, places, np.array(5.0), accumulate=accumulate)
+    expected = X.copy()
+    for i, j in ((0, 2), (1, 0), (0, 2)):
+        expected[i, j] = expected[i, j] + 5 if accumulate else 5
+    np.testing.assert_array_equal(result, expected)
+    by_parameter = run(
+        "Tensor.index_put", X, places, names=("input", "indices"), values=5.0,
+        accumulate=accumulate,
+    )  # fmt: skip
+    np.testing.assert_array_equal(by_parameter, expected)
+
+
+def test_index_put_of_nothing(run):
+    nowhere = (np.zeros(0, np.int64),)
+    np.testing.assert_array_equal(run("Tensor.index_put", X, nowhere, np.array(1.0)), X)
+
+
+def test_index_put_that_does_not_fit(run):
+    with pytest.raises(LayerError):
+        run("Tensor.index_put", X, (np.array([0, 1]),), np.zeros((3, 3, 4)))
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_index_select(run, dim):
+    places = np.array([1, 0, 1])
+    expected = np.stack([np.take(X, p, dim) for p in places], dim if dim >= 0 else dim + 3)
+    np.testing.assert_array_equal(run("torch.index_select", X, dim, places), expected)
+
+
+def test_gather_and_scatter(run):
+    gathered = run("torch.gather", X, INDEX, names=("input", "index"), dim=1)
+    src = np.arange(100, 116, dtype=np.float32).reshape(INDEX.shape)
+    added = run("torch.scatter_add", X, INDEX, src, names=("input", "index", "src"), dim=1)
+    expected, total = np.empty(INDEX.shape), X.copy()
+    for (i, j, k), place in np.ndenumerate(INDEX):
+        expected[i, j, k] = X[i, place, k]
+        total[i, place, k] += src[i, j, k]
+    np.testing.assert_array_equal(gathered, expected)
+    np.testing.assert_array_equal(added, total)
+
+
+def test_scatter(run):
+    index = np.array([[[0, 1, 2, 0]]])
+    expected = X.copy()
+    for k, place in enumerate([0, 1, 2, 0]):
+        expected[0, place, k] = -k
+    src = -np.arange(4, dtype=np.float32).reshape(1, 1, 4)
+    np.testing.assert_array_equal(run("torch.scatter", X, 1, index, src), expected)
+    ones = run("torch.scatter", X, index, names=("input", "index"), dim=1, value=1)
+    assert ones[0, 2, 2] == 1
+    with pytest.raises(LayerError, match="reduce is 'xor'"):
+        run("torch.scatter", X, 1, index, src, reduce="xor")
+
+
+@pytest.mark.parametrize(
+    ("reduce", "include_self", "expected"),
+    [
+        ("sum", True, [13, 25, 3]),
+        ("sum", False, [12, 23, 3]),
+        ("prod", True, [20, 720, 3]),
+        ("prod", False, [20, 360, 3]),
+        ("amax", True, [10, 12, 3]),
+        ("amax", False, [10, 12, 3]),
+        ("amin", True, [1, 2, 3]),
+        ("amin", False, [2, 5, 3]),
+        ("mean", True, [13 / 3, 25 / 4, 3]),
+        ("mean", False, [6, 23 / 3, 3]),
+    ],
+)
+def test_scatter_reduce(run, reduce, include_self, expected):
+    x, src = np.array([1, 2, 3], np.float32), np.array([2, 6, 10, 12, 5], np.float32)
+    index = np.array([0, 1, 0, 1, 1])
+    result = run("torch.scatter_reduce", x, 0, index, src, reduce, include_self=include_self)
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("operator_type", "index"),
+    [
+        ("torch.gather", np.zeros((3, 1, 1), np.int64)),
+        ("torch.gather", np.zeros((1, 1), np.int64)),
+        ("torch.gather", np.zeros((1, 1, 1))),
+        ("torch.scatter_add", np.zeros((2, 2, 5), np.int64)),
+    ],
+)
+def test_an_index_that_does_not_fit(run, operator_type, index):
+    more = () if operator_type == "torch.gather" else (X,)
+    with pytest.raises(LayerError):
+        run(operator_type, X, 1, index, *more)
+
+
+def test_places_of_a_dimension(run):
+    places, row = np.array([1, 1]), np.full((2, 2, 4), 10, np.float32)
+    added = run("torch.index_add", X, 1, places, row, alpha=0.5)
+    np.testing.assert_array_equal(added[:, 1], X[:, 1] + 10)
+    np.testing.assert_array_equal(added[:, 0], X[:, 0])
+    filled = run("torch.index_fill", X, -1, np.array([0]), 7)
+    np.testing.assert_array_equal(filled[..., 0], np.full((2, 3), 7))
+
+
+def test_take(run):
+    assert run("torch.take", X, np.array([[0, 23], [-1, 5]])).tolist() == [[0, 23], [23, 5]]
+    along = run("torch.take_along_dim", X[0], np.array([[1, 0, 2, 1]]), dim=0)
+    assert along.tolist() == [[4, 1, 10, 7]]
