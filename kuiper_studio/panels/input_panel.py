@@ -159,22 +159,26 @@ class PreprocessingEditor(QWidget):
         }
 
     def _arrange(self) -> None:
+        shaping = QHBoxLayout()
+        shaping.setSpacing(6)
+        shaping.addWidget(self.fit, 3)
+        shaping.addWidget(self.order, 2)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        rows: tuple[tuple[tuple[str, QWidget], ...], ...] = (
-            (("Preset", self.preset), ("Order", self.order)),
-            (("Size", self.size_box), ("Fit", self.fit)),
-            (("Mean", self.mean), ("Scale", self.scale)),
-            (("Std", self.std),),
-        )
-        for row, pairs in enumerate(rows):
-            for place, (title, widget) in enumerate(pairs):
-                grid.addWidget(_caption(title), row, 2 * place)
-                grid.addWidget(widget, row, 2 * place + 1)
-        grid.setColumnStretch(1, 3)
-        grid.setColumnStretch(3, 2)
+        for place, title in enumerate(("Preset", "Size", "Mean")):
+            grid.addWidget(_caption(title), place, 0)
+        for place, title in enumerate(("Scale", "Fit", "Std")):
+            grid.addWidget(_caption(title), place, 2)
+        grid.addWidget(self.preset, 0, 1)
+        grid.addWidget(self.scale, 0, 3)
+        grid.addWidget(self.size_box, 1, 1)
+        grid.addLayout(shaping, 1, 3)
+        grid.addWidget(self.mean, 2, 1)
+        grid.addWidget(self.std, 2, 3)
+        grid.setColumnStretch(1, 1)
+        grid.setColumnStretch(3, 1)
 
     @Slot()
     def _commit(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class Panel(QWidget):
         self.setObjectName(name)
         self.setWindowTitle(title)
         self.setAccessibleName(title)
+        self.setProperty("role", "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.session = session
         self.theme = theme
         self._suffix = ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, QTimer, Slot
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction, QCursor, QPainter
 from PySide6.QtWidgets import (
     QFrame,
@@ -174,7 +174,15 @@ def _cost_text(found: Cost) -> str:
 
 
 class _FittingTable(Table):
-    """As high as its rows; the panel around it scrolls."""
+    """As high as its rows; the panel around it scrolls.
+
+    Signals
+    -------
+    resized
+        Columns may have to share another width.
+    """
+
+    resized = Signal()
 
     def __init__(self, theme: Theme, row_height: int) -> None:
         super().__init__(theme)
@@ -188,6 +196,11 @@ class _FittingTable(Table):
         """Take the height of the rows."""
         rows = self.model().rowCount() * self.verticalHeader().defaultSectionSize()
         self.setFixedHeight(rows)
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.resized.emit()
 
 
 class _ParameterDelegate(RowDelegate):
@@ -340,7 +353,7 @@ class PropertiesPanel(Panel):
         self.operand_table.setModel(self.operands)
         self.operand_table.setItemDelegate(_OperandDelegate(theme, self.operand_table))
         self._no_parameters = _note("This operator has no parameters.")
-        parameters = _column(self.parameter_table, self._no_parameters, top=6, bottom=6)
+        parameters = _column(self.parameter_table, self._no_parameters, top=4, bottom=4)
         self._weights = QWidget()
         self._weight_column = QVBoxLayout(self._weights)
         self._weight_column.setContentsMargins(0, 2, 0, 4)
@@ -348,7 +361,7 @@ class PropertiesPanel(Panel):
         self._formula = QLabel()
         self._formula.setProperty("role", "formula")
         self._formula.setTextFormat(Qt.TextFormat.RichText)
-        self._formula.setContentsMargins(12, 8, 10, 10)
+        self._formula.setContentsMargins(12, 5, 10, 6)
         self._formula.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._parameter_section = Section("", parameters, theme)
         self._attribute_section = Section("Attributes", self._weights, theme)
@@ -391,6 +404,7 @@ class PropertiesPanel(Panel):
         self.parameters.modelReset.connect(self.parameter_table.fit)
         self.operands.modelReset.connect(self._on_operands_reset)
         self.operands.dataChanged.connect(self._fit_operand_columns)
+        self.operand_table.resized.connect(self._fit_operand_columns)
         self.operand_table.clicked.connect(self._follow_link)
         self.operand_table.activated.connect(self._follow_link)
         self._tabs.tabBarClicked.connect(self._go_to_section)
@@ -445,8 +459,7 @@ class PropertiesPanel(Panel):
         record = self.session.record(operator.name)
         measured = state is OperatorState.EXECUTED and record is not None and record.seconds
         note = f"{ms_text(record.seconds)} ms" if measured and record is not None else ""
-        reason = (record.reason if record is not None else "") or operator.reason
-        self._header.show_operator(operator, state, note, reason)
+        self._header.show_operator(operator, state, note, self._reason(operator))
         shape = None
         if operator.inputs:
             value = self.session.value(operator.inputs[0].name)
@@ -454,6 +467,14 @@ class PropertiesPanel(Panel):
         formulas = size_formulas(operator, shape)
         self._formula.setText(self._formula_text(formulas))
         self._formula_section.setVisible(bool(formulas))
+
+    def _reason(self, operator: RuntimeOperator) -> str:
+        """Why an operator has not run; ``""`` when nothing is wrong."""
+        failure = self.session.failure
+        if failure is not None and failure.operator == operator.name:
+            return failure.reason
+        record = self.session.record(operator.name)
+        return (record.reason if record is not None else "") or operator.reason
 
     def _formula_text(self, formulas: Sequence[SizeFormula]) -> str:
         """Two lines for each formula, the result emphasised."""
@@ -463,7 +484,11 @@ class PropertiesPanel(Panel):
             + (f"&nbsp; same for {' and '.join(f.axes[1:])}" if f.axes[1:] else "")
             for f in formulas
         ]
-        return "<p style='white-space: pre; line-height: 150%'>" + "<br>".join(lines) + "</p>"
+        return (
+            "<p style='white-space: pre; line-height: 140%; margin: 0'>"
+            + "<br>".join(lines)
+            + "</p>"
+        )
 
     # Weights
 
@@ -567,7 +592,7 @@ class PropertiesPanel(Panel):
         }
         # A narrow panel leaves the dtype to the tool tip rather than cut a name.
         wanted = sum(widths.values()) + round(figure * texts[OperandColumn.PEER]) + 40
-        narrow = wanted > self.width()
+        narrow = wanted > self.operand_table.viewport().width()
         self.operand_table.setColumnHidden(OperandColumn.DTYPE, narrow)
         for column, width in widths.items():
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Fixed)
@@ -626,11 +651,6 @@ class PropertiesPanel(Panel):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._request_summaries()
-
-    @override
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit_operand_columns()
 
     @override
     def sizeHint(self) -> QSize:

@@ -274,8 +274,8 @@ class WeightView(QWidget):
         top.addWidget(shown, 0, Qt.AlignmentFlag.AlignTop)
         top.addLayout(right, 1)
         column = QVBoxLayout(self.body)
-        column.setContentsMargins(10, 2, 10, 8)
-        column.setSpacing(6)
+        column.setContentsMargins(10, 0, 10, 4)
+        column.setSpacing(4)
         column.addLayout(top)
         column.addWidget(self._make_pager())
 
