@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["Canvas", "ElementCanvas"]
+__all__ = ["KEYBOARD_REASONS", "Canvas", "ElementCanvas"]
 
-_KEYBOARD_REASONS: Final = frozenset(
+KEYBOARD_REASONS: Final = frozenset(
     {
         Qt.FocusReason.TabFocusReason,
         Qt.FocusReason.BacktabFocusReason,
@@ -61,7 +61,7 @@ class Canvas(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        self._ringed = event.reason() in _KEYBOARD_REASONS
+        self._ringed = event.reason() in KEYBOARD_REASONS
         self.update()
         super().focusInEvent(event)
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kuiper_studio.item_models.text import MINUS
 
-__all__ = ["box_text", "brief_text", "nice_ticks", "parse_number", "range_text", "tick_text"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "axis_texts",
+    "box_text",
+    "brief_text",
+    "nice_ticks",
+    "parse_number",
+    "range_text",
+    "tick_text",
+]
 
 
 def tick_text(value: float, step: float) -> str:
@@ -23,6 +35,16 @@ def tick_text(value: float, step: float) -> str:
         return _exponent(value, step)
     decimals = max(0, 2 - math.floor(math.log10(step))) if step > 0 else 6
     return _tidy(f"{value:.{min(decimals, 12)}f}")
+
+
+def axis_texts(ticks: Sequence[float]) -> list[str]:
+    """Write the numbers of an axis, all with as many decimals: ``0.5``, ``1.0``, ``1.5``."""
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
+    texts = [tick_text(tick, step) for tick in ticks]
+    if any("e" in text for text in texts):
+        return texts
+    decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
+    return [f"{tick:.{decimals}f}".replace("-", MINUS) for tick in ticks]
 
 
 def brief_text(value: float) -> str:

@@ -41,6 +41,10 @@ __all__ = ["OperandCard", "OperandGallery", "telling_channel"]
 
 _SAMPLES: Final = 4096  # elements of a channel that are looked at for its variance
 _CARD_WIDTH: Final = 300
+# Set back by its own padding, so that it lines up with the words above.
+_LINK_STYLE: Final = (
+    'font-family: "JetBrains Mono", monospace; font-size: 11px; margin-left: -5px;'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +232,7 @@ class _Card(QWidget):
         if card.producer:
             link = QPushButton(elided(card.producer, 28))
             link.setProperty("role", "link")
-            link.setStyleSheet('font-family: "JetBrains Mono", monospace; font-size: 11px;')
+            link.setStyleSheet(_LINK_STYLE)
             link.setToolTip(f"Select operator {card.producer}")
             link.clicked.connect(self._on_producer_clicked)
             column.addWidget(link, 0, Qt.AlignmentFlag.AlignLeft)

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import Canvas
 from kuiper_studio.tensor_view.images import Coloring, contrasting, hatch_brush, to_image
-from kuiper_studio.tensor_view.numbers import nice_ticks, range_text, tick_text
+from kuiper_studio.tensor_view.numbers import axis_texts, nice_ticks, range_text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
@@ -200,9 +200,7 @@ class RangeTrack(Canvas):
         painter.setFont(self.theme.mono_font(9.5))
         painter.setPen(self.theme.color("text3"))
         ticks = nice_ticks(*self._axis, most=max(2, min(6, int(plot.width() / 60))))
-        step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
-        for tick in ticks:
-            text = tick_text(tick, step)
+        for tick, text in zip(ticks, axis_texts(ticks), strict=True):
             half = painter.fontMetrics().horizontalAdvance(text) / 2
             x = min(max(self.x_of(tick), half), self.width() - half)
             if all(abs(x - end) > half + _HANDLE[0] / 2 + 3 for end in ends):

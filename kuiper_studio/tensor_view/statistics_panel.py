@@ -98,7 +98,7 @@ class _Section(QWidget):
         super().__init__()
         grid = QGridLayout(self)
         grid.setContentsMargins(10, 0, 10, 2)
-        grid.setVerticalSpacing(2)
+        grid.setVerticalSpacing(3)
         grid.setHorizontalSpacing(8)
         self._title = QLabel()
         self._title.setProperty("role", "subtitle")

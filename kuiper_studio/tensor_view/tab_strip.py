@@ -12,10 +12,11 @@ from typing_extensions import override
 
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import elided
+from kuiper_studio.tensor_view.canvas import KEYBOARD_REASONS
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QPaintEvent
+    from PySide6.QtGui import QFocusEvent, QPaintEvent
 
     from kuiper_studio.theme import Theme
 
@@ -61,6 +62,7 @@ class TensorTabs(QTabBar):
         self.setAccessibleName("Tensors")
         self._theme = theme
         self._hovered = -1
+        self._ringed = False
         self.setDrawBase(False)
         self.setExpanding(False)
         self.setMouseTracking(True)
@@ -112,7 +114,7 @@ class TensorTabs(QTabBar):
             width = QFontMetrics(font).horizontalAdvance(text)
             painter.drawText(QRect(x, rect.top() + 1, width + 2, rect.height()), flags, text)
             x += width + 6
-        if current and self.hasFocus():
+        if current and self._ringed:
             painter.setPen(theme.color("focus"))
             painter.drawRect(rect.adjusted(3, 4, -4, -4))
 
@@ -136,6 +138,10 @@ class TensorTabs(QTabBar):
         return QSize(width + (_CLOSE + 4 if index else 4), _HEIGHT)
 
     @override
+    def minimumSizeHint(self) -> QSize:
+        return QSize(min(self.sizeHint().width(), 120), _HEIGHT)
+
+    @override
     def minimumTabSizeHint(self, index: int) -> QSize:
         return self.tabSizeHint(index)
 
@@ -146,6 +152,16 @@ class TensorTabs(QTabBar):
         for index in range(self.count()):
             self._paint_tab(painter, index)
         painter.end()
+
+    @override
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ringed = event.reason() in KEYBOARD_REASONS
+        super().focusInEvent(event)
+
+    @override
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        self._ringed = False
+        super().focusOutEvent(event)
 
     @override
     def event(self, event: QEvent) -> bool:

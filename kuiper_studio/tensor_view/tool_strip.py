@@ -81,7 +81,7 @@ class Chooser(QWidget):
         self.total.setProperty("role", "mono2")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        row.setSpacing(3)
         row.addWidget(self.label)
         made = [tool_button(action) for action in buttons]
         for widget in (*made[:1], self.box, *made[1:], self.total):
@@ -180,8 +180,8 @@ class ToolStrip(QFrame):
         ]
         first, second = _separator(), _separator()
         row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(3)
+        row.setContentsMargins(8, 0, 6, 0)
+        row.setSpacing(2)
         row.addWidget(self.member)
         row.addWidget(self.channel)
         row.addLayout(self._fixed_row)
@@ -319,8 +319,8 @@ def _scope_text(scope: Scope, *, briefly: bool = False) -> str:
 def _separator() -> QFrame:
     line = QFrame()
     line.setProperty("role", "line")
-    line.setStyleSheet("min-height: 19px; max-height: 19px; margin: 0 4px;")
-    line.setFixedWidth(9)
+    line.setStyleSheet("min-height: 19px; max-height: 19px; margin: 0 3px;")
+    line.setFixedWidth(7)
     return line
 
 
@@ -328,4 +328,5 @@ def _dense(box: QComboBox) -> QComboBox:
     box.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
     box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     box.setMinimumContentsLength(6)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     return box

@@ -14,7 +14,7 @@ from typing_extensions import override
 from kuiper_studio.tensor_view.canvas import ElementCanvas
 from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, bar_space, paint_color_bar
 from kuiper_studio.tensor_view.images import MARK_COLORS, Coloring, contrasting, hatch_brush
-from kuiper_studio.tensor_view.numbers import brief_text, nice_ticks, tick_text
+from kuiper_studio.tensor_view.numbers import axis_texts, brief_text, nice_ticks
 from kuiper_studio.tensor_view.strip import Span, Strip, spans
 
 if TYPE_CHECKING:
@@ -168,14 +168,13 @@ class VectorPlot(ElementCanvas):
     def _paint_axes(self, painter: QPainter, plot: QRectF) -> None:
         painter.setFont(self.theme.mono_font(9.5))
         ticks = nice_ticks(self._low, self._high, max(2, min(6, int(plot.height() / 28))))
-        step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
         flags = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        for tick in ticks:
+        for tick, text in zip(ticks, axis_texts(ticks), strict=True):
             y = round(self._y_of(tick)) + 0.5
             painter.setPen(QPen(self.theme.color("line"), 1))
             painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y))
             painter.setPen(self.theme.color("text3"))
-            painter.drawText(QRectF(0, y - 8, _LEFT - 8, 16), flags, tick_text(tick, step))
+            painter.drawText(QRectF(0, y - 8, _LEFT - 8, 16), flags, text)
         first, last = self._strip.visible()
         room = 18 + 7 * len(str(last))
         for entry in _entry_ticks(first, last, int(plot.width() / room)):
