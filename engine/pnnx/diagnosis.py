@@ -43,12 +43,29 @@ def line_of_operator(lines: Sequence[str], name: str) -> int:
 
 def explain_operators(lines: Sequence[str]) -> tuple[str, int]:
     """Say which operator is there twice; return the sentence and the line."""
-    return next(_repeated_operators(lines))
+    first: dict[str, int] = {}
+    second = next(
+        line
+        for line in _readable(lines)
+        if first.setdefault(line.name, line.number) != line.number
+    )
+    place = first[second.name]
+    return f"line {place} has an operator named {second.name!r} already", second.number
 
 
 def explain_operands(lines: Sequence[str]) -> tuple[str, int]:
     """Say which output cannot be an operand of its own; return the sentence and the line."""
-    return next(_wrong_outputs(lines))
+    first: dict[str, tuple[int, int]] = {}
+    operand, number = next(
+        (operand, line.number)
+        for line in _readable(lines)
+        for place in enumerate(line.outputs)
+        if "=" in (operand := place[1])
+        or first.setdefault(operand, (line.number, place[0])) != (line.number, place[0])
+    )
+    if "=" in operand:
+        return _no_operand(operand), number
+    return f"operand {operand!r} is produced by line {first[operand][0]} already", number
 
 
 def explain_unknown_operand(lines: Sequence[str], number: int, operand: str) -> str:
@@ -74,27 +91,6 @@ def explain_unknown_operand(lines: Sequence[str], number: int, operand: str) -> 
 
 def _no_operand(token: str) -> str:
     return f"the line counts more operands than it names: {shorten(token)} is none"
-
-
-def _repeated_operators(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    first: dict[str, int] = {}
-    for line in _readable(lines):
-        place = first.setdefault(line.name, line.number)
-        if place != line.number:
-            yield f"line {place} has an operator named {line.name!r} already", line.number
-
-
-def _wrong_outputs(lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    producers: dict[str, int] = {}
-    for line in _readable(lines):
-        for operand in line.outputs:
-            if "=" in operand:
-                yield _no_operand(operand), line.number
-            first = producers.setdefault(operand, line.number)
-            if first != line.number:
-                yield f"operand {operand!r} is produced by line {first} already", line.number
-        if len(set(line.outputs)) < len(line.outputs):
-            yield "the line produces an operand twice", line.number
 
 
 def _readable(lines: Sequence[str]) -> Iterator[_Line]:

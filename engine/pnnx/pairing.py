@@ -8,7 +8,7 @@ of the others in the folder exactly one must fit.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ModelFileError
 from engine.pnnx.archive import Archive
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from engine.pnnx.graph import Graph
 
 __all__ = ["find_param", "find_weights", "load", "pair"]
+
+_SHOWN: Final = 5  # names of files in a sentence
 
 
 def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
@@ -150,17 +152,6 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
     return param, given
 
 
-def _only_param(folder: Path) -> Path:
-    # pnnx writes NAME.ncnn.param beside its own file; that is another format.
-    found = [p for p in folder.glob("*.param") if not p.name.endswith(".ncnn.param")]
-    if len(found) != 1:
-        names = ", ".join(sorted(p.name for p in found)[:5]) or "none"
-        raise ModelFileError(
-            folder, f"a folder with one .param is needed, this has {names}; open a file instead"
-        )
-    return found[0]
-
-
 class _Structure:
     """A graph without weights and what is needed to find them."""
 
@@ -247,7 +238,22 @@ def _only(fitting: Sequence[Path], path: Path) -> Path | None:
     if not fitting:
         return None
     raise ModelFileError(
-        path,
-        f"several files in its folder fit it: {', '.join(other.name for other in fitting)}; "
-        "say which one",
+        path, f"several files in its folder fit it: {_names(fitting)}; say which one"
     )
+
+
+def _only_param(folder: Path) -> Path:
+    # pnnx writes NAME.ncnn.param beside its own file; that is another format.
+    found = sorted(p for p in folder.glob("*.param") if not p.name.endswith(".ncnn.param"))
+    if len(found) != 1:
+        raise ModelFileError(
+            folder,
+            f"a folder with one .param is needed, this has {_names(found) or 'none'}; open a "
+            "file instead",
+        )
+    return found[0]
+
+
+def _names(paths: Sequence[Path]) -> str:
+    shown = [path.name for path in paths[:_SHOWN]]
+    return ", ".join(shown) + (f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else "")

@@ -6,8 +6,10 @@ counts that do not match, a name or key that is there twice, an operand without 
 further up, a malformed token, an unknown dtype. Other deviations:
 
 - An operand that an operator takes twice can have two names: ``$input=1 $other=1``. pnnx
-  gives both to the first use. Where there are fewer names than uses the last ones are
-  named, for in Python positional arguments come first.
+  gives both to its first use, so the second name wins. Where there are fewer names than
+  uses the last ones are named, for in Python positional arguments come first.
+- Parameters, weights, names and annotations may stand in any order, but nothing in front of
+  them may begin with ``#``.
 - ``()`` is the shape of a single number. pnnx writes it and crashes on it.
 - A word without ``=`` behind a string belongs to that string, since pnnx writes strings
   with blanks as they are (``equation=ij, jk->ik``).
@@ -232,13 +234,11 @@ class _Reader:
             raise ModelFileError(self._path, reason, line)
 
     def _find_unannotated(self) -> dict[str, frozenset[str]]:
-        """Operands whose shapes other lines say, by the operators whose lines do not."""
+        """Inputs whose shapes only other lines say, by operator; see `Graph.unannotated`."""
         found: dict[str, frozenset[str]] = {}
         for operator, notes in self._sparse:
             said = {note.partition("=")[0] for note in notes}
-            shaped = {
-                o.name for o in (*operator.inputs, *operator.outputs) if o.shape is not None
-            }
+            shaped = {o.name for o in operator.inputs if o.shape is not None}
             if not shaped <= said:
                 found[operator.name] = frozenset(shaped - said)
         return found

@@ -197,8 +197,13 @@ def _is_readable(parameter: Parameter) -> bool:
     first, *others = parameter.text.split(" ")
     if not _BLANKS.isdisjoint("".join((first, *others))):
         return False
-    return not others or (
-        Parameter.parse(first).type is parameter.type is ParameterType.STRING
+    if not others:
+        return True
+    # "%" makes a string of anything, the first word alone need not be one
+    string = parameter.type is ParameterType.STRING and not first.startswith("(")
+    return (
+        string
+        and Parameter.parse(first).type is ParameterType.STRING
         and all(word and "=" not in word and word[0] not in "#$" for word in others)
     )
 
