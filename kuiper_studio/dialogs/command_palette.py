@@ -1,154 +1,35 @@
-"""The command palette: every command and operator, found by a few letters."""
+"""The command palette: every command, operator and operand, found by a few letters."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, Slot
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QFontMetricsF,
-    QKeyEvent,
-    QPainter,
-    QPen,
-    QTextCharFormat,
-    QTextLayout,
-    QTextOption,
-)
-from PySide6.QtWidgets import (
-    QFrame,
-    QLabel,
-    QLineEdit,
-    QListView,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, Qt, Slot
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QListView, QVBoxLayout
 from typing_extensions import override
 
-from kuiper_studio.dialogs.palette_model import (
-    Index,
-    PaletteEntry,
-    PaletteModel,
-    PaletteRole,
-)
-from kuiper_studio.families import family_of
+from kuiper_studio.dialogs.palette_model import MAX_FOUND, PaletteModel
+from kuiper_studio.dialogs.palette_row import HEADING, ROW, PaletteRowDelegate
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import count_text, elided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from PySide6.QtGui import QAction
+    from PySide6.QtWidgets import QWidget
 
+    from engine.runtime import RuntimeOperand
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["CommandPalette"]
 
-WIDTH: Final = 560
-ROW: Final = 28
-ROWS_SHOWN: Final = 12
-
-
-class _EntryDelegate(QStyledItemDelegate):
-    """Text with the matched letters strong, group beside it, shortcut at the right."""
-
-    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
-
-    @override
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        return QSize(200, ROW)
-
-    @override
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        theme = self._theme
-        rect: QRect = option.rect
-        entry: PaletteEntry = index.data(PaletteRole.ENTRY)
-        selected = bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if selected:
-            painter.fillRect(rect, theme.color("sel"))
-        alpha = 1.0 if entry.enabled else 0.55
-        main = theme.color(
-            "selTxt" if selected else "text" if entry.enabled else "text3", alpha
-        )
-        quiet = theme.color("selTxt" if selected else "text3", alpha)
-        self._draw_mark(painter, rect, entry, main)
-        right = self._draw_shortcut(painter, rect, entry.shortcut, quiet)
-        font = theme.mono_font(12) if entry.operator is not None else theme.ui_font()
-        left = rect.left() + 36
-        strong = theme.color("selTxt" if selected else "link", alpha)
-        width = self._draw_text(painter, QPoint(left, rect.top()), entry, font, (main, strong))
-        small = theme.ui_font(11)
-        painter.setFont(small)
-        painter.setPen(quiet)
-        beside = QRect(left + width + 10, rect.top(), right - left - width - 16, rect.height())
-        shown = painter.fontMetrics().elidedText(
-            entry.group, Qt.TextElideMode.ElideMiddle, max(0, beside.width())
-        )
-        painter.drawText(beside, Qt.AlignmentFlag.AlignVCenter, shown)
-        painter.restore()
-
-    def _draw_mark(
-        self, painter: QPainter, rect: QRect, entry: PaletteEntry, color: QColor
-    ) -> None:
-        """Icon of a command, family bar of an operator."""
-        if entry.operator is not None:
-            token = family_of(entry.operator.type).token
-            bar = QRect(rect.left() + 20, rect.center().y() - 6, 3, 14)
-            painter.fillRect(bar, self._theme.color(token))
-        elif entry.action is not None and not entry.action.icon().isNull():
-            painter.setOpacity(color.alphaF())
-            entry.action.icon().paint(painter, rect.left() + 12, rect.top() + 6, 16, 16)
-            painter.setOpacity(1)
-
-    def _draw_shortcut(self, painter: QPainter, rect: QRect, keys: str, color: QColor) -> int:
-        """Key cap; returns where it begins."""
-        if not keys:
-            return rect.right() - 10
-        painter.setFont(self._theme.ui_font(11))
-        width = painter.fontMetrics().horizontalAdvance(keys) + 12
-        cap = QRect(rect.right() - 12 - width, rect.top() + 5, width, ROW - 11)
-        painter.setPen(QPen(color, 1))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(cap, 3, 3)
-        painter.drawText(cap, Qt.AlignmentFlag.AlignCenter, keys)
-        return cap.left()
-
-    @staticmethod
-    def _draw_text(
-        painter: QPainter,
-        origin: QPoint,
-        entry: PaletteEntry,
-        font: QFont,
-        colors: tuple[QColor, QColor],
-    ) -> int:
-        """Draw the text, matched letters in the second colour; returns its width."""
-        layout = QTextLayout(entry.text, font)
-        layout.setTextOption(QTextOption(Qt.AlignmentFlag.AlignLeft))
-        strong = QTextCharFormat()
-        strong.setForeground(colors[1])
-        strong.setFontWeight(QFont.Weight.DemiBold)
-        ranges = []
-        for place in entry.places:
-            part = QTextLayout.FormatRange()
-            part.start, part.length, part.format = place, 1, strong
-            ranges.append(part)
-        layout.setFormats(ranges)
-        layout.beginLayout()
-        line = layout.createLine()
-        line.setLineWidth(WIDTH)
-        layout.endLayout()
-        painter.setPen(colors[0])
-        height = QFontMetricsF(font).height()
-        layout.draw(painter, QPoint(origin.x(), round(origin.y() + (ROW - height) / 2)))
-        return round(line.naturalTextWidth())
+WIDTH: Final = 620
+ROWS_SHOWN: Final = 13
+_TOP: Final = 46
+_RECENT: Final = 5
 
 
 class CommandPalette(QFrame):
@@ -157,7 +38,7 @@ class CommandPalette(QFrame):
     Parameters
     ----------
     session : StudioSession
-        Its operators can be found too, and are selected when chosen.
+        Its operators and operands can be found too, and are shown when chosen.
     theme : Theme
     parent : QWidget
         The window that it opens over.
@@ -171,39 +52,44 @@ class CommandPalette(QFrame):
         self._session = session
         self._theme = theme
         self._window = parent
+        self._recent: list[QAction] = []
         self.model = PaletteModel(self)
-        self.box = QLineEdit()
-        self.box.setObjectName("paletteBox")
-        self.box.setPlaceholderText("Command or operator; > commands only, @ operators only")
-        self.box.setAccessibleName("Command or operator")
-        self.box.addAction(
-            icon("search", theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
-        )
-        self.box.textChanged.connect(self._on_text_changed)
-        self.box.installEventFilter(self)
+        self.box = self._make_box()
         self.list = self._make_list()
-        self._nothing = QLabel("Nothing fits. @ finds operators, > commands.")
+        self._nothing = QLabel()
+        self._nothing.setObjectName("paletteNothing")
         self._nothing.setProperty("role", "tertiary")
-        self._nothing.setContentsMargins(12, 6, 12, 8)
+        self._nothing.setTextFormat(Qt.TextFormat.PlainText)
+        self._nothing.setContentsMargins(14, 8, 14, 12)
+        self._count = QLabel()
+        self._count.setObjectName("paletteCount")
+        self._count.setProperty("role", "caption")
         column = QVBoxLayout(self)
-        column.setContentsMargins(1, 8, 1, 4)
-        column.setSpacing(6)
-        top = QVBoxLayout()
-        top.setContentsMargins(8, 0, 8, 0)
+        column.setContentsMargins(1, 8, 1, 1)
+        column.setSpacing(0)
+        top = QHBoxLayout()
+        top.setContentsMargins(8, 0, 8, 6)
         top.addWidget(self.box)
         column.addLayout(top)
         column.addWidget(self.list)
         column.addWidget(self._nothing)
+        column.addWidget(self._make_foot())
 
     def open_with(self, actions: Sequence[QAction]) -> None:
-        """Open with an empty box over the parent window."""
-        graph = self._session.graph
-        self.model.set_sources(actions, graph.operators if graph is not None else ())
+        """Open with an empty box over the parent window.
+
+        Parameters
+        ----------
+        actions : sequence of QAction
+            Commands to offer; the session's operators and operands come by themselves.
+        """
+        self.model.set_sources(actions, self._session.graph, self._recent)
         self.box.clear()
-        self._on_text_changed("")
         window = self._window.window()
         self.setFixedWidth(min(WIDTH, max(280, window.width() - 40)))
-        self.move(window.mapToGlobal(QPoint((window.width() - self.width()) // 2, 40)))
+        self._on_text_changed("")
+        left = (window.width() - self.width()) // 2
+        self.move(window.mapToGlobal(QPoint(left, _TOP)))
         self.show()
         self.box.setFocus()
 
@@ -218,50 +104,120 @@ class CommandPalette(QFrame):
         # First away with the popup: a command may open a dialog.
         self.hide()
         if entry.action is not None:
+            self._remember(entry.action)
             entry.action.trigger()
         elif entry.operator is not None:
             self._session.select(entry.operator.name)
+        elif entry.operand is not None:
+            self._show_operand(entry.operand)
+
+    def _remember(self, action: QAction) -> None:
+        others = [known for known in self._recent if known is not action]
+        self._recent = [action, *others][:_RECENT]
+
+    def _show_operand(self, operand: RuntimeOperand) -> None:
+        if operand.producer is not None:
+            self._session.select(operand.producer.name)
+        self._session.show_operand(operand.name)
+
+    # Building
+
+    def _make_box(self) -> QLineEdit:
+        box = QLineEdit()
+        box.setObjectName("paletteBox")
+        box.setPlaceholderText("Search commands, operators and operands")
+        box.setAccessibleName("Search commands, operators and operands")
+        box.addAction(
+            icon("search", self._theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
+        )
+        box.textChanged.connect(self._on_text_changed)
+        box.installEventFilter(self)
+        return box
 
     def _make_list(self) -> QListView:
         view = QListView()
         view.setObjectName("paletteList")
         view.setAccessibleName("What fits")
         view.setModel(self.model)
-        view.setItemDelegate(_EntryDelegate(self._theme, view))
-        view.setUniformItemSizes(True)
+        view.setItemDelegate(PaletteRowDelegate(self._theme, view))
         view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         view.setMouseTracking(True)
         view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        view.entered.connect(view.setCurrentIndex)
+        view.entered.connect(self._on_entered)
         view.clicked.connect(self._on_clicked)
         return view
+
+    def _make_foot(self) -> QFrame:
+        foot = QFrame()
+        foot.setProperty("role", "foot")
+        foot.setFixedHeight(26)
+        row = QHBoxLayout(foot)
+        row.setContentsMargins(14, 0, 14, 0)
+        hint = QLabel("↑↓ choose    Enter run    #12 operator 12    @ operators    > commands")
+        hint.setProperty("role", "caption")
+        row.addWidget(hint)
+        row.addStretch(1)
+        row.addWidget(self._count)
+        return foot
+
+    # Answers
 
     @Slot(str)
     def _on_text_changed(self, text: str) -> None:
         self.model.find(text)
-        count = self.model.rowCount()
+        count, found = self.model.rowCount(), self.model.found
         self.list.setVisible(count > 0)
+        self.list.setFixedHeight(self._list_height())
         self._nothing.setVisible(count == 0)
-        self.list.setFixedHeight(min(count, ROWS_SHOWN) * ROW + 2)
-        enabled = (row for row in range(count) if self.model.entry(row).enabled)
-        self.list.setCurrentIndex(self.model.index(next(enabled, 0)))
+        self._nothing.setText(
+            f"Nothing fits “{elided(text.strip(), 40)}”. Try part of a command, or of an "
+            "operator's type or name."
+        )
+        shown = f"first {MAX_FOUND} of " if found > MAX_FOUND else ""
+        self._count.setText(f"{shown}{count_text(found)} found" if text.strip() else "")
+        self._choose(range(count))
         self.list.scrollToTop()
         self.adjustSize()
 
+    def _list_height(self) -> int:
+        """Of all rows, as far as they fit."""
+        rows = (self.model.entry(row) for row in range(self.model.rowCount()))
+        wanted = sum(HEADING if entry.is_heading else ROW for entry in rows)
+        room = self._window.window().height() - _TOP - 100
+        return min(wanted, ROWS_SHOWN * ROW, max(room, 3 * ROW))
+
+    def _choose(self, rows: Sequence[int]) -> None:
+        """Go to the first of some rows that can be chosen."""
+        enabled = next((row for row in rows if self.model.entry(row).enabled), None)
+        if enabled is not None:
+            self.list.setCurrentIndex(self.model.index(enabled))
+
+    @Slot(QModelIndex)
+    def _on_entered(self, index: QModelIndex) -> None:
+        if self.model.entry(index.row()).enabled:
+            self.list.setCurrentIndex(index)
+
     @Slot(QModelIndex)
     def _on_clicked(self, index: QModelIndex) -> None:
-        self.list.setCurrentIndex(index)
-        self.run_selected()
+        if self.model.entry(index.row()).enabled:
+            self.list.setCurrentIndex(index)
+            self.run_selected()
 
     def _move(self, step: int) -> None:
+        """One step goes round; a page stops at the ends."""
         count = self.model.rowCount()
+        row = self.list.currentIndex().row()
         if not count:
             return
-        row = self.list.currentIndex().row()
-        # One step goes round; a page stops at the ends.
-        row = (row + step) % count if abs(step) == 1 else min(max(0, row + step), count - 1)
-        self.list.setCurrentIndex(self.model.index(row))
+        if abs(step) == 1:
+            self._choose([(row + step * turn) % count for turn in range(1, count + 1)])
+            if self.list.currentIndex().row() <= 1:
+                self.list.scrollToTop()  # brings the heading into view
+            return
+        target = min(max(0, row + step), count - 1)
+        onward, back = range(target, count), range(target, -1, -1)
+        self._choose([*onward, *back] if step > 0 else [*back, *onward])
 
     # Overrides of Qt methods
 
@@ -274,8 +230,8 @@ class CommandPalette(QFrame):
         steps = {
             Qt.Key.Key_Down: 1,
             Qt.Key.Key_Up: -1,
-            Qt.Key.Key_PageDown: ROWS_SHOWN,
-            Qt.Key.Key_PageUp: -ROWS_SHOWN,
+            Qt.Key.Key_PageDown: ROWS_SHOWN - 1,
+            Qt.Key.Key_PageUp: 1 - ROWS_SHOWN,
         }
         key = Qt.Key(event.key())
         if key in steps:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from enum import IntEnum
+from itertools import pairwise
 
-__all__ = ["FuzzyMatch", "fuzzy_match"]
+__all__ = ["FuzzyMatch", "Tier", "fuzzy_match"]
 
-_AT_START: Final = 8
-_AT_WORD: Final = 6
-_IN_A_ROW: Final = 5
-_PER_SKIP: Final = 1
+_GAP_COST = 1000
+
+
+class Tier(IntEnum):
+    """How a word was found; higher is better."""
+
+    LETTERS = 0  # in order, the first at the start of a word
+    INSIDE = 1
+    WORD = 2  # at the start of a word
+    START = 3  # at the start of the text or of one of its fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,27 +26,30 @@ class FuzzyMatch:
 
     Attributes
     ----------
+    tier : Tier
+        Of the word that fits worst.
     score : int
-        Higher is better; comparable between texts for one pattern.
+        Higher is better; comparable between texts for one pattern and tier. Gaps between
+        letters count most, then how short the text is.
     places : tuple of int
         Indexes of the characters that matched, rising.
     """
 
+    tier: Tier
     score: int
     places: tuple[int, ...]
 
 
-def fuzzy_match(pattern: str, text: str) -> FuzzyMatch | None:
-    """Match the words of a pattern, each as letters in order, without regard to case.
-
-    Letters at the beginning of words and letters in a row count more; a shorter text wins
-    over a longer one.
+def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyMatch | None:
+    """Match the words of a pattern, in any order, without regard to case.
 
     Parameters
     ----------
     pattern : str
         Words separated by blanks; an empty one matches everything alike.
     text : str
+    fields : tuple of int
+        Where parts of the text begin that count as beginnings of their own.
 
     Returns
     -------
@@ -47,48 +57,93 @@ def fuzzy_match(pattern: str, text: str) -> FuzzyMatch | None:
         None if a word is not in the text.
     """
     low = text.lower()
-    score, places = 0, set[int]()
+    if len(low) != len(text):  # a letter whose small form has two, such as İ
+        low = "".join(letter.lower()[0] for letter in text)
+    tier, gaps, places = Tier.START, 0, set[int]()
     for word in pattern.lower().split():
-        found = _match_word(word, low, text)
+        found = _match_word(word, low, text, fields)
         if found is None:
             return None
-        score += found.score
-        places.update(found.places)
-    return FuzzyMatch(score * 100 - len(text), tuple(sorted(places)))
+        tier = min(tier, found[0])
+        gaps += _gaps(found[1])
+        places.update(found[1])
+    return FuzzyMatch(tier, -gaps * _GAP_COST - len(text), tuple(sorted(places)))
 
 
-def _match_word(word: str, low: str, text: str) -> FuzzyMatch | None:
-    """Best match of one word that begins at any of its possible places."""
-    best: FuzzyMatch | None = None
+def _match_word(
+    word: str, low: str, text: str, fields: tuple[int, ...]
+) -> tuple[Tier, list[int]] | None:
+    inside = low.find(word)
+    if inside < 0:
+        letters = _match_letters(word, low, text)
+        return (Tier.LETTERS, letters) if letters is not None else None
+    for start in (0, *fields):
+        if low.startswith(word, start):
+            return Tier.START, list(range(start, start + len(word)))
+    place, tier = inside, Tier.INSIDE
+    while inside >= 0:
+        if _begins_word(text, inside):
+            place, tier = inside, Tier.WORD
+            break
+        inside = low.find(word, inside + 1)
+    return tier, list(range(place, place + len(word)))
+
+
+def _match_letters(word: str, low: str, text: str) -> list[int] | None:
+    """Letters in order with the fewest gaps, the first one at the start of a word.
+
+    Two letters are found in too much to mean anything, unless both begin words.
+    """
+    best: list[int] | None = None
     start = low.find(word[0])
     while start >= 0:
-        found = _match_from(word, low, text, start)
-        if found is None:
-            break  # a later start has fewer letters left
-        if best is None or found.score > best.score:
-            best = found
+        if _begins_word(text, start):
+            found = _match_from(word, low, text, start)
+            if found is None:
+                break  # a later start has fewer letters left
+            meant = len(word) > 2 or _begins_word(text, found[-1])
+            if meant and (best is None or _gaps(found) < _gaps(best)):
+                best = found
         start = low.find(word[0], start + 1)
     return best
 
 
-def _match_from(word: str, low: str, text: str, start: int) -> FuzzyMatch | None:
-    """Match that takes the nearest letter each time."""
+def _match_from(word: str, low: str, text: str, start: int) -> list[int] | None:
+    """Take the next letter each time: beside the last, else at a word's start, else any."""
     places = [start]
-    score = _bonus(text, start)
-    for letter in word[1:]:
-        before = places[-1]
-        place = low.find(letter, before + 1)
+    for done, letter in enumerate(word[1:], start=1):
+        after = places[-1] + 1
+        place = low.find(letter, after)
         if place < 0:
             return None
-        skipped = place - before - 1
-        score += _IN_A_ROW if not skipped else _bonus(text, place) - min(5, skipped) * _PER_SKIP
+        if place != after:
+            place = _at_word_start(letter, word[done + 1 :], low, text, place)
         places.append(place)
-    return FuzzyMatch(score, tuple(places))
+    return places
 
 
-def _bonus(text: str, place: int) -> int:
+def _at_word_start(letter: str, rest: str, low: str, text: str, place: int) -> int:
+    """A later place of a letter that begins a word and leaves the rest possible."""
+    later = place
+    while later >= 0 and not _begins_word(text, later):
+        later = low.find(letter, later + 1)
+    return later if later >= 0 and _has_letters(rest, low, later + 1) else place
+
+
+def _has_letters(word: str, low: str, start: int) -> bool:
+    for letter in word:
+        start = low.find(letter, start) + 1
+        if not start:
+            return False
+    return True
+
+
+def _gaps(places: list[int]) -> int:
+    return sum(after - before > 1 for before, after in pairwise(places))
+
+
+def _begins_word(text: str, place: int) -> bool:
     if place == 0:
-        return _AT_START
+        return True
     before, here = text[place - 1], text[place]
-    begins = not before.isalnum() or (here.isupper() and before.islower())
-    return _AT_WORD if begins else 0
+    return not before.isalnum() or (here.isupper() and before.islower())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import heapq
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,23 +14,27 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     Qt,
 )
-from PySide6.QtGui import QAction, QKeySequence
 from typing_extensions import override
 
+from kuiper_studio.dialogs.action_text import GROUPS, action_group, action_keys, action_text
 from kuiper_studio.dialogs.fuzzy import fuzzy_match
+from kuiper_studio.item_models.text import dtype_text, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from engine.runtime import RuntimeOperator
+    from PySide6.QtGui import QAction
 
-__all__ = ["MAX_OPERATORS", "PaletteEntry", "PaletteModel", "PaletteRole", "clean_text"]
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+
+__all__ = ["MAX_FOUND", "PaletteEntry", "PaletteModel", "PaletteRole"]
 
 Index = QModelIndex | QPersistentModelIndex
 _ROOT: Final = QModelIndex()
-MAX_OPERATORS: Final = 50
+MAX_FOUND: Final = 200
 OPERATOR_PREFIX: Final = "@"
 COMMAND_PREFIX: Final = ">"
+INDEX_PREFIX: Final = "#"
 
 
 class PaletteRole(IntEnum):
@@ -40,117 +45,166 @@ class PaletteRole(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PaletteEntry:
-    """A row of the palette.
+    """A row of the palette: a heading, a command, an operator or an operand.
 
     Attributes
     ----------
     text : str
     places : tuple of int
         Characters of `text` that matched.
-    group : str
-        Where it belongs: a menu, or an operator's type.
+    note : str
+        Written beside it: its menu, or an operand's shape.
     shortcut : str
-        In the system's own spelling.
+        At the right: keys in the system's own spelling, or an operator's index.
+    names_from : int or None
+        Where in `text` a name of the model begins; None where there is none.
     action : QAction or None
-        Of a command.
     operator : RuntimeOperator or None
-        Of an operator.
+    operand : RuntimeOperand or None
     """
 
     text: str
     places: tuple[int, ...] = ()
-    group: str = ""
+    note: str = ""
     shortcut: str = ""
+    names_from: int | None = None
     action: QAction | None = None
     operator: RuntimeOperator | None = None
+    operand: RuntimeOperand | None = None
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it only tells what follows."""
+        return self.action is None and self.operator is None and self.operand is None
 
     @property
     def enabled(self) -> bool:
         """Whether it can be chosen now."""
-        return self.action is None or self.action.isEnabled()
-
-
-def clean_text(action: QAction) -> str:
-    """An action's text without mnemonic."""
-    return action.text().replace("&&", "\0").replace("&", "").replace("\0", "&")
+        return not self.is_heading and (self.action is None or self.action.isEnabled())
 
 
 class PaletteModel(QAbstractListModel):
-    """Commands and operators that fit a text, best first."""
+    """Commands, operators and operands that fit a text, best first.
+
+    Attributes
+    ----------
+    found : int
+        How many fit; no more than `MAX_FOUND` of them are rows.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._actions: tuple[QAction, ...] = ()
-        self._operators: tuple[RuntimeOperator, ...] = ()
+        self._commands: tuple[PaletteEntry, ...] = ()
+        self._operators: tuple[PaletteEntry, ...] = ()
+        self._operands: tuple[PaletteEntry, ...] = ()
+        self._recent: tuple[QAction, ...] = ()
         self._entries: tuple[PaletteEntry, ...] = ()
+        self.found = 0
 
     def set_sources(
-        self, actions: Sequence[QAction], operators: Sequence[RuntimeOperator]
+        self,
+        actions: Sequence[QAction],
+        graph: RuntimeGraph | None = None,
+        recent: Sequence[QAction] = (),
     ) -> None:
-        """Choose what there is to find."""
-        self._actions = tuple(a for a in actions if a.text() and not a.isSeparator())
-        self._operators = tuple(operators)
+        """Choose what there is to find.
+
+        Parameters
+        ----------
+        actions : sequence of QAction
+        graph : RuntimeGraph, optional
+        recent : sequence of QAction
+            Those chosen before, the last one first.
+        """
+        self._commands = tuple(
+            _command_entry(action)
+            for action in actions
+            if action.text() and not action.isSeparator()
+        )
+        operators = graph.operators if graph is not None else ()
+        self._operators = tuple(_operator_entry(operator) for operator in operators)
+        operands = graph.operands.values() if graph is not None else ()
+        self._operands = tuple(_operand_entry(operand) for operand in operands)
+        self._recent = tuple(recent)
         self.find("")
 
     def find(self, text: str) -> None:
-        """Offer what fits; ``>`` in front restricts to commands, ``@`` to operators."""
+        """Offer what fits.
+
+        Parameters
+        ----------
+        text : str
+            ``>`` in front restricts to commands, ``@`` to operators, and ``#`` asks for an
+            operator's index. Where it is empty, all commands are listed by menu.
+        """
         wanted = text.strip()
-        found: list[PaletteEntry] = []
-        if not wanted.startswith(OPERATOR_PREFIX):
-            found += self._find_commands(wanted.removeprefix(COMMAND_PREFIX))
-        if wanted.startswith(OPERATOR_PREFIX) or (wanted and wanted[0] != COMMAND_PREFIX):
-            found += self._find_operators(wanted.removeprefix(OPERATOR_PREFIX))
+        entries = list(self._search(wanted)) if wanted else list(self._by_group())
         self.beginResetModel()
-        self._entries = tuple(found)
+        self._entries = tuple(entries)
         self.endResetModel()
 
     def entry(self, row: int) -> PaletteEntry:
         """Entry of a row."""
         return self._entries[row]
 
-    def _find_commands(self, pattern: str) -> list[PaletteEntry]:
-        scored = []
-        for action in self._actions:
-            text = clean_text(action)
-            match = fuzzy_match(pattern, text)
-            if match is None:
-                continue
-            keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            group, dot, _ = action.objectName().partition(".")
-            entry = PaletteEntry(
-                text, match.places, group.capitalize() if dot else "", keys, action=action
-            )
-            # What can be done now comes first among equals.
-            scored.append((match.score if pattern else 0, action.isEnabled(), entry))
-        scored.sort(key=lambda item: (item[0], item[1]), reverse=True)
-        return [entry for _, _, entry in scored]
+    def _by_group(self) -> Iterator[PaletteEntry]:
+        """Recently used commands, then all under the titles of their menus."""
+        self.found = len(self._commands)
+        known = {entry.action: entry for entry in self._commands}
+        recent = [known[action] for action in self._recent if action in known]
+        groups = {"Recently used": recent}
+        groups.update((group, []) for group in GROUPS)
+        for entry in self._commands:
+            groups[entry.note].append(entry)
+        for group, members in groups.items():
+            if members:
+                yield PaletteEntry(group)
+                yield from (replace(entry, note="") for entry in members)
 
-    def _find_operators(self, pattern: str) -> list[PaletteEntry]:
-        """Operators whose name, type or ``#index`` contains the text; a model may be huge."""
-        low = pattern.strip().lower()
-        found: list[PaletteEntry] = []
-        for operator in self._operators:
-            place = operator.name.lower().find(low)
-            if place < 0 and low not in operator.type.lower() and low != f"#{operator.index}":
-                continue
-            places = tuple(range(place, place + len(low))) if place >= 0 else ()
-            found.append(
-                PaletteEntry(
-                    operator.name,
-                    places,
-                    f"{operator.type} #{operator.index}",
-                    operator=operator,
-                )
-            )
-            if len(found) == MAX_OPERATORS:
-                break
-        return found
+    def _search(self, wanted: str) -> Sequence[PaletteEntry]:
+        if wanted.startswith(INDEX_PREFIX):
+            return self._by_index(wanted[1:].strip())
+        sources = [self._commands, self._operators, self._operands]
+        if wanted.startswith(COMMAND_PREFIX):
+            sources = sources[:1]
+        elif wanted.startswith(OPERATOR_PREFIX):
+            sources = sources[1:2]
+        pattern = wanted.lstrip(COMMAND_PREFIX + OPERATOR_PREFIX)
+        scored = []
+        for kind, source in enumerate(sources):
+            for order, entry in enumerate(source):
+                fields = (entry.names_from,) if entry.names_from else ()
+                match = fuzzy_match(pattern, entry.text, fields)
+                if match is not None:
+                    # What cannot be chosen now comes behind everything that can.
+                    key = (not entry.enabled, -match.tier, kind, -match.score, order)
+                    scored.append((key, entry, match.places))
+        self.found = len(scored)
+        best = heapq.nsmallest(MAX_FOUND, scored, key=lambda item: item[0])
+        return [replace(entry, places=places) for _, entry, places in best]
+
+    def _by_index(self, digits: str) -> Sequence[PaletteEntry]:
+        """Operators whose index begins with some digits, that one itself first."""
+        found = [
+            entry
+            for entry in self._operators
+            if entry.shortcut.removeprefix(INDEX_PREFIX).startswith(digits)
+        ]
+        self.found = len(found)
+        found.sort(key=lambda entry: len(entry.shortcut))
+        return found[:MAX_FOUND]
 
     # Overrides of Qt methods
 
     @override
     def rowCount(self, parent: Index = _ROOT) -> int:
         return 0 if parent.isValid() else len(self._entries)
+
+    @override
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        if index.isValid() and not self._entries[index.row()].enabled:
+            return Qt.ItemFlag.ItemNeverHasChildren
+        return super().flags(index)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -161,11 +215,37 @@ class PaletteModel(QAbstractListModel):
             case Qt.ItemDataRole.DisplayRole:
                 return entry.text
             case Qt.ItemDataRole.AccessibleTextRole:
-                state = "" if entry.enabled else "not available now"
-                parts = (entry.text, entry.group, entry.shortcut, state)
+                state = "" if entry.enabled or entry.is_heading else "not available now"
+                parts = (entry.text, entry.note, entry.shortcut, state)
                 return ", ".join(part for part in parts if part)
             case Qt.ItemDataRole.ToolTipRole:
                 return entry.action.statusTip() or None if entry.action is not None else None
             case PaletteRole.ENTRY:
                 return entry
         return None
+
+
+def _command_entry(action: QAction) -> PaletteEntry:
+    keys = next(iter(action_keys(action)), "")
+    return PaletteEntry(
+        action_text(action), note=action_group(action), shortcut=keys, action=action
+    )
+
+
+def _operator_entry(operator: RuntimeOperator) -> PaletteEntry:
+    return PaletteEntry(
+        f"{operator.type}  {operator.name}",
+        shortcut=f"{INDEX_PREFIX}{operator.index}",
+        names_from=len(operator.type) + 2,
+        operator=operator,
+    )
+
+
+def _operand_entry(operand: RuntimeOperand) -> PaletteEntry:
+    facts = (shape_text(operand.shape), dtype_text(operand.dtype))
+    return PaletteEntry(
+        f"Operand  {operand.name}",
+        note=" ".join(filter(None, facts)),
+        names_from=len("Operand") + 2,
+        operand=operand,
+    )

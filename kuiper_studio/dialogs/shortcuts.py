@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from kuiper_studio.dialogs.palette_model import clean_text
+from kuiper_studio.dialogs.action_text import action_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def grouped_shortcuts(actions: Sequence[QAction]) -> dict[str, list[Row]]:
             continue
         group, dot, _ = action.objectName().partition(".")
         title = group.capitalize() if dot else "Other"
-        groups.setdefault(title, []).append((clean_text(action).rstrip("…"), keys))
+        groups.setdefault(title, []).append((action_text(action), keys))
     return groups
 
 
