@@ -72,6 +72,13 @@ _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
 _ANIMATION_MS: Final = 150
 _DOTS_FROM: Final = 0.6
+_KEYBOARD_REASONS: Final = frozenset(
+    {
+        Qt.FocusReason.TabFocusReason,
+        Qt.FocusReason.BacktabFocusReason,
+        Qt.FocusReason.ShortcutFocusReason,
+    }
+)
 _LEVELS: Final = (
     0.05, 0.1, 0.15, 0.2, 0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0,
 )  # fmt: skip
@@ -123,6 +130,7 @@ class GraphCanvas(QWidget):
         self._sought = NONE  # box to look at once there is a layout
         self._untouched = True  # the view still stands where the graph was first shown
         self._legend_visible = True
+        self._focused_by_keyboard = False
         self._layout_cancel = threading.Event()
         self._layout_number = 0
         self._asked: set[tuple[int, int]] = set()
@@ -649,7 +657,7 @@ class GraphCanvas(QWidget):
             painter.setPen(QPen(self._theme.color("focus"), 1.4))
             painter.setBrush(self._theme.color("focus", 0.14))
             painter.drawRect(area)
-        if self.hasFocus():
+        if self.hasFocus() and self._focused_by_keyboard:
             painter.setPen(QPen(self._theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
@@ -759,6 +767,8 @@ class GraphCanvas(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
+        # Somebody who uses the mouse sees where they are; the ring is for the others.
+        self._focused_by_keyboard = event.reason() in _KEYBOARD_REASONS
         self.update()
         super().focusInEvent(event)
 

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from engine.dump import DumpOptions
 from kuiper_studio.app import make_window
@@ -51,6 +51,8 @@ def open_window(qtbot, settings):
     yield make
     for window in windows:
         window.close()
+        window.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture
