@@ -5,8 +5,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_OUTPUT := out
 
-export QT_LOGGING_RULES ?= qt.qpa.*=false
-
 .PHONY: run test lint format wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QDeadlineTimer, QEventLoop, QObject, QSettings, Signal, Slot
+from PySide6.QtCore import (
+    QDeadlineTimer,
+    QEventLoop,
+    QMessageLogContext,
+    QObject,
+    QSettings,
+    QtMsgType,
+    Signal,
+    Slot,
+    qInstallMessageHandler,
+)
 from PySide6.QtWidgets import QApplication
 from typing_extensions import override
 
@@ -30,6 +40,8 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = ["make_application", "make_window", "run_demo", "run_window"]
+
+_qt_log = logging.getLogger("qt")
 
 _SETTLED: Final = frozenset(set(RunState) - {RunState.LOADING, RunState.RUNNING})
 _DEMO_SIZE: Final = (1440, 900)
@@ -112,6 +124,14 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
 
 
+def _relay_qt_message(kind: QtMsgType, _context: QMessageLogContext, text: str | None) -> None:
+    """Bring Qt's own messages into the log."""
+    if text is None or text.startswith("This plugin does not support"):
+        return  # the offscreen platform says so of every window
+    serious = kind in {QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg}
+    _qt_log.log(logging.ERROR if serious else logging.WARNING, text)
+
+
 class _LogRelay(QObject):
     """Brings records of the logging module to the session, from any thread."""
 
@@ -156,6 +176,7 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
         Exit status.
     """
     application = make_application()
+    qInstallMessageHandler(_relay_qt_message)
     window = _window_of(arguments, options, wait=0.0)
     handler = _LogHandler(_LogRelay(window.session))
     logging.getLogger().addHandler(handler)
@@ -180,6 +201,7 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
     folder = Path(arguments.demo)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    qInstallMessageHandler(_relay_qt_message)
     window = _window_of(arguments, options, wait=60.0)
     session = window.session
     window.resize(*_DEMO_SIZE)
