@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
-    QGridLayout,
     QHBoxLayout,
     QLabel,
+    QLineEdit,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
-from kuiper_studio.dialogs.action_text import action_text
+from kuiper_studio.dialogs.action_text import (
+    GROUPS,
+    action_group,
+    action_keys,
+    action_text,
+    key_caps,
+)
+from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
+from kuiper_studio.icons import icon
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,22 +46,74 @@ def grouped_shortcuts(actions: Sequence[QAction]) -> dict[str, list[Row]]:
     Returns
     -------
     dict of str to list of (str, tuple of str)
-        Groups in the order of their first action; those without one are ``Other``.
+        Groups in the order of the menus; each row has all keys that do the same.
     """
-    groups: dict[str, list[Row]] = {}
-    native = QKeySequence.SequenceFormat.NativeText
+    groups: dict[str, list[Row]] = {group: [] for group in GROUPS}
     for action in actions:
-        keys = tuple(key.toString(native) for key in action.shortcuts() if not key.isEmpty())
-        if not keys:
-            continue
-        group, dot, _ = action.objectName().partition(".")
-        title = group.capitalize() if dot else "Other"
-        groups.setdefault(title, []).append((action_text(action), keys))
-    return groups
+        keys = action_keys(action)
+        if keys:
+            groups[action_group(action)].append((action_text(action), keys))
+    return {group: rows for group, rows in groups.items() if rows}
+
+
+class _ShortcutRow(QWidget):
+    """What a key does, and the key as caps."""
+
+    def __init__(self, text: str, keys: tuple[str, ...]) -> None:
+        super().__init__()
+        self._found_by = f"{text} {' '.join(keys)}"
+        self.setAccessibleName(f"{text}: {' or '.join(keys)}")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(3)
+        label = QLabel(text)
+        label.setProperty("role", "secondary")
+        row.addWidget(label)
+        row.addStretch(1)
+        for place, combination in enumerate(keys):
+            if place:
+                between = QLabel("or")
+                between.setProperty("role", "caption")
+                between.setContentsMargins(3, 0, 3, 0)
+                row.addWidget(between)
+            for name in key_caps(combination):
+                cap = QLabel(name)
+                cap.setProperty("role", "key")
+                cap.setAlignment(Qt.AlignmentFlag.AlignCenter)
+                row.addWidget(cap)
+
+    def fits(self, pattern: str) -> bool:
+        """Whether the words of a text are in its name or keys."""
+        found = fuzzy_match(pattern, self._found_by)
+        return found is not None and found.tier > Tier.LETTERS
+
+
+class _Group(QWidget):
+    """A title and its rows; hidden when none fits."""
+
+    def __init__(self, title: str, rows: Sequence[Row]) -> None:
+        super().__init__()
+        self.rows = [_ShortcutRow(text, keys) for text, keys in rows]
+        label = QLabel(title)
+        label.setProperty("role", "subtitle")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 12)
+        column.setSpacing(6)
+        column.addWidget(label)
+        for row in self.rows:
+            column.addWidget(row)
+
+    def show_fitting(self, pattern: str) -> int:
+        """Show the rows that fit; returns how many."""
+        fitting = [row.fits(pattern) for row in self.rows]
+        for row, fits in zip(self.rows, fitting, strict=True):
+            row.setVisible(fits)
+        self.setVisible(any(fitting))
+        return sum(fitting)
 
 
 class ShortcutsSheet(QDialog):
-    """All shortcuts, group by group, in two columns.
+    """All shortcuts, group by group, in two columns, and a box to find one.
 
     Parameters
     ----------
@@ -67,69 +127,87 @@ class ShortcutsSheet(QDialog):
         super().__init__(parent)
         self.setObjectName("shortcutsSheet")
         self.setWindowTitle("Keyboard shortcuts")
-        self.resize(720, 560)
-        self._theme = theme
+        self.resize(760, 600)
+        groups = grouped_shortcuts(actions)
+        self.groups = [_Group(title, rows) for title, rows in groups.items()]
+        self.box = self._make_box(theme)
+        self._nothing = QLabel()
+        self._nothing.setObjectName("shortcutsNothing")
+        self._nothing.setProperty("role", "tertiary")
+        self._nothing.setTextFormat(Qt.TextFormat.PlainText)
+        self._nothing.setContentsMargins(20, 12, 20, 12)
+        self._nothing.hide()
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(self._make_columns())
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._make_top())
+        column.addWidget(self._nothing)
+        column.addWidget(area, 1)
+        column.addLayout(self._make_bottom())
+        self.box.setFocus()
+
+    def _make_box(self, theme: Theme) -> QLineEdit:
+        box = QLineEdit()
+        box.setObjectName("shortcutsBox")
+        box.setPlaceholderText("Find a command or a key, e.g. zoom or Ctrl+K")
+        box.setAccessibleName("Find a command or a key")
+        box.setClearButtonEnabled(True)
+        box.addAction(icon("search", theme, "text3"), QLineEdit.ActionPosition.LeadingPosition)
+        box.textChanged.connect(self._on_text_changed)
+        return box
+
+    def _make_top(self) -> QFrame:
+        top = QFrame()
+        top.setProperty("role", "bar")
+        row = QHBoxLayout(top)
+        row.setContentsMargins(16, 10, 16, 10)
+        row.addWidget(self.box)
+        return top
+
+    def _make_columns(self) -> QFrame:
         content = QFrame()
         content.setProperty("role", "panel")
         columns = QHBoxLayout(content)
         columns.setContentsMargins(20, 16, 20, 16)
         columns.setSpacing(40)
-        for groups in _in_two(grouped_shortcuts(actions)):
-            columns.addLayout(self._make_column(groups), 1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setWidget(content)
+        for groups in _in_two(self.groups):
+            side = QWidget()
+            # Both sides stay half as wide, whatever is hidden in them.
+            side.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+            column = QVBoxLayout(side)
+            column.setContentsMargins(0, 0, 0, 0)
+            column.setSpacing(0)
+            for group in groups:
+                column.addWidget(group)
+            column.addStretch(1)
+            columns.addWidget(side, 1)
+        return content
+
+    def _make_bottom(self) -> QHBoxLayout:
         close = QPushButton("Close")
-        close.setDefault(True)
+        close.setAutoDefault(False)  # Enter belongs to the box
         close.clicked.connect(self.accept)
-        below = QHBoxLayout()
-        below.setContentsMargins(16, 10, 16, 12)
-        below.addStretch(1)
-        below.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(area, 1)
-        column.addLayout(below)
+        row = QHBoxLayout()
+        row.setContentsMargins(16, 10, 16, 12)
+        row.addStretch(1)
+        row.addWidget(close)
+        return row
 
-    def _make_column(self, groups: dict[str, list[Row]]) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(6)
-        for title, rows in groups.items():
-            label = QLabel(title)
-            label.setProperty("role", "subtitle")
-            column.addWidget(label)
-            column.addLayout(self._make_rows(rows))
-            column.addSpacing(12)
-        column.addStretch(1)
-        return column
-
-    @staticmethod
-    def _make_rows(rows: list[Row]) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setVerticalSpacing(5)
-        grid.setColumnStretch(0, 1)
-        for place, (text, keys) in enumerate(rows):
-            label = QLabel(text)
-            label.setProperty("role", "secondary")
-            caps = QHBoxLayout()
-            caps.setSpacing(4)
-            caps.addStretch(1)
-            for key in keys:
-                cap = QLabel(key)
-                cap.setProperty("role", "key")
-                caps.addWidget(cap)
-            grid.addWidget(label, place, 0)
-            grid.addLayout(caps, place, 1, Qt.AlignmentFlag.AlignRight)
-        return grid
+    @Slot(str)
+    def _on_text_changed(self, text: str) -> None:
+        pattern = text.strip()
+        found = sum([group.show_fitting(pattern) for group in self.groups])
+        self._nothing.setText(f"No command or key fits “{pattern}”.")
+        self._nothing.setVisible(not found)
 
 
-def _in_two(groups: dict[str, list[Row]]) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
-    """Groups shared out to two columns of about the same height."""
-    heights = [0, 0]
-    columns: tuple[dict[str, list[Row]], dict[str, list[Row]]] = ({}, {})
-    for title, rows in groups.items():
-        place = 0 if heights[0] <= heights[1] else 1
-        columns[place][title] = rows
-        heights[place] += len(rows) + 2
-    return columns
+def _in_two(groups: Sequence[_Group]) -> tuple[Sequence[_Group], Sequence[_Group]]:
+    """Split where both sides have about as many rows; the order stays."""
+    heights = [len(group.rows) + 2 for group in groups]
+    cuts = range(len(groups) + 1)
+    cut = min(cuts, key=lambda place: abs(sum(heights[:place]) - sum(heights[place:])))
+    return groups[:cut], groups[cut:]
