@@ -214,6 +214,13 @@ class TestWrongLines:
                 id="disorder-of-one-of-two",
             ),
             pytest.param(
+                ["a a 2 1 1 9 2", "b b 0 1 1"],
+                3,
+                "operator 'a' takes operand '1' before line 4 produces it; move that line up, "
+                "producers come first",
+                id="disorder-beside-unknown",
+            ),
+            pytest.param(
                 ["a a 1 1 0 0"],
                 3,
                 "operators form a cycle, so none of them can be first: a → a",

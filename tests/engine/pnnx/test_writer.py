@@ -359,8 +359,10 @@ def to_the_front(graph):
         ),
         (
             to_the_front,
-            "operator 'longer_than_the_column_is' takes operand 'y', which no operator before "
-            "it produces",
+            (
+                "operator 'longer_than_the_column_is' takes operand 'y', which no operator "
+                "before it produces"
+            ),
         ),
         (
             lambda g: g.new_operand("z"),
