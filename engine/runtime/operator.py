@@ -198,6 +198,10 @@ class RuntimeOperator:
         if isinstance(result, Outputs) and len(result) >= wanted:
             return tuple(result[:wanted])
         if wanted == 1 and not isinstance(result, Outputs):
+            # A list has no shape in the file: an annotated output is its only member, as
+            # of a torch.split that gives one part.
+            if isinstance(result, (tuple, list)) and len(result) == 1:
+                return (result if self.outputs[0].shape is None else result[0],)
             return (result,)
         if isinstance(result, (tuple, list)) and len(result) == wanted:
             return tuple(result)

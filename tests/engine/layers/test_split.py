@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import engine
 from engine.errors import LayerError
 from engine.layers.split import split
 
@@ -90,3 +91,22 @@ def test_a_scalar_cannot_be_cut(run, operator_type):
     more = {"torch.split": {"split_size_or_sections": 1}, "torch.chunk": {"chunks": 1}}
     with pytest.raises(LayerError, match="a 0-d tensor cannot be cut"):
         run(operator_type, np.array(1.0), **more.get(operator_type, {}))
+
+
+@pytest.mark.parametrize(
+    ("annotation", "is_list"), [("#1=(2,3)f32", False), ("", True)], ids=["tensor", "list"]
+)
+def test_one_part_may_stand_for_the_list(make_pair, annotation, is_list):
+    """pnnx unpacks a list of one into its member, whose shape it then writes."""
+    graph = engine.load(
+        make_pair(
+            "pnnx.Input in 0 1 0 #0=(2,3)f32",
+            f"torch.chunk cut 1 1 0 1 chunks=1 dim=1 $input=0 #0=(2,3)f32 {annotation}",
+            "pnnx.Output out 1 0 1",
+        )
+    )
+    session = engine.Session(graph, backend="numpy")
+    session.feed([np.ones((2, 3), np.float32)])
+    session.run()
+    assert isinstance(session.value("1"), tuple) == is_list
+    assert session.outputs()[0].shape == (2, 3)
