@@ -1,0 +1,206 @@
+"""Files of arrays, written piece by piece: ``.npy``, ``.npz`` and ``.safetensors``.
+
+NumPy and safetensors have writers of their own. These ones differ in that they ask between
+pieces whether to go on, hand every piece to whoever wants to add it up, never hold a copy of
+a whole array, and leave the reason in an OSError when the disk says no.
+
+Elements are written in C order and little-endian, whatever the array's own order is.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from engine.values import Array
+
+    Watch = Callable[[memoryview], None]
+
+__all__ = [
+    "SAFETENSORS_DTYPES",
+    "is_numeric",
+    "pieces",
+    "write_npy",
+    "write_npz",
+    "write_safetensors",
+]
+
+_PIECE: Final = 1 << 24  # bytes; Linux keeps large pieces of a file in large pages
+_BUFFER: Final = 1 << 18  # bytes that are turned round at a time
+
+SAFETENSORS_DTYPES: Final = {
+    np.dtype(name).newbyteorder("<"): tag
+    for name, tag in {
+        "bool": "BOOL", "u1": "U8", "i1": "I8", "u2": "U16", "i2": "I16", "u4": "U32",
+        "i4": "I32", "u8": "U64", "i8": "I64", "f2": "F16", "f4": "F32", "f8": "F64",
+        "c8": "C64",
+    }.items()
+}  # fmt: skip
+"""Name that safetensors has for a dtype; complex64 is known to its newer readers only."""
+
+# What its readers take; a hostile or careless length must not make them ask for memory.
+_LONGEST_HEADER: Final = 100_000_000
+
+
+def is_numeric(array: Array) -> bool:
+    """Whether an array holds numbers or bools, and not objects, text or records."""
+    return array.dtype.kind in "biufc"
+
+
+def pieces(array: Array) -> Iterator[memoryview]:
+    """Bytes of an array, in C order and little-endian.
+
+    Parameters
+    ----------
+    array : ndarray of any shape, numbers of any dtype
+
+    Yields
+    ------
+    memoryview
+        At most 16 MiB each. Views of the array where it lies as wanted already; else of a
+        buffer that the next piece overwrites.
+    """
+    dtype = array.dtype.newbyteorder("<")
+    if array.flags.c_contiguous and array.dtype == dtype:
+        flat = array.reshape(-1).view(np.uint8).data
+        for begin in range(0, len(flat), _PIECE):
+            yield flat[begin : begin + _PIECE]
+        return
+    parts = np.nditer(
+        array,
+        flags=["external_loop", "buffered", "zerosize_ok"],
+        op_flags=["readonly"],
+        op_dtypes=dtype,
+        order="C",
+        casting="equiv",
+        buffersize=max(1, _BUFFER // dtype.itemsize),
+    )
+    for part in parts:
+        yield np.ascontiguousarray(part).view(np.uint8).data
+
+
+def write_npy(path: Path, array: Array, watch: Watch | None = None) -> None:
+    """Write a new ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist yet.
+    array : ndarray of any shape, numbers of any dtype
+    watch : callable, optional
+        Called with each piece of the array's bytes; what it raises ends the writing.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    with path.open("xb", buffering=0) as file:
+        _write_all(file, memoryview(_npy_header(array)))
+        for piece in pieces(array):
+            _write_all(file, piece)
+            if watch is not None:
+                watch(piece)
+
+
+def write_npz(
+    path: Path, arrays: Iterable[tuple[str, Array]], watch: Watch | None = None
+) -> None:
+    """Write a new ``.npz`` file, not compressed.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist yet.
+    arrays : iterable of (str, ndarray)
+        Names without ``.npy``, all different. Taken one after the other.
+    watch : callable, optional
+        Called with each piece of the arrays' bytes; what it raises ends the writing.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays:
+            header = _npy_header(array)
+            # Without a date: equal arrays give equal files.
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.file_size = len(header) + array.nbytes  # decides whether it needs Zip64
+            with archive.open(info, "w") as entry:
+                entry.write(header)
+                for piece in pieces(array):
+                    entry.write(piece)
+                    if watch is not None:
+                        watch(piece)
+
+
+def write_safetensors(
+    path: Path,
+    arrays: Mapping[str, Array],
+    metadata: Mapping[str, str] | None = None,
+    watch: Watch | None = None,
+) -> None:
+    """Write a new ``.safetensors`` file.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist yet.
+    arrays : mapping of str to ndarray
+        Of dtypes in `SAFETENSORS_DTYPES`; no name may be ``__metadata__``.
+    metadata : mapping of str to str, optional
+    watch : callable, optional
+        Called with each piece of the arrays' bytes; what it raises ends the writing.
+
+    Raises
+    ------
+    ValueError
+        If the header grows larger than readers take.
+    OSError
+        If the file cannot be written.
+    """
+    # The widest elements first, so that every array lies at a multiple of its itemsize.
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, array in ordered:
+        begin, end = end, end + array.nbytes
+        tag = SAFETENSORS_DTYPES[array.dtype.newbyteorder("<")]
+        shape, offsets = list(array.shape), [begin, end]
+        header[name] = {"dtype": tag, "shape": shape, "data_offsets": offsets}
+    text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > _LONGEST_HEADER:
+        raise ValueError(f"the header takes {len(text)} bytes, readers take {_LONGEST_HEADER}")
+    with path.open("xb", buffering=0) as file:
+        _write_all(file, memoryview(struct.pack("<Q", len(text)) + text))
+        for _, array in ordered:
+            for piece in pieces(array):
+                _write_all(file, piece)
+                if watch is not None:
+                    watch(piece)
+
+
+def _npy_header(array: Array) -> bytes:
+    buffer = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(array.dtype.newbyteorder("<"))
+    header = {"descr": descr, "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(buffer, header)
+    return buffer.getvalue()
+
+
+def _write_all(file: BinaryIO | io.FileIO, data: memoryview) -> None:
+    """Write all of `data`, which an unbuffered file may take in parts."""
+    while len(data):
+        data = data[file.write(data) :]

@@ -1,0 +1,36 @@
+"""Write the tensors of a session to files that other tools read.
+
+The folder's layout::
+
+    manifest.json                        what everything is, true names included
+    summary.csv                          one row per operand
+    inputs/000__<operand>.npy            what was fed
+    ops/012_<type>__<operand>.npy        execution index first, so that any list keeps the order
+    weights/<operator>.<attribute>.npy   where asked for
+
+Members of a tuple-valued operand have their places behind its name, ``7_0`` and ``7_1``.
+Arrays are C-ordered and little-endian. Everything is written beside the destination and
+renamed at the end: an export that is cancelled, fails or finds the disk full leaves nothing
+behind. File names are made of cleaned names that can neither leave the folder nor collide,
+also where case does not count; the true names stand in the manifest.
+
+An ``.npz`` holds the arrays alone, by operand name, and a ``.safetensors`` the manifest too,
+as the entry ``manifest`` of its metadata. Pictures come as a folder of the same layout.
+"""
+
+from __future__ import annotations
+
+from engine.dump.entries import select_operators
+from engine.dump.names import clean_name
+from engine.dump.options import FORMATS, DumpOptions, Format
+from engine.dump.writing import write_arrays, write_dump
+
+__all__ = [
+    "FORMATS",
+    "DumpOptions",
+    "Format",
+    "clean_name",
+    "select_operators",
+    "write_arrays",
+    "write_dump",
+]

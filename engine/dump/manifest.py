@@ -1,0 +1,240 @@
+"""What a dump says about itself: the manifest, and the summary for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.cost import cost
+from engine.plain import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from engine.dump.entries import Entry
+    from engine.dump.options import DumpOptions
+    from engine.runtime import RuntimeOperator
+    from engine.session import Session
+    from engine.statistics import TensorStatistics
+
+__all__ = [
+    "SCHEMA",
+    "Facts",
+    "file_hash",
+    "is_dump",
+    "make_manifest",
+    "make_row",
+    "manifest_text",
+    "summary_text",
+]
+
+SCHEMA: Final = "kuiper-studio-dump"
+SCHEMA_VERSION: Final = 1
+
+_CHUNK: Final = 1 << 20
+_LAYOUTS: Final = {4: "NCHW", 5: "NCDHW"}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found out about an array while it was written.
+
+    Attributes
+    ----------
+    statistics : TensorStatistics
+    sha256 : str
+        Of the elements in C order and little-endian, without any file's header: equal
+        arrays have equal hashes in every format.
+    """
+
+    statistics: TensorStatistics
+    sha256: str
+
+
+def is_dump(folder: Path) -> bool:
+    """Whether a folder is one that was written here, and so may be replaced."""
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("schema") == SCHEMA
+
+
+def make_manifest(
+    session: Session,
+    options: DumpOptions,
+    rows: Sequence[Mapping[str, Any]],
+    model: Mapping[str, str | None],
+) -> dict[str, Any]:
+    """Put together what a manifest says.
+
+    Parameters
+    ----------
+    session : Session
+    options : DumpOptions
+    rows : sequence of mappings
+        From `make_row`.
+    model : mapping
+        Hashes of the model's files.
+    """
+    graph = session.graph
+    return {
+        "schema": SCHEMA,
+        "version": SCHEMA_VERSION,
+        "tool": {"name": "kuiper-studio", "version": _tool_version()},
+        "model": {
+            "param": graph.param_path.name,
+            "bin": graph.bin_path.name if graph.bin_path else None,
+            **model,
+        },
+        "backend": session.backend,
+        "state": session.state.value,
+        "options": plain(asdict(options)),
+        "operators": [_operator_row(session, operator) for operator in graph.operators],
+        "operands": list(rows),
+    }
+
+
+def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]:
+    record = session.record(operator.name)
+    spent = cost(operator, session)
+    return {
+        "index": operator.index,
+        "name": operator.name,
+        "type": operator.type,
+        "status": session.status(operator.name).value,
+        "reason": record.reason if record is not None else operator.reason,
+        "backend": record.backend if record is not None else "",
+        "ms": round(record.seconds * 1e3, 6) if record is not None else None,
+        "macs": spent.macs,
+        "flops": spent.flops,
+        "params": plain(dict(operator.params)),
+        "inputs": [operand.name for operand in operator.inputs],
+        "outputs": [operand.name for operand in operator.outputs],
+    }
+
+
+def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
+    """Describe an entry.
+
+    Parameters
+    ----------
+    entry : Entry
+    file : str
+        Path within the dump, or name within the archive; ``""`` when it was not written.
+    facts : Facts or None
+        None for an entry that is no array.
+    """
+    array, consumers = entry.array, entry.operand.consumers if entry.operand else ()
+    row: dict[str, Any] = {
+        "name": entry.name,
+        "member": list(entry.member),
+        "role": entry.role,
+        "kind": entry.kind,
+        "file": file,
+        "producer": entry.operator.name,
+        "consumers": [operator.name for operator in consumers],
+        "dtype": array.dtype.name if array is not None else None,
+        "shape": list(array.shape) if array is not None else None,
+        "layout": "",
+        "nbytes": array.nbytes if array is not None else 0,
+        **_numbers(facts.statistics if facts is not None else None),
+        "sha256": facts.sha256 if facts is not None else None,
+    }
+    if array is not None and entry.operand is not None:
+        row["layout"] = _LAYOUTS.get(array.ndim, "")
+    if entry.operand is None:
+        row["stored_dtype"] = entry.stored_dtype
+    if entry.kind != "tensor":
+        row["value"] = entry.value
+    return row
+
+
+def _numbers(found: TensorStatistics | None) -> dict[str, Any]:
+    names = ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf")
+    numbers = {name: getattr(found, name) if found is not None else None for name in names}
+    # A tensor without finite elements has no range.
+    return {
+        k: None if isinstance(v, float) and math.isnan(v) else v for k, v in numbers.items()
+    }
+
+
+def manifest_text(manifest: Mapping[str, Any]) -> str:
+    """Spell a manifest as JSON, with one line per operator and operand."""
+    parts = []
+    for key, value in manifest.items():
+        if isinstance(value, list) and value:
+            rows = ",\n  ".join(map(_json, value))
+            parts.append(f" {_json(key)}: [\n  {rows}\n ]")
+        else:
+            parts.append(f" {_json(key)}: {_json(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+_COLUMNS: Final = ("name", "member", "role", "kind", "producer", "dtype", "shape", "min", "max",
+                   "mean", "std", "zeros", "nan", "pinf", "ninf", "file")  # fmt: skip
+
+
+def summary_text(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Spell the rows as CSV, for spreadsheets and scripts that know nothing of us."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        shape = row["shape"]
+        shown = dict(row)
+        shown["shape"] = "" if shape is None else "x".join(map(str, shape)) or "scalar"
+        shown["member"] = "".join(f"[{index}]" for index in row["member"])
+        writer.writerow({key: _harmless(value) for key, value in shown.items()})
+    return text.getvalue()
+
+
+def _harmless(value: object) -> object:
+    """Keep a spreadsheet from taking a name for a formula."""
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        return f"'{value}"
+    return value
+
+
+def file_hash(path: Path, go_on: Callable[[], None]) -> str:
+    """SHA-256 of a file, kept as long as the file looks unchanged.
+
+    Parameters
+    ----------
+    path : Path
+    go_on : callable
+        Asked between pieces; what it raises ends the reading.
+    """
+    status = path.stat()
+    key = (path.absolute(), status.st_size, status.st_mtime_ns, status.st_ino)
+    if key not in _hashes:
+        digest = hashlib.sha256()
+        with path.open("rb", buffering=0) as stream:
+            while block := stream.read(_CHUNK):
+                go_on()
+                digest.update(block)
+        _hashes[key] = digest.hexdigest()
+    return _hashes[key]
+
+
+_hashes: dict[tuple[Path, int, int, int], str] = {}
+
+
+@lru_cache(maxsize=1)
+def _tool_version() -> str:
+    try:
+        return version("kuiper-studio")
+    except PackageNotFoundError:  # run from a checkout that is not installed
+        return "unknown"

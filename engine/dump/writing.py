@@ -1,0 +1,360 @@
+"""Writes dumps: one job at a time, whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from engine.array_files import (
+    SAFETENSORS_DTYPES,
+    pieces,
+    write_npy,
+    write_npz,
+    write_safetensors,
+)
+from engine.atomic import spoken, written_beside
+from engine.dump.entries import Entry, collect_entries
+from engine.dump.manifest import (
+    Facts,
+    file_hash,
+    is_dump,
+    make_manifest,
+    make_row,
+    manifest_text,
+    summary_text,
+)
+from engine.dump.names import UniqueNames, archive_name
+from engine.dump.options import FORMATS, DumpOptions
+from engine.errors import ExportCancelledError, ExportError
+from engine.statistics import statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from engine.session import Session
+    from engine.values import Array
+
+__all__ = ["write_arrays", "write_dump"]
+
+T = TypeVar("T")
+
+# Two keep a disk and a processor busy; more would only hold more pictures in memory.
+_THREADS: Final = 2
+_SECONDS_BETWEEN_QUESTIONS: Final = 0.05
+_PNG_LEVEL: Final = 1  # of zlib; higher ones take twice the time for a few percent
+
+
+def write_dump(
+    session: Session,
+    path: str | Path,
+    options: DumpOptions | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> Path:
+    """Write what a session has computed.
+
+    Parameters
+    ----------
+    session : Session
+        As far as it has run; operators without values are listed in the manifest only.
+    path : path
+        Destination: a folder, or a file for ``npz`` and ``safetensors``.
+    options : DumpOptions, optional
+    progress : callable, optional
+        Called in the caller's thread with entries done and their number.
+    cancelled : callable, optional
+        Asked often, in the caller's thread; True ends the export.
+
+    Returns
+    -------
+    Path
+        The destination.
+
+    Raises
+    ------
+    ExportError
+        With the reason; nothing is left behind.
+    ExportCancelledError
+        Likewise, when `cancelled` said so.
+    UnknownNameError
+        If a pattern of ``options.operators`` matches nothing.
+    """
+    options = options or DumpOptions()
+    destination = Path(path)
+    try:
+        _check_options(options)
+        entries = collect_entries(session, options)
+        _check_destination(destination, session, options)
+        _check_space(destination, entries, options)
+        with written_beside(destination) as partial, _Job(progress, cancelled) as job:
+            _WRITERS[options.format](partial, session, options, entries, job)
+    except (OSError, MemoryError) as exc:
+        raise _failure(destination, exc) from exc
+    return destination
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays to an ``.npz``, whole or not at all; an earlier file is replaced.
+
+    Raises
+    ------
+    ExportError
+        With the reason; what was there before is there still.
+    """
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        with written_beside(path) as partial:
+            write_npz(partial, arrays.items())
+    except (OSError, MemoryError) as exc:
+        raise _failure(path, exc) from exc
+
+
+def _failure(path: Path, exc: OSError | MemoryError) -> ExportError:
+    reason = spoken(exc) if isinstance(exc, OSError) else "there is not enough memory"
+    return ExportError(f"{path} was not written: {reason}")
+
+
+# Checks
+
+
+def _check_options(options: DumpOptions) -> None:
+    if options.format not in FORMATS:
+        raise ExportError(
+            f"there is no dump format {options.format!r}; choose one of {', '.join(FORMATS)}"
+        )
+    if options.statistics_only and options.format != "folder":
+        raise ExportError("statistics alone are written as a folder; choose that format")
+
+
+def _check_destination(path: Path, session: Session, options: DumpOptions) -> None:
+    if not path.parent.is_dir():
+        raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
+    if not os.path.lexists(path):
+        return
+    if options.is_folder:
+        _check_folder(path, options)
+        return
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder; name a .{options.format} file")
+    for own in (session.graph.param_path, session.graph.bin_path):
+        if own is not None and own.exists() and path.exists() and path.samefile(own):
+            raise ExportError(f"{path} is the model itself; choose another name")
+    if not options.overwrite:
+        raise ExportError(f"{path} exists already; choose another name or overwrite it")
+
+
+def _check_folder(path: Path, options: DumpOptions) -> None:
+    if not path.is_dir():
+        raise ExportError(f"{path} is a file; name a folder for the dump")
+    if path.samefile(Path.cwd()):
+        raise ExportError(f"{path} is the current folder; name a new one in it")
+    if not any(path.iterdir()):
+        return
+    if not is_dump(path):
+        raise ExportError(f"{path} exists and is no dump; choose a new folder")
+    if not options.overwrite:
+        raise ExportError(f"{path} holds a dump already; choose another or overwrite it")
+
+
+def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> None:
+    if options.statistics_only or options.format == "png":
+        return
+    wanted = sum(entry.array.nbytes + 256 for entry in entries if entry.array is not None)
+    free = shutil.disk_usage(path.parent).free
+    if wanted > free:
+        raise ExportError(
+            f"{path} was not written: the dump takes {wanted / 1e6:.1f} MB and the disk has "
+            f"{free / 1e6:.1f} MB free"
+        )
+
+
+# Writing
+
+
+class _Job:
+    """One export under way: threads that work, and a caller that waits and may give up.
+
+    Progress is told and cancelling asked for in the caller's thread alone.
+    """
+
+    def __init__(
+        self,
+        progress: Callable[[int, int], None] | None,
+        cancelled: Callable[[], bool] | None,
+    ) -> None:
+        self._progress, self._cancelled = progress, cancelled
+        self._given_up = threading.Event()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="dump")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Whatever the reason, nobody may write any more when the folder is removed.
+        self._given_up.set()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def start(self, work: Callable[..., T], *arguments: object) -> Future[T]:
+        """Let a thread work."""
+        return self._threads.submit(work, *arguments)
+
+    def finish(self, future: Future[T]) -> T:
+        """Wait for what a thread was started with."""
+        while not wait([future], timeout=_SECONDS_BETWEEN_QUESTIONS).done:
+            self.ask()
+        return future.result()
+
+    def each(self, work: Callable[[T], Facts | None], items: Sequence[T]) -> list[Facts | None]:
+        """Let the threads work on all items; results are in order."""
+        futures = [self.start(work, item) for item in items]
+        return [self.finish(future) for future in self.counted(futures)]
+
+    def counted(self, items: Sequence[T]) -> Iterator[T]:
+        """Give the items one by one and tell how many are done."""
+        for done, item in enumerate(items):
+            self.ask()
+            self._tell(done, len(items))
+            yield item
+        self._tell(len(items), len(items))
+
+    def ask(self, *_: object) -> None:
+        """Raise when the export was cancelled; for the caller's thread."""
+        if self._cancelled is not None and self._cancelled():
+            raise ExportCancelledError("the export was cancelled; nothing was written")
+
+    def go_on(self, *_: object) -> None:
+        """Raise when the caller has given up; for the threads."""
+        if self._given_up.is_set():
+            raise ExportCancelledError("the export was ended; nothing was written")
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+
+def _write_folder(
+    folder: Path, session: Session, options: DumpOptions, entries: Sequence[Entry], job: _Job
+) -> None:
+    picture = options.format == "png"
+    suffix = ".png" if picture else ".npy"
+    hashes = _start_hashes(session, job)
+    names = {role: UniqueNames() for role in ("inputs", "ops", "weights")}
+    files: dict[int, str] = {}
+    folder.mkdir()
+    for index, entry in enumerate(entries):
+        if entry.array is not None and not options.statistics_only:
+            (folder / entry.role).mkdir(exist_ok=True)
+            files[index] = f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
+
+    def write(index: int) -> Facts | None:
+        array, file = entries[index].array, files.get(index)
+        job.go_on()
+        if array is None:
+            return None
+        if file is not None and picture:
+            _write_png(folder / file, array)
+        elif file is not None:
+            write_npy(folder / file, array, job.go_on)
+        return _examine(array, job)
+
+    found = job.each(write, range(len(entries)))
+    rows = [
+        make_row(entry, files.get(index, ""), facts)
+        for index, (entry, facts) in enumerate(zip(entries, found, strict=True))
+    ]
+    model = {name: job.finish(future) for name, future in hashes.items()}
+    manifest = manifest_text(make_manifest(session, options, rows, model))
+    (folder / "summary.csv").write_text(summary_text(rows), encoding="utf-8", newline="")
+    (folder / "manifest.json").write_text(manifest, encoding="utf-8", newline="")
+
+
+def _write_npz(
+    path: Path, _session: Session, _options: DumpOptions, entries: Sequence[Entry], job: _Job
+) -> None:
+    names = UniqueNames(archive_name, str)
+    arrays = (
+        (names.claim(entry.key), entry.array)
+        for entry in job.counted(entries)
+        if entry.array is not None
+    )
+    write_npz(path, arrays, job.ask)
+
+
+def _write_safetensors(
+    path: Path, session: Session, options: DumpOptions, entries: Sequence[Entry], job: _Job
+) -> None:
+    arrays = {}
+    names = UniqueNames(archive_name, str)
+    keys: list[str] = []
+    for entry in entries:
+        keys.append(names.claim(entry.key) if entry.array is not None else "")
+        if entry.array is not None:
+            _require_dtype(entry.name, entry.array)
+            arrays[keys[-1]] = entry.array
+    hashes = _start_hashes(session, job)
+    found = job.each(lambda e: _examine(e.array, job) if e.array is not None else None, entries)
+    rows = [
+        make_row(entry, key, facts)
+        for entry, key, facts in zip(entries, keys, found, strict=True)
+    ]
+    model = {name: job.finish(future) for name, future in hashes.items()}
+    manifest = manifest_text(make_manifest(session, options, rows, model))
+    try:
+        write_safetensors(path, arrays, {"format": "np", "manifest": manifest}, job.ask)
+    except ValueError as exc:
+        raise ExportError(
+            f"safetensors cannot hold this dump: {exc}; choose a folder or .npz"
+        ) from exc
+
+
+def _require_dtype(name: str, array: Array) -> None:
+    if array.dtype.newbyteorder("<") not in SAFETENSORS_DTYPES:
+        raise ExportError(
+            f"safetensors cannot hold {name!r}, which is {array.dtype}; choose a folder or .npz"
+        )
+
+
+_WRITERS: Final = {
+    "folder": _write_folder,
+    "png": _write_folder,
+    "npz": _write_npz,
+    "safetensors": _write_safetensors,
+}
+
+
+def _start_hashes(session: Session, job: _Job) -> dict[str, Future[str | None]]:
+    """Let the model's files be hashed beside the writing."""
+    files = {"param_sha256": session.graph.param_path, "bin_sha256": session.graph.bin_path}
+    return {name: job.start(_hash_of, path, job.go_on) for name, path in files.items()}
+
+
+def _hash_of(path: Path | None, go_on: Callable[[], None]) -> str | None:
+    try:
+        return file_hash(path, go_on) if path is not None else None
+    except FileNotFoundError:
+        return None  # the model was moved since it was opened, which is no harm to a dump
+
+
+def _examine(array: Array, job: _Job) -> Facts:
+    digest = hashlib.sha256()
+    for piece in pieces(array):
+        job.go_on()
+        digest.update(piece)
+    return Facts(statistics(array), digest.hexdigest())
+
+
+def _write_png(path: Path, array: Array) -> None:
+    from PIL import Image
+
+    from engine.pictures import render_picture
+
+    picture = Image.fromarray(render_picture(array))
+    picture.save(path, format="PNG", compress_level=_PNG_LEVEL)
