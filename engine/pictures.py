@@ -78,6 +78,8 @@ _FLOAT32_SPANS: Final = (1e-30, 1e37)
 # Elements that one pixel of a shrunken picture averages, along each axis.
 _SAMPLES: Final = 8
 _MIN_TILE: Final = 6
+# Tiles may be this much smaller for the sake of full rows.
+_GOOD_SHARE: Final = 0.85
 
 
 # Colour tables and ranges
@@ -366,6 +368,7 @@ class TileGrid:
         return tile if 0 <= tile < self.count else None
 
 
+@lru_cache(maxsize=256)
 def tile_grid(
     count: int,
     plane: tuple[int, int],
@@ -386,7 +389,8 @@ def tile_grid(
         Width and height in pixels.
     gap : int, optional
     columns : int, optional
-        Tiles in a row; chosen for the largest tiles when not given.
+        Tiles in a row; chosen for the largest tiles when not given, or for somewhat smaller
+        ones that fill all rows.
 
     Returns
     -------
@@ -399,15 +403,19 @@ def tile_grid(
         return _grid_with(columns, count, plane, area, gap)
     widest = min(count, 64)
     grids = [_grid_with(number, count, plane, area, gap) for number in range(1, widest + 1)]
+    fitting = [grid for grid in grids if grid.width <= area[0] and grid.height <= area[1]]
     # Of equally large tiles the squarer arrangement.
-    return max(
-        grids,
-        key=lambda grid: (
-            grid.width <= area[0] and grid.height <= area[1],
-            grid.tile_width * grid.tile_height,
-            -abs(grid.columns - grid.rows),
-        ),
-    )
+    best = max(fitting or grids, key=_size_and_squareness)
+    even = [
+        grid
+        for grid in fitting
+        if count % grid.columns == 0 and grid.tile_width >= _GOOD_SHARE * best.tile_width
+    ]
+    return max(even, key=_size_and_squareness, default=best)
+
+
+def _size_and_squareness(grid: TileGrid) -> tuple[int, int]:
+    return grid.tile_width * grid.tile_height, -abs(grid.columns - grid.rows)
 
 
 def _grid_with(

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPixmap, QPolygonF
 
-from engine.pictures import NAN_COLOR, NINF_COLOR, PINF_COLOR, colorize, lookup_table
+from engine.pictures import colorize, lookup_table
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = [
-    "MARK_COLORS",
     "Coloring",
     "contrasting",
     "hatch_brush",
@@ -211,10 +210,3 @@ def paint_masked(
     inner.drawImage(area, mask, source)
     inner.end()
     painter.drawImage(target.topLeft(), layer)
-
-
-MARK_COLORS: Final = {
-    "nan": QColor(*NAN_COLOR),
-    "pinf": QColor(*PINF_COLOR),
-    "ninf": QColor(*NINF_COLOR),
-}

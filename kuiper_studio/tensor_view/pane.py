@@ -102,6 +102,7 @@ class TensorPane(QWidget):
         self._facts: TensorStatistics | None = None
         self._measured: tuple[object, ...] = ()
         self._mosaic_dragged = False
+        self._balanced: tuple[object, ...] = ()
         self.hovered: Element | None = None
         self._make_parts()
         self._lay_out()
@@ -297,6 +298,7 @@ class TensorPane(QWidget):
             self._show_message()
         self._show_channel()
         self._balance()
+        self._on_zoom_changed()
         self.shown_changed.emit()
 
     def _show_message(self) -> None:
@@ -649,6 +651,10 @@ class TensorPane(QWidget):
         if self._mosaic_dragged or not self.mosaic.isVisibleTo(self):
             return
         whole, height = self._splitter.width(), self.body.height()
+        balanced = (self.model.reading.channels, self.model.reading.plane, whole, height)
+        if balanced == self._balanced:
+            return
+        self._balanced = balanced
         most = int((whole + self.statistics.width()) * _MOSAIC_SHARE)
         sizes = [self.mosaic.natural_size(height, int(most * part)) for part in _PARTS]
         largest = max(edge for _, edge in sizes)

@@ -67,6 +67,7 @@ class PlaneCanvas(ElementCanvas):
         super().__init__("tensorPlane", "Enlarged channel", theme, parent)
         self._plane: Array = np.zeros((1, 1), np.float32)
         self._coloring = Coloring()
+        self._space = 0.0
         self._pick: tuple[int, int] | None = None
         self._port = Viewport()
         self._pressed: QPoint | None = None
@@ -108,8 +109,8 @@ class PlaneCanvas(ElementCanvas):
 
     def fitted_zoom(self, width: int) -> float:
         """The zoom that a canvas of another width would have when it fits."""
-        room = width - _LEFT - bar_space(self._coloring, self.theme)
-        return fit_zoom(self._port.plane, (max(room, 1.0), float(self.height())))
+        room = max(width - _LEFT - self._space, 1.0)
+        return fit_zoom(self._port.plane, (room, float(self.height())))
 
     # Zooming
 
@@ -184,11 +185,11 @@ class PlaneCanvas(ElementCanvas):
         return target, source
 
     def _view_rect(self) -> QRectF:
-        space = bar_space(self._coloring, self.theme)
-        return QRectF(self.rect()).adjusted(_LEFT, 0, -space, 0)
+        return QRectF(self.rect()).adjusted(_LEFT, 0, -self._space, 0)
 
     def _set_view(self) -> None:
         """Take note of the room there is for the picture."""
+        self._space = bar_space(self._coloring, self.theme)
         before = self._port.text
         view = self._view_rect()
         self._port.set_view(

@@ -252,10 +252,10 @@ class ToolStrip(QFrame):
         layout = self.layout()
         if layout is None or not self.width():
             return
-        self._name_scopes(briefly=False)
         for widgets in self._dispensable:
             for widget in widgets:
                 widget.show()
+        self._name_scopes(briefly=False)
         if layout.sizeHint().width() > self.width():
             self._name_scopes(briefly=True)
         for widgets in self._dispensable:
@@ -263,6 +263,7 @@ class ToolStrip(QFrame):
                 break
             for widget in widgets:
                 widget.hide()
+            layout.invalidate()
 
     def _name_scopes(self, *, briefly: bool) -> None:
         for place, scope in enumerate(Scope):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import ElementCanvas
 from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, bar_space, paint_color_bar
-from kuiper_studio.tensor_view.images import MARK_COLORS, Coloring, contrasting, hatch_brush
+from kuiper_studio.tensor_view.images import Coloring, contrasting, hatch_brush
 from kuiper_studio.tensor_view.numbers import axis_texts, brief_text, nice_ticks
 from kuiper_studio.tensor_view.strip import Span, Strip, spans
 
@@ -36,9 +37,20 @@ __all__ = ["VectorPlot"]
 _LEFT: Final = 56  # with the numbers of the value axis
 _TOP: Final = 22
 _BOTTOM: Final = 34
+_UNDER: Final = 14
 _NOTCH: Final = 120
 _NUMBER_WIDTH: Final = 30  # bars from this width on carry their values
+_MARKED: Final = 8  # and from this one on, marks of special values
 _SPACED: Final = 4  # bars from this width on have a gap between them
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A bar as it is painted."""
+
+    span: Span
+    rect: QRectF
+    color: QColor
 
 
 class VectorPlot(ElementCanvas):
@@ -57,6 +69,7 @@ class VectorPlot(ElementCanvas):
         self._values: Array = np.zeros(1, np.float32)
         self._low, self._high = 0.0, 1.0
         self._coloring = Coloring()
+        self._area = QRectF(0, 0, 1, 1)
         self._pick: int | None = None
         self._hovered: int | None = None
         self._strip = Strip()
@@ -126,12 +139,14 @@ class VectorPlot(ElementCanvas):
     # Geometry
 
     def _plot(self) -> QRectF:
-        space = bar_space(self._coloring, self.theme)
-        return QRectF(self.rect()).adjusted(_LEFT, _TOP, -space, -_BOTTOM)
+        """Where the bars are; changes with the widget's size only."""
+        return self._area
 
     def _set_view(self) -> None:
         """Take note of the room there is for the bars."""
-        before, plot = self._strip.text, self._plot()
+        space = bar_space(self._coloring, self.theme)
+        self._area = QRectF(self.rect()).adjusted(_LEFT, _TOP, -space, -_BOTTOM)
+        before, plot = self._strip.text, self._area
         self._strip.set_extent(plot.left(), plot.width())
         self._moved(before)
 
@@ -139,7 +154,9 @@ class VectorPlot(ElementCanvas):
         plot = self._plot()
         clipped = min(max(value, self._low), self._high)
         share = (clipped / 2 - self._low / 2) / (self._high / 2 - self._low / 2)
-        return plot.bottom() - share * plot.height()
+        # Under the lowest bar there is room for its number.
+        below = _UNDER if self._low < 0 else 0
+        return plot.bottom() - below - share * (plot.height() - below)
 
     def bar_rect(self, span: Span) -> QRectF:
         """Where a bar is."""
@@ -155,15 +172,13 @@ class VectorPlot(ElementCanvas):
 
     # Painting
 
-    def _color(self, span: Span) -> QColor:
-        """Colour of a bar: of its special value, otherwise of the one furthest from zero."""
-        if span.special and self._coloring.mark_special:
-            return MARK_COLORS[_kind(span.special)]
-        if math.isnan(span.low):
-            return QColor(Qt.GlobalColor.transparent)
-        return self._coloring.color_of(
-            span.low if abs(span.low) > abs(span.high) else span.high
-        )
+    def _colors(self, shown: list[Span]) -> list[QColor]:
+        """Colour of each bar: of its special value, otherwise of the one furthest from zero."""
+        ends = np.array([(span.low, span.high, span.special) for span in shown])
+        low, high, special = ends.reshape(-1, 3).T
+        values = np.where(np.abs(low) > np.abs(high), low, high)
+        values = np.where(special != 0, special, values)  # NaN is not 0 either
+        return [QColor(*color) for color in self._coloring.paint(values).tolist()]
 
     def _paint_axes(self, painter: QPainter, plot: QRectF) -> None:
         painter.setFont(self.theme.mono_font(9.5))
@@ -186,41 +201,45 @@ class VectorPlot(ElementCanvas):
                 place = QRectF(x - 30, plot.bottom() + 6, 60, 13)
                 painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), str(entry))
 
-    def _paint_bars(self, painter: QPainter, shown: list[Span]) -> None:
-        for span in shown:
-            rect, color = self.bar_rect(span), self._color(span)
-            painter.fillRect(rect, color)
-            if rect.width() >= _SPACED:
-                # Light bars on white, dark ones on black: the outline tells their ends.
-                painter.setPen(QPen(self.theme.color("ctl"), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5))
-            if self._coloring.mark_clipped:
-                self._paint_clipped(painter, span, rect, color)
+    def _bars(self) -> list[_Bar]:
+        """What there is to paint."""
+        shown = spans(self._values, self._strip, 1 / self.devicePixelRatioF())
+        colors = self._colors(shown)
+        return [
+            _Bar(s, self.bar_rect(s), color) for s, color in zip(shown, colors, strict=True)
+        ]
 
-    def _paint_clipped(
-        self, painter: QPainter, span: Span, rect: QRectF, color: QColor
-    ) -> None:
+    def _paint_bars(self, painter: QPainter, bars: list[_Bar]) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(self.theme.color("ctl"), 1))
+        for bar in bars:
+            painter.fillRect(bar.rect, bar.color)
+            if bar.rect.width() >= _SPACED:
+                # A light bar on white, a dark one on black: the outline tells its end.
+                painter.drawRect(bar.rect.adjusted(0.5, 0.5, -0.5, -0.5))
+            if self._coloring.mark_clipped:
+                self._paint_clipped(painter, bar)
+
+    def _paint_clipped(self, painter: QPainter, bar: _Bar) -> None:
         for outside, rising in (
-            (span.high > self._coloring.high, True),
-            (span.low < self._coloring.low, False),
+            (bar.span.high > self._coloring.high, True),
+            (bar.span.low < self._coloring.low, False),
         ):
             if outside:
-                brush = hatch_brush(
-                    contrasting(color), rising=rising, scale=self.devicePixelRatioF()
-                )
-                painter.fillRect(rect, brush)
+                ink, scale = contrasting(bar.color), self.devicePixelRatioF()
+                painter.fillRect(bar.rect, hatch_brush(ink, rising=rising, scale=scale))
 
-    def _paint_numbers(self, painter: QPainter, shown: list[Span]) -> None:
+    def _paint_numbers(self, painter: QPainter, bars: list[_Bar]) -> None:
         """Values on bars that are wide enough, and marks on special ones."""
         painter.setFont(self.theme.mono_font(10))
         center = int(Qt.AlignmentFlag.AlignCenter)
-        for span in shown:
-            rect = self.bar_rect(span)
-            if span.special and rect.width() >= 8 and self._coloring.mark_special:
+        for bar in bars:
+            span, rect = bar.span, bar.rect
+            if span.special and rect.width() >= _MARKED and self._coloring.mark_special:
                 painter.setPen(QColor("#FFFFFF" if math.isnan(span.special) else "#000000"))
-                sign = {"nan": "×", "pinf": "▲", "ninf": "▼"}[_kind(span.special)]
-                painter.drawText(rect, center, sign)
+                painter.setFont(self.theme.mono_font(min(18.0, rect.width())))
+                painter.drawText(rect, center, _sign(span.special))
+                painter.setFont(self.theme.mono_font(10))
             elif self._strip.zoom >= _NUMBER_WIDTH and not math.isnan(span.low):
                 place = QRectF(rect.left() - 10, 0, rect.width() + 20, 14)
                 if span.low < 0:
@@ -289,9 +308,10 @@ class VectorPlot(ElementCanvas):
         self._paint_axes(painter, plot)
         painter.save()
         painter.setClipRect(plot.adjusted(0, -14, 0, 14))
-        shown = spans(self._values, self._strip, 1 / self.devicePixelRatioF())
-        self._paint_bars(painter, shown)
-        self._paint_numbers(painter, shown)
+        bars = self._bars()
+        self._paint_bars(painter, bars)
+        if self._strip.zoom >= _MARKED:
+            self._paint_numbers(painter, bars)
         painter.restore()
         zero = round(self._y_of(0.0)) + 0.5
         painter.setPen(QPen(self.theme.color("ctl"), 1))
@@ -371,8 +391,9 @@ class VectorPlot(ElementCanvas):
         self.update()
 
 
-def _kind(value: float) -> str:
-    return "nan" if math.isnan(value) else "pinf" if value > 0 else "ninf"
+def _sign(value: float) -> str:
+    """The mark of a value that is not finite."""
+    return "×" if math.isnan(value) else "▲" if value > 0 else "▼"
 
 
 def _entry_ticks(first: int, last: int, most: int) -> list[int]:
