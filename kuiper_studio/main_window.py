@@ -193,7 +193,6 @@ class MainWindow(QMainWindow):
         return dock
 
     def _make_menus(self) -> None:
-        self.menuBar().setFixedHeight(28)
         for title, entries in MENUS.items():
             menu = self.menuBar().addMenu(title)
             menu.setToolTipsVisible(True)
