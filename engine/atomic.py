@@ -34,8 +34,8 @@ def spoken(error: OSError) -> str:
     """Say in words what the system found wrong, without number and path."""
     if error.errno in _WORDS:
         return _WORDS[error.errno]
-    text = error.strerror or str(error) or type(error).__name__
-    return text[:1].lower() + text[1:]
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:] or "the system does not say why"
 
 
 @contextmanager
