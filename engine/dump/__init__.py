@@ -23,12 +23,13 @@ from __future__ import annotations
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
 from engine.dump.options import FORMATS, DumpOptions, Format
-from engine.dump.writing import write_arrays, write_dump
+from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
     "FORMATS",
     "DumpOptions",
     "Format",
+    "check_destination",
     "clean_name",
     "select_operators",
     "write_arrays",

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
+    from engine.runtime import RuntimeGraph
     from engine.session import Session
     from engine.values import Array
 
-__all__ = ["write_arrays", "write_dump"]
+__all__ = ["check_destination", "write_arrays", "write_dump"]
 
 T = TypeVar("T")
 
@@ -91,7 +92,7 @@ def write_dump(
     try:
         _check_options(options)
         entries = collect_entries(session, options)
-        _check_destination(destination, session, options)
+        check_destination(destination, session.graph, options)
         _check_space(destination, entries, options)
         with written_beside(destination) as partial, _Job(progress, cancelled) as job:
             _WRITERS[options.format](partial, session, options, entries, job)
@@ -134,7 +135,23 @@ def _check_options(options: DumpOptions) -> None:
         raise ExportError("statistics alone are written as a folder; choose that format")
 
 
-def _check_destination(path: Path, session: Session, options: DumpOptions) -> None:
+def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> None:
+    """Find out whether a dump may be written to a place, before it is begun.
+
+    Parameters
+    ----------
+    path : Path
+    graph : RuntimeGraph
+        Whose dump it is; its own files are never replaced.
+    options : DumpOptions
+
+    Raises
+    ------
+    ExportError
+        With the reason.
+    OSError
+        If the place cannot be looked at.
+    """
     if not path.parent.is_dir():
         raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
     if not os.path.lexists(path):
@@ -144,7 +161,7 @@ def _check_destination(path: Path, session: Session, options: DumpOptions) -> No
         return
     if path.is_dir():
         raise ExportError(f"{path} is a folder; name a .{options.format} file")
-    for own in (session.graph.param_path, session.graph.bin_path):
+    for own in (graph.param_path, graph.bin_path):
         if own is not None and own.exists() and path.exists() and path.samefile(own):
             raise ExportError(f"{path} is the model itself; choose another name")
     if not options.overwrite:
