@@ -1,0 +1,445 @@
+"""Multi-head attention: projections around attention, and a whole encoder layer of it.
+
+A module's bool masks are true where a key is *left out*, the opposite of those of
+``F.scaled_dot_product_attention``; inside they are turned round at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.activations import gelu, relu
+from engine.layers.attention import attend, attention_weights
+from engine.layers.layer import Layer, OperatorCall, Outputs
+from engine.layers.linear import Linear, linear
+from engine.layers.normalization import layer_norm
+from engine.layers.registry import register
+from engine.layers.windows import working_dtype
+from engine.values import Array
+
+__all__ = ["MultiheadAttention"]
+
+_KEY_PADDING: Final = 1  # PyTorch's number for a mask that says which keys are padding
+
+
+@register("nn.MultiheadAttention")
+class MultiheadAttention(Layer):
+    """Attention of several heads between projections: ``torch.nn.MultiheadAttention``.
+
+    Queries, keys and values are projected to E numbers each and cut into `num_heads` heads;
+    what their attention gives is put together again and projected once more.
+
+    Parameters
+    ----------
+    num_heads : int
+    out_proj_weight : ndarray of shape (E, E)
+    out_proj_bias : ndarray of shape (E,), optional
+    in_proj_weight : ndarray of shape (3 E, E), optional
+        Projections of queries, keys and values under each other, or else:
+    q_proj_weight, k_proj_weight, v_proj_weight : ndarray of shape (E, E), (E, K), (E, V)
+    in_proj_bias : ndarray of shape (3 E,), optional
+    bias_k, bias_v : ndarray of shape (1, 1, E), optional
+        One more key and value, which every query sees.
+    add_zero_attn : bool
+        Whether there is one more key and value of zeros.
+    batch_first : bool
+        Whether shapes are (N, L, E) instead of (L, N, E).
+    average_attn_weights : bool
+        Whether the second output is the mean over the heads.
+    need_weights : bool, optional
+        Whether to compute it at all; by default where the operator has two outputs.
+    embed_dim, kdim, vdim : int
+        E, K and V; only compared with the weights.
+    bias, add_bias_kv : bool
+        Whether these attributes exist.
+    """
+
+    def __init__(
+        self,
+        call: OperatorCall,
+        num_heads: int,
+        out_proj_weight: Array,
+        out_proj_bias: Array | None = None,
+        in_proj_weight: Array | None = None,
+        in_proj_bias: Array | None = None,
+        q_proj_weight: Array | None = None,
+        k_proj_weight: Array | None = None,
+        v_proj_weight: Array | None = None,
+        bias_k: Array | None = None,
+        bias_v: Array | None = None,
+        add_zero_attn: bool = False,
+        batch_first: bool = False,
+        average_attn_weights: bool = True,
+        need_weights: bool | None = None,
+        embed_dim: int | None = None,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        if in_proj_weight is not None:
+            weights: tuple[Array | None, ...] = tuple(_thirds(in_proj_weight, "in_proj_weight"))
+        else:
+            weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        biases = (None,) * 3 if in_proj_bias is None else _thirds(in_proj_bias, "in_proj_bias")
+        self._projections: list[Linear] = []
+        for name, weight, shift, size in zip(
+            "qkv", weights, biases, (embed_dim, kdim, vdim), strict=True
+        ):
+            if weight is None:
+                raise ParameterError(f"{name}_proj_weight", f"{name}_proj_weight is missing")
+            self._projections.append(Linear(weight, shift, in_features=size))
+        width = out_proj_weight.shape[-1]
+        if num_heads < 1 or width % num_heads:
+            raise ParameterError(
+                "num_heads", f"num_heads={num_heads} cannot divide embed_dim={width}"
+            )
+        self._out = Linear(out_proj_weight, out_proj_bias)
+        self._extra = () if bias_k is None or bias_v is None else (bias_k, bias_v)
+        self._zero = add_zero_attn
+        self._heads, self._batch_first = num_heads, batch_first
+        self._average = average_attn_weights
+        self._need_weights = call.output_count > 1 if need_weights is None else need_weights
+
+    @override
+    def forward(
+        self,
+        *operands: Array,
+        attn_mask: Array | None = None,
+        key_padding_mask: Array | None = None,
+    ) -> Outputs:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        *operands : ndarray of shape (L, N, E), (S, N, K) and (S, N, V)
+            Query, key and value. Without a value, the key is the value; without a key, the
+            query is all three. May lack the batch axis N.
+        attn_mask : ndarray of shape (L, S) or (N * num_heads, L, S), optional
+            Added to the scores, or a bool one that is true where a key is left out.
+        key_padding_mask : ndarray of shape (N, S), optional
+            The same for all queries of a sample.
+
+        Returns
+        -------
+        Outputs
+            ndarray of shape (L, N, E), and ndarray of shape (N, L, S) with the weights.
+        """
+        return Outputs(self.compute(operands, attn_mask, key_padding_mask))
+
+    def compute(
+        self,
+        operands: tuple[Array, ...],
+        attn_mask: Array | None = None,
+        key_padding_mask: Array | None = None,
+    ) -> tuple[Array, Array | None]:
+        """Compute the outputs; parameters and result as in `forward`."""
+        sequences, key_padding_mask = _sorted_out(operands, key_padding_mask)
+        flat = sequences[0].ndim == 2
+        axis = 0 if self._batch_first else 1
+        batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
+        if len({s.shape[axis] for s in batches}) > 1:
+            raise LayerError(
+                "query, key and value have unequal batch sizes: their shapes are "
+                f"{describe_shapes([s.shape for s in sequences])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        heads = self._heads_of(batches)
+        masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
+        mask = _combined(masks, heads, self._extra_count) if masks else None
+        mixed, weights = self._attention(heads, mask)
+        if not self._batch_first:
+            mixed = mixed.swapaxes(0, 1)
+        result = self._out.forward(mixed)
+        if weights is not None and self._average:
+            weights = weights.mean(1)
+        if flat:
+            result = np.squeeze(result, axis)
+            weights = None if weights is None else weights[0]
+        return result, weights
+
+    @property
+    def _extra_count(self) -> int:
+        return bool(self._extra) + self._zero
+
+    def _heads_of(self, batches: list[Array]) -> _Heads:
+        """Project and cut into heads, and append the extra keys and values."""
+        projected = []
+        for place, (sequence, projection) in enumerate(
+            zip(batches, self._projections, strict=True)
+        ):
+            x = projection.forward(sequence)
+            if not self._batch_first:
+                x = x.swapaxes(0, 1)
+            if place and self._extra:
+                row = self._extra[place - 1].astype(x.dtype).reshape(1, 1, -1)
+                x = np.concatenate([x, np.broadcast_to(row, (len(x), 1, x.shape[2]))], 1)
+            if place and self._zero:
+                x = np.pad(x, ((0, 0), (0, 1), (0, 0)))
+            projected.append(_cut(x, self._heads))
+        return _Heads(*projected)
+
+    def _attention(self, heads: _Heads, mask: Array | None) -> tuple[Array, Array | None]:
+        """Result of shape (N, L, E), and weights of shape (N, H, L, S) where needed."""
+        if not self._need_weights:
+            return _joined(attend(*heads, mask)), None
+        dtype = heads.query.dtype
+        query, key, value = (x.astype(working_dtype(dtype), copy=False) for x in heads)
+        # Where weights are asked for, PyTorch leaves NaN to a query that sees no key.
+        weights = attention_weights(query, key, mask, unseen=np.nan)
+        mixed = np.matmul(weights, value).astype(dtype, copy=False)
+        return _joined(mixed), weights.astype(dtype, copy=False)
+
+
+class _Heads(NamedTuple):
+    """Queries, keys and values cut into heads.
+
+    Attributes
+    ----------
+    query : ndarray of shape (N, H, L, D)
+    key, value : ndarray of shape (N, H, S, D)
+    """
+
+    query: Array
+    key: Array
+    value: Array
+
+
+def _thirds(array: Array, name: str) -> tuple[Array, Array, Array]:
+    if len(array) % 3:
+        raise ParameterError(name, f"{name} of shape {array.shape} cannot be cut in three")
+    size = len(array) // 3
+    return array[:size], array[size : 2 * size], array[2 * size :]
+
+
+def _sorted_out(
+    operands: tuple[Array, ...], key_padding_mask: Array | None
+) -> tuple[list[Array], Array | None]:
+    """Query, key and value, and a key padding mask that the file does not name."""
+    if not operands:
+        raise LayerError("there is no query", InferStatus.kInferInputsEmpty)
+    query = operands[0]
+    sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == query.ndim]
+    others = [x for x in operands if x.dtype == np.bool_ or x.ndim != query.ndim]
+    if query.ndim not in {2, 3} or len(sequences) > 3 or len(others) > 1:
+        shapes = describe_shapes([x.shape for x in operands])
+        raise LayerError(
+            f"operands of shapes {shapes} are no query, key and value",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    while len(sequences) < 3:
+        sequences.append(sequences[-1])
+    return sequences, others[0] if others else key_padding_mask
+
+
+def _cut(x: Array, heads: int) -> Array:
+    """From (N, L, H * D) to (N, H, L, D)."""
+    return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)
+
+
+def _joined(x: Array) -> Array:
+    """From (N, H, L, D) to (N, L, H * D)."""
+    batch, heads, rows, size = x.shape
+    return x.swapaxes(1, 2).reshape(batch, rows, heads * size)
+
+
+def _combined(masks: list[Array], heads: _Heads, extra: int) -> Array:
+    """One mask of all, to be added or true where a key takes part.
+
+    Parameters
+    ----------
+    masks : list of ndarray
+        As the module takes them.
+    heads : _Heads
+    extra : int
+        How many of the keys the masks do not know.
+    """
+    shape = (*heads.query.shape[:3], heads.key.shape[2] - extra)
+    placed = [_placed(mask, shape) for mask in masks]
+    result: Array
+    if all(mask.dtype == np.bool_ for mask in placed):
+        left_out = placed[0] if len(placed) == 1 else placed[0] | placed[1]
+        result = ~left_out
+    else:
+        result = np.zeros((), heads.query.dtype)
+        for mask in placed:
+            result = result + _additive(mask, heads.query)
+    if extra:
+        widths = ((0, 0),) * (result.ndim - 1) + ((0, extra),)
+        result = np.pad(result, widths, constant_values=result.dtype == np.bool_)
+    return result
+
+
+def _additive(mask: Array, like: Array) -> Array:
+    if mask.dtype != np.bool_:
+        return mask.astype(like.dtype, copy=False)
+    added: Array = np.where(mask, like.dtype.type(-np.inf), like.dtype.type(0))
+    return added
+
+
+def _placed(mask: Array, shape: tuple[int, int, int, int]) -> Array:
+    """Bring a mask into a shape that broadcasts to (N, H, L, S)."""
+    batch, heads, rows, columns = shape
+    if mask.shape == (batch, columns) and mask.shape != (rows, columns):
+        mask = mask[:, np.newaxis, np.newaxis]
+    elif mask.ndim == 3 and len(mask) == batch * heads:
+        mask = mask.reshape(batch, heads, *mask.shape[1:])
+    elif mask.ndim == 3:
+        mask = mask[:, np.newaxis]
+    try:
+        np.broadcast_to(mask, shape)
+    except ValueError:
+        raise LayerError(
+            f"a mask of shape {describe_shapes([mask.shape])} does not fit {batch} samples of "
+            f"{heads} heads with {rows} queries and {columns} keys",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+    return mask
+
+
+@register("aten::_native_multi_head_attention")
+def native_multi_head_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Array,
+    qkv_bias: Array | None,
+    proj_weight: Array,
+    proj_bias: Array | None,
+    mask: Array | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Outputs:
+    """Attention of several heads, as PyTorch's fast path computes it.
+
+    Parameters
+    ----------
+    query, key, value : ndarray of shape (N, L, E)
+    embed_dim, num_head : int
+    qkv_weight, qkv_bias : ndarray of shape (3 E, E) and (3 E,)
+    proj_weight, proj_bias : ndarray of shape (E, E) and (E,)
+    mask : ndarray of shape (L, L), (N, L) or (N, num_head, L, L), optional
+        Bool, true where a key is left out, or added to the scores.
+    need_weights, average_attn_weights : bool
+    mask_type : int, optional
+        1 where the mask has the shape (N, L).
+
+    Returns
+    -------
+    Outputs
+        ndarray of shape (N, L, E), and the weights or None.
+    """
+    operands = (query, key, value)
+    weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+    return Outputs(
+        _native(
+            operands, weights, num_head, mask, mask_type, need_weights, average_attn_weights
+        )
+    )
+
+
+def _native(
+    operands: tuple[Array, ...],
+    weights: tuple[Array | None, ...],
+    heads: int,
+    mask: Array | None,
+    mask_type: int | None,
+    need_weights: bool = False,
+    average: bool = True,
+) -> tuple[Array, Array | None]:
+    in_weight, in_bias, out_weight, out_bias = weights
+    if out_weight is None:
+        raise LayerError("there is no weight to project the result with")
+    layer = MultiheadAttention(
+        OperatorCall("", "", {}),
+        num_heads=heads,
+        out_proj_weight=out_weight,
+        out_proj_bias=out_bias,
+        in_proj_weight=in_weight,
+        in_proj_bias=in_bias,
+        batch_first=True,
+        average_attn_weights=average,
+        need_weights=need_weights,
+    )
+    if mask is not None and mask_type == _KEY_PADDING:
+        mask = mask[:, np.newaxis, np.newaxis]
+    return layer.compute(operands, mask)
+
+
+@register("aten::_transformer_encoder_layer_fwd")
+def transformer_encoder_layer(
+    src: Array,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Array,
+    qkv_bias: Array,
+    proj_weight: Array,
+    proj_bias: Array,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Array,
+    norm_bias_1: Array,
+    norm_weight_2: Array,
+    norm_bias_2: Array,
+    ffn_weight_1: Array,
+    ffn_bias_1: Array,
+    ffn_weight_2: Array,
+    ffn_bias_2: Array,
+    mask: Array | None = None,
+    mask_type: int | None = None,
+) -> Array:
+    """One layer of a transformer's encoder: ``torch.nn.TransformerEncoderLayer``.
+
+    Self-attention, then two linear layers with an activation between; each is added to its
+    input and normalised, before or, with `norm_first`, inside.
+
+    Parameters
+    ----------
+    src : ndarray of shape (N, L, E)
+    embed_dim, num_heads : int
+    qkv_weight, qkv_bias : ndarray of shape (3 E, E) and (3 E,)
+    proj_weight, proj_bias : ndarray of shape (E, E) and (E,)
+    use_gelu : bool
+        GELU instead of ReLU.
+    norm_first : bool
+    eps : float
+        Of both normalisations.
+    norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2 : ndarray of shape (E,)
+    ffn_weight_1, ffn_bias_1 : ndarray of shape (F, E) and (F,)
+    ffn_weight_2, ffn_bias_2 : ndarray of shape (E, F) and (E,)
+    mask, mask_type
+        As in ``aten::_native_multi_head_attention``.
+
+    Returns
+    -------
+    ndarray of shape (N, L, E)
+        A new array.
+    """
+    weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+
+    def attention(x: Array) -> Array:
+        return _native((x, x, x), weights, num_heads, mask, mask_type)[0]
+
+    def feed_forward(x: Array) -> Array:
+        hidden = linear(x, ffn_weight_1, ffn_bias_1)
+        return linear((gelu if use_gelu else relu)(hidden), ffn_weight_2, ffn_bias_2)
+
+    size = src.shape[-1]
+    for inner, weight, bias in (
+        (attention, norm_weight_1, norm_bias_1),
+        (feed_forward, norm_weight_2, norm_bias_2),
+    ):
+        if norm_first:
+            src = src + inner(layer_norm(src, size, weight, bias, eps))
+        else:
+            src = layer_norm(src + inner(src), size, weight, bias, eps)
+    return src
