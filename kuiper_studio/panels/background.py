@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+    from concurrent.futures import Future
 
 __all__ = ["Background", "Done"]
+
+_POLL_MS: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +40,13 @@ class Done:
 class Background(QObject):
     """Runs functions one after the other on one thread.
 
+    The thread touches no QObject: a signal emitted there could meet an object that the
+    window is destroying. Answers are fetched by a timer that runs only while any are due.
+
     Signals
     -------
     finished : Done
-        Emitted on the other thread: connect it to slots of QObjects only, which then run
-        on their own thread.
+        In the order of the requests, on the thread of this object.
     """
 
     finished = Signal(object)
@@ -48,20 +54,27 @@ class Background(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="panel")
+        self._due: deque[tuple[Hashable, Future[object]]] = deque()
+        self._timer = QTimer(self)
+        self._timer.setInterval(_POLL_MS)
+        self._timer.timeout.connect(self._collect)
         executor = self._executor
         self.destroyed.connect(lambda: executor.shutdown(wait=False, cancel_futures=True))
 
     def submit(self, key: Hashable, function: Callable[[], object]) -> None:
         """Ask for ``function()``; it must touch nothing of the window."""
-        self._executor.submit(self._answer, key, function)
+        self._due.append((key, self._executor.submit(function)))
+        self._timer.start()
 
-    def _answer(self, key: Hashable, function: Callable[[], object]) -> None:
-        try:
-            done = Done(key, function())
-        except Exception as exc:  # noqa: BLE001 - becomes a sentence in the window
-            done = Done(key, None, str(exc) or type(exc).__name__)
-        try:
-            self.finished.emit(done)
-        except RuntimeError:
-            # The panel was destroyed meanwhile; nobody waits for the answer.
-            return
+    @Slot()
+    def _collect(self) -> None:
+        while self._due and self._due[0][1].done():
+            key, future = self._due.popleft()
+            failure = future.exception()
+            if failure is None:
+                self.finished.emit(Done(key, future.result()))
+            else:
+                text = str(failure) or type(failure).__name__
+                self.finished.emit(Done(key, None, text))
+        if not self._due:
+            self._timer.stop()
