@@ -172,7 +172,7 @@ class MainWindow(QMainWindow):
         docks = self._docks
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [440, 260], vertical)
-        self.resizeDocks([docks["timeline"]], [146], vertical)
+        self.resizeDocks([docks["timeline"]], [134], vertical)
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(panel.windowTitle(), self)
