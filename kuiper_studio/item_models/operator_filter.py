@@ -18,36 +18,48 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 __all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_filter"]
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorFacts:
-    """What a filter is asked about.
+class OperatorFacts(Protocol):
+    """What a filter may ask about an operator; only what it asks need be worked out."""
 
-    Attributes
-    ----------
-    index : int
-    type, name : str
-    family : str
-        Token and label, for example ``conv CONV``.
-    states : frozenset of str
-        Words of `STATES` that hold.
-    ms : float or None
-        Milliseconds; None before it ran.
-    shapes : tuple of tuple
-        Of the outputs.
-    """
+    @property
+    def index(self) -> int:
+        """Position in execution order."""
+        ...
 
-    index: int
-    type: str
-    name: str
-    family: str
-    states: frozenset[str]
-    ms: float | None
-    shapes: tuple[tuple[int | str | None, ...], ...]
+    @property
+    def type(self) -> str:
+        """Operator type."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Operator name."""
+        ...
+
+    @property
+    def family(self) -> str:
+        """Token and label of the family, for example ``conv CONV``."""
+        ...
+
+    @property
+    def states(self) -> frozenset[str]:
+        """Words of `STATES` that hold."""
+        ...
+
+    @property
+    def ms(self) -> float | None:
+        """Milliseconds; None before it ran."""
+        ...
+
+    @property
+    def shapes(self) -> tuple[tuple[int | str | None, ...], ...]:
+        """Of the outputs."""
+        ...
 
 
 Test = Callable[[OperatorFacts], bool]

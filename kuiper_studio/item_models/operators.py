@@ -73,7 +73,6 @@ class OperatorRole(IntEnum):
     RECORD = Qt.ItemDataRole.UserRole + 5  # StepRecord or None
     OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
     BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
-    FACTS = Qt.ItemDataRole.UserRole + 8  # OperatorFacts, for filters
 
 
 class OperatorState(Enum):
@@ -141,6 +140,42 @@ def output_shape(
     return operator.outputs[0].shape
 
 
+class _RowFacts:
+    """Facts of one operator, worked out when a filter asks for them."""
+
+    __slots__ = ("_operator", "_session", "index", "name", "type")
+
+    def __init__(self, session: StudioSession, operator: RuntimeOperator) -> None:
+        self._session, self._operator = session, operator
+        self.index, self.type, self.name = operator.index, operator.type, operator.name
+
+    @property
+    def family(self) -> str:
+        family = family_of(self.type)
+        return f"{family.token} {family.label}"
+
+    @property
+    def states(self) -> frozenset[str]:
+        state = operator_state(self._session, self.name)
+        words = {state.value}
+        if self.name in self._session.breakpoints:
+            words.add("breakpoint")
+        if state in _PROBLEMS:
+            words.add("problem")
+        return frozenset(words)
+
+    @property
+    def ms(self) -> float | None:
+        record = self._session.record(self.name)
+        return record.seconds * 1e3 if record is not None else None
+
+    @property
+    def shapes(self) -> tuple[tuple[int | str | None, ...], ...]:
+        first = output_shape(self._session, self._operator)
+        shapes = (first, *(operand.shape for operand in self._operator.outputs[1:]))
+        return tuple(tuple(shape) for shape in shapes if shape is not None)
+
+
 class OperatorsModel(QAbstractTableModel):
     """Operators in execution order, following the session.
 
@@ -174,6 +209,10 @@ class OperatorsModel(QAbstractTableModel):
     def operator_at(self, row: int) -> RuntimeOperator:
         """Operator of a row."""
         return self._operators[row]
+
+    def facts(self, row: int) -> OperatorFacts:
+        """What filters may ask about a row."""
+        return _RowFacts(self._session, self._operators[row])
 
     # Answers to the session
 
@@ -280,31 +319,6 @@ class OperatorsModel(QAbstractTableModel):
             case _:
                 return self._display(operator, column)
 
-    def _facts(self, operator: RuntimeOperator) -> OperatorFacts:
-        session = self._session
-        state = operator_state(session, operator.name)
-        words = {state.value}
-        if operator.name in self._breakpoints:
-            words.add("breakpoint")
-        if state in _PROBLEMS:
-            words.add("problem")
-        family = family_of(operator.type)
-        record = session.record(operator.name)
-        shapes = [operand.shape for operand in operator.outputs[1:]]
-        return OperatorFacts(
-            index=operator.index,
-            type=operator.type,
-            name=operator.name,
-            family=f"{family.token} {family.label}",
-            states=frozenset(words),
-            ms=record.seconds * 1e3 if record is not None else None,
-            shapes=tuple(
-                tuple(shape)
-                for shape in (output_shape(session, operator), *shapes)
-                if shape is not None
-            ),
-        )
-
     def _answer_table(self) -> dict[int, Callable[[RuntimeOperator], object]]:
         """Functions that answer the roles that are the same in every column."""
         session = self._session
@@ -316,7 +330,6 @@ class OperatorsModel(QAbstractTableModel):
             OperatorRole.RECORD: lambda operator: session.record(operator.name),
             OperatorRole.OPERATOR: lambda operator: operator,
             OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
-            OperatorRole.FACTS: self._facts,
         }
 
     # Overrides of Qt methods
@@ -376,6 +389,10 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 class OperatorsFilterModel(QSortFilterProxyModel):
     """Rows of an `OperatorsModel` that a filter accepts.
 
+    Parameters
+    ----------
+    source : OperatorsModel
+
     Signals
     -------
     hint_changed : str
@@ -384,11 +401,13 @@ class OperatorsFilterModel(QSortFilterProxyModel):
 
     hint_changed = Signal(str)
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, source: OperatorsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._source = source
         self._text = ""
         self._hint = ""
         self._filter = OperatorFilter()
+        self.setSourceModel(source)
 
     @property
     def text(self) -> str:
@@ -421,8 +440,5 @@ class OperatorsFilterModel(QSortFilterProxyModel):
 
     @override
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        if not self._filter.tests:
-            return True
-        source = self.sourceModel()
-        facts = source.data(source.index(source_row, 0, source_parent), OperatorRole.FACTS)
-        return self._filter.accepts(facts)
+        # Asked of the model and not by a role: a model may have fifty thousand rows.
+        return not self._filter.tests or self._filter.accepts(self._source.facts(source_row))

@@ -221,8 +221,7 @@ class OperatorsPanel(Panel):
     ) -> None:
         super().__init__("operators", "Operators", session, theme, parent)
         self.model = OperatorsModel(session, self)
-        self.rows = OperatorsFilterModel(self)
-        self.rows.setSourceModel(self.model)
+        self.rows = OperatorsFilterModel(self.model, self)
         self.filter_box = self._make_filter_box()
         self._breakpoints_only = self._make_toggle(
             "breakpoint-off", "state:breakpoint", "Only operators with a breakpoint"

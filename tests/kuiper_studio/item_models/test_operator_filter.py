@@ -1,16 +1,14 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kuiper_studio.item_models.operator_filter import (
-    FilterError,
-    OperatorFacts,
-    parse_filter,
-)
+from kuiper_studio.item_models.operator_filter import FilterError, parse_filter
 
-CONV = OperatorFacts(
+CONV = SimpleNamespace(
     index=12,
     type="nn.Conv2d",
     name="layer1.0.conv",
@@ -19,7 +17,7 @@ CONV = OperatorFacts(
     ms=1.4,
     shapes=((1, 64, 56, 56),),
 )
-RELU = OperatorFacts(
+RELU = SimpleNamespace(
     index=3,
     type="nn.ReLU",
     name="relu",

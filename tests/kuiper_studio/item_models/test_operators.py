@@ -24,9 +24,7 @@ def model(studio) -> OperatorsModel:
 
 @pytest.fixture
 def rows(model) -> OperatorsFilterModel:
-    filtered = OperatorsFilterModel()
-    filtered.setSourceModel(model)
-    return filtered
+    return OperatorsFilterModel(model)
 
 
 @pytest.fixture
