@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.backends import BACKENDS
-from kuiper_studio.icons import app_icon
+from kuiper_studio.icons import app_icon, icon
 
 if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
@@ -29,8 +29,9 @@ __all__ = ["AboutDialog", "component_versions"]
 
 _LICENCES = (
     "Kuiper Studio is free software under the MIT licence. It is made with Qt for Python "
-    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT) and fast-sugiyama (MIT). Inter and "
-    "JetBrains Mono come under the SIL Open Font License."
+    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT), fast-sugiyama (MIT), Pillow "
+    "(MIT-CMU) and safetensors (Apache 2.0). Inter and JetBrains Mono come under the SIL Open "
+    "Font License."
 )
 
 
@@ -75,6 +76,7 @@ class AboutDialog(QDialog):
         licences.setWordWrap(True)
         column.addWidget(licences)
         column.addLayout(self._make_buttons())
+        self._close.setFocus()
 
     def _make_head(self) -> QHBoxLayout:
         picture = QLabel()
@@ -110,11 +112,13 @@ class AboutDialog(QDialog):
 
     def _make_buttons(self) -> QHBoxLayout:
         copy = QPushButton("Copy versions")
+        copy.setObjectName("aboutCopy")
+        copy.setIcon(icon("copy", self._theme))
         copy.setAutoDefault(False)
         copy.clicked.connect(self._copy)
         close = QPushButton("Close")
         close.setDefault(True)
-        close.setFocus()
+        self._close = close
         close.clicked.connect(self.accept)
         row = QHBoxLayout()
         row.addWidget(copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,10 +23,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.dump import DumpOptions, select_operators
-from engine.errors import EngineError
-from engine.values import value_nbytes
-from kuiper_studio.item_models.text import bytes_text
+from engine.atomic import spoken
+from engine.dump import DumpOptions, check_destination, select_operators
+from engine.errors import ExportError, UnknownNameError
+from engine.values import flatten_value, value_nbytes
+from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import bytes_text, count_text, elided
 
 if TYPE_CHECKING:
     from engine.dump import Format
@@ -43,6 +46,18 @@ _FORMATS: Final[dict[Format, tuple[str, str, str]]] = {
                     ".safetensors"),
     "png": ("Pictures", "a folder of PNG files as the tensor view shows them", ""),
 }  # fmt: skip
+_WIDTH: Final = 640
+_ERROR_HEIGHT: Final = 32  # two lines
+_SUFFIXES: Final = frozenset(suffix for _, _, suffix in _FORMATS.values() if suffix)
+
+
+@dataclass(frozen=True, slots=True)
+class _Amount:
+    """What would be written: arrays, their bytes, and operators that have nothing yet."""
+
+    arrays: int = 0
+    nbytes: int = 0
+    without_value: int = 0
 
 
 class ExportDialog(QDialog):
@@ -67,18 +82,19 @@ class ExportDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("exportDialog")
         self.setWindowTitle("Export a dump of tensors")
-        self.setMinimumWidth(520)
         self._session = session
         self._theme = theme
-        self._folder = Path(folder) if folder else Path.home()
+        self._folder = Path(folder) if folder and Path(folder).is_dir() else Path.home()
+        self._proposed = ""
         self.request: tuple[Path, DumpOptions] | None = None
         self.formats: dict[Format, QRadioButton] = {}
-        self.all_operators = QRadioButton("All operators that have run")
+        self.all_operators = QRadioButton()
         self.selected_operator = QRadioButton()
         self.named_operators = QRadioButton("These names, types or indexes:")
         self.patterns = QLineEdit()
         self.patterns.setPlaceholderText("e.g. nn.Conv2d layer1.* 12")
         self.patterns.setAccessibleName("Names, types or indexes of operators")
+        self._matches = _label("exportMatches", "mono2")
         self.inputs = QCheckBox("Inputs of the model")
         self.outputs = QCheckBox("Outputs of the operators")
         self.weights = QCheckBox("Weights")
@@ -86,11 +102,8 @@ class ExportDialog(QDialog):
         self.destination = QLineEdit()
         self.destination.setAccessibleName("Destination")
         self.overwrite = QCheckBox("Replace what is there")
-        self._size = QLabel()
-        self._size.setProperty("role", "mono2")
-        self._error = QLabel()
-        self._error.setProperty("role", "error")
-        self._error.setWordWrap(True)
+        self._size = _label("exportSize", "mono2")
+        self._error = _label("exportError", "error")
         self.export_button = QPushButton("Export")
         self.export_button.setProperty("role", "primary")
         self.export_button.setDefault(True)
@@ -121,13 +134,13 @@ class ExportDialog(QDialog):
         column.addSpacing(4)
         column.addWidget(_heading("Destination"))
         column.addLayout(self._make_destination())
-        column.addWidget(self.overwrite)
-        column.addWidget(self._error)
+        column.addLayout(self._make_verdict())
+        column.addStretch(1)
         line = QFrame()
         line.setProperty("role", "line")
-        column.addSpacing(4)
         column.addWidget(line)
         column.addLayout(self._make_buttons())
+        self.setMinimumWidth(_WIDTH)
 
     def _make_formats(self) -> QGridLayout:
         grid = QGridLayout()
@@ -153,6 +166,7 @@ class ExportDialog(QDialog):
         row = QHBoxLayout()
         row.addWidget(self.named_operators)
         row.addWidget(self.patterns, 1)
+        row.addWidget(self._matches)
         self._operator_group = QButtonGroup(self)
         for button in (self.all_operators, self.selected_operator, self.named_operators):
             self._operator_group.addButton(button)
@@ -169,8 +183,23 @@ class ExportDialog(QDialog):
             grid.addWidget(box, place // 2, place % 2)
         return grid
 
+    def _make_verdict(self) -> QVBoxLayout:
+        """What is wrong with it; the room is kept, so that nothing moves while typing."""
+        kept = self.overwrite.sizePolicy()
+        kept.setRetainSizeWhenHidden(True)
+        self.overwrite.setSizePolicy(kept)
+        self._error.setWordWrap(True)
+        self._error.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._error.setFixedHeight(_ERROR_HEIGHT)
+        column = QVBoxLayout()
+        column.setSpacing(6)
+        column.addWidget(self.overwrite)
+        column.addWidget(self._error)
+        return column
+
     def _make_destination(self) -> QHBoxLayout:
         browse = QPushButton("Browse…")
+        browse.setIcon(icon("folder", self._theme))
         browse.setAutoDefault(False)
         browse.clicked.connect(self._browse)
         row = QHBoxLayout()
@@ -190,21 +219,37 @@ class ExportDialog(QDialog):
         return row
 
     def _preset(self) -> None:
-        selected = self._session.selected
+        graph, selected = self._session.graph, self._session.selected
+        count = len(graph.operators) if graph is not None else 0
+        self.all_operators.setText(f"All {count_text(count)} operators")
         self.formats["folder"].setChecked(True)
         self.all_operators.setChecked(True)
-        self.selected_operator.setText(f"Only the selected one, {selected or 'none'}")
+        shown = elided(selected or "none", 60).replace("&", "&&")
+        self.selected_operator.setText(f"Only the selected one, {shown}")
         self.selected_operator.setEnabled(bool(selected))
         self.inputs.setChecked(True)
         self.outputs.setChecked(True)
         self._propose_destination()
 
     def _propose_destination(self) -> None:
-        path = self._session.model_path
-        stem = path.name.partition(".")[0] if path is not None else "model"
-        ending = "_pictures" if self.chosen_format == "png" else "_dump"
+        """Name a new file or folder; one that the user typed gets another suffix only."""
         suffix = _FORMATS[self.chosen_format][2]
-        self.destination.setText(str(self._folder / f"{stem}{ending}{suffix}"))
+        if self.destination.text() != self._proposed:
+            path = Path(self.destination.text())
+            if path.suffix in _SUFFIXES:
+                self.destination.setText(str(path.with_suffix(suffix)))
+            elif path.name:
+                self.destination.setText(f"{path}{suffix}")
+            return
+        model = self._session.model_path
+        stem = model.name.partition(".")[0] if model is not None else "model"
+        stem += "_pictures" if self.chosen_format == "png" else "_dump"
+        path, attempt = self._folder / f"{stem}{suffix}", 1
+        while path.exists():
+            attempt += 1
+            path = self._folder / f"{stem}_{attempt}{suffix}"
+        self._proposed = str(path)
+        self.destination.setText(self._proposed)
 
     def _connect(self) -> None:
         for button in self.formats.values():
@@ -216,7 +261,11 @@ class ExportDialog(QDialog):
         self.overwrite.toggled.connect(self._check)
         self.destination.textChanged.connect(self._check)
         self.patterns.textEdited.connect(self._on_patterns_edited)
+        self.patterns.textChanged.connect(self._check)
         self.export_button.clicked.connect(self._accept)
+        session = self._session
+        for signal in (session.stepped, session.values_reset, session.state_changed):
+            signal.connect(self._check)
 
     # What was chosen
 
@@ -246,46 +295,81 @@ class ExportDialog(QDialog):
     def _is_folder(self) -> bool:
         return self.chosen_format == "folder"
 
+    def _path(self) -> Path:
+        return Path(self.destination.text().strip()).expanduser().absolute()
+
     def _chosen_operators(self) -> tuple[RuntimeOperator, ...]:
         """Operators that the patterns name.
 
         Raises
         ------
-        EngineError
+        UnknownNameError
             If one names nothing.
         """
         graph = self._session.graph
         return select_operators(graph, self._patterns()) if graph is not None else ()
 
-    def _describe_size(self, operators: tuple[RuntimeOperator, ...]) -> str:
-        session, total, count = self._session, 0, 0
+    def _measure(self, operators: tuple[RuntimeOperator, ...]) -> _Amount:
+        arrays = nbytes = without = 0
         for operator in operators:
             wanted = self.inputs if operator.is_input else self.outputs
-            for operand in operator.outputs if wanted.isChecked() else ():
-                if session.has_value(operand.name):
-                    total += value_nbytes(session.value(operand.name))
-                    count += 1
+            if wanted.isChecked() and operator.outputs:
+                record = self._session.record(operator.name)
+                values = record.outputs.values() if record is not None else ()
+                members = [member for value in values for member in flatten_value(value)]
+                arrays += sum(not isinstance(m, (str, type(None))) for m in members)
+                nbytes += sum(value_nbytes(member) for member in members)
+                without += not members
             if self.weights.isChecked():
-                total += sum(attribute.nbytes for attribute in operator.attributes.values())
-                count += len(operator.attributes)
-        return f"{count} tensors, {bytes_text(total)}"
+                nbytes += sum(attribute.nbytes for attribute in operator.attributes.values())
+                arrays += len(operator.attributes)
+        return _Amount(arrays, nbytes, without)
 
-    def _problem(self) -> str:
-        """Why this cannot be exported yet; ``""`` when it can."""
-        text = self.destination.text().strip()
-        if not text:
-            return "Choose where to write the dump."
-        path = Path(text).expanduser()
-        if not path.parent.is_dir():
-            return f"{path.parent} is no folder: create it, or choose another place."
-        if path.exists() and not self.overwrite.isChecked():
-            return f"{path.name} exists already: choose another name, or replace it."
-        checked = (self.inputs, self.outputs, self.weights)
-        if not any(box.isChecked() for box in checked):
+    def _describe(self, amount: _Amount) -> str:
+        noun = "picture" if self.chosen_format == "png" else "array"
+        if self.options().statistics_only:
+            noun = "row"
+        text = _counted(amount.arrays, noun)
+        if noun == "array":
+            text += f", {bytes_text(amount.nbytes)}"
+        if amount.without_value:
+            have = "has" if amount.without_value == 1 else "have"
+            text += f" · {_counted(amount.without_value, 'operator')} {have} no value yet"
+        return text
+
+    def _problem_of_contents(self, amount: _Amount) -> str:
+        if self._session.busy:
+            return "The model is running: stop it, or wait for it, to export."
+        if not any(box.isChecked() for box in (self.inputs, self.outputs, self.weights)):
             return "Choose inputs, outputs or weights."
         if self.named_operators.isChecked() and not self._patterns():
             return "Name at least one operator, type or index."
+        if not amount.arrays:
+            return "There is nothing to write yet: run the model, or choose more operators."
         return ""
+
+    def _problem_of_destination(self) -> str:
+        if not self.destination.text().strip():
+            return "Choose where to write the dump."
+        return self._refusal(self.options())
+
+    def _refusal(self, options: DumpOptions) -> str:
+        """Why the engine would not write to the destination; ``""`` when it would."""
+        graph = self._session.graph
+        try:
+            if graph is not None:
+                check_destination(self._path(), graph, options)
+        except ExportError as exc:
+            return f"{exc}."
+        except OSError as exc:
+            return f"{self._path()} cannot be looked at: {spoken(exc)}."
+        return ""
+
+    def _may_overwrite(self) -> bool:
+        """Whether there is something at the destination that may be replaced."""
+        options = self.options()
+        kept = self._refusal(replace(options, overwrite=False))
+        return bool(kept) and not self._refusal(replace(options, overwrite=True))
 
     # Answers to the user
 
@@ -298,22 +382,28 @@ class ExportDialog(QDialog):
     @Slot()
     def _on_patterns_edited(self) -> None:
         self.named_operators.setChecked(True)
-        self._check()
 
     @Slot()
     def _check(self) -> None:
         """Say what is wrong, or how much will be written."""
         self.statistics_only.setEnabled(self._is_folder())
-        self.overwrite.setVisible(Path(self.destination.text().strip() or ".").exists())
-        problem = self._problem()
+        self.overwrite.setVisible(self._may_overwrite())
+        amount = _Amount()
         try:
-            self._size.setText(self._describe_size(self._chosen_operators()))
-        except EngineError as exc:
-            problem = problem or f"{exc}."
-            self._size.setText("")
+            operators = self._chosen_operators()
+        except UnknownNameError as exc:
+            hint = f": did you mean {exc.suggestion}?" if exc.suggestion else "."
+            problem = f"No operator matches {exc.name}{hint}"
+            self._matches.setText("")
+        else:
+            amount = self._measure(operators)
+            problem = self._problem_of_contents(amount) or self._problem_of_destination()
+            named = self.named_operators.isChecked() and operators
+            self._matches.setText(_counted(len(operators), "operator") if named else "")
+        self._size.setText(self._describe(amount) if amount.arrays else "")
         self._error.setText(problem)
-        self._error.setVisible(bool(problem))
         self.export_button.setEnabled(not problem)
+        self.export_button.setToolTip(problem)
 
     @Slot()
     def _browse(self) -> None:
@@ -330,9 +420,20 @@ class ExportDialog(QDialog):
 
     @Slot()
     def _accept(self) -> None:
-        path = Path(self.destination.text().strip()).expanduser()
-        self.request = (path, self.options())
+        self.request = (self._path(), self.options())
         self.accept()
+
+
+def _label(name: str, role: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setProperty("role", role)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    return label
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count_text(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def _heading(text: str) -> QLabel:
