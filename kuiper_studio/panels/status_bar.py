@@ -151,7 +151,10 @@ class StatusBar(QStatusBar):
             return "no model open"
         operators = session.graph.operators
         total, position = len(operators), session.position
-        count = f"{position} of {total} run"
+        skipped = session.skipped
+        count = f"{position - skipped} of {total} run"
+        if skipped:
+            count += f", {skipped} cannot"
         if session.state is RunState.FAILED and position < total:
             return f"at {operators[position].name} · {count}"
         if session.state is RunState.STOPPED and position:

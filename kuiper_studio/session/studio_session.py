@@ -249,6 +249,12 @@ class StudioSession(QObject):
             return OperatorStatus.UNSUPPORTED
         return OperatorStatus.PENDING
 
+    @property
+    def skipped(self) -> int:
+        """Number of operators passed by without running: without a layer, or blocked."""
+        left_out = {OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED}
+        return sum(record.status in left_out for record in self._records.values())
+
     def is_current(self, operator: str) -> bool:
         """Whether an operator runs next."""
         current = self.current
@@ -625,8 +631,8 @@ class StudioSession(QObject):
         for record in answer.records:
             self._records[record.operator.name] = record
             self._values.update(record.outputs)
-            if record.reason:
-                self.log("warning", f"{record.operator.name}: {record.reason}")
+            if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
+                self.log("warning", record.reason)
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()

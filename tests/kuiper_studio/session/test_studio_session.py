@@ -165,6 +165,23 @@ def test_failure_keeps_earlier_values(qtbot, session, make_pair):
     assert session.state is RunState.STOPPED
 
 
+def test_unsupported_operator_is_told_once(qtbot, session, make_pair):
+    path = make_pair(
+        "pnnx.Input in 0 1 0 #0=(3)f32",
+        "custom.Thing odd 1 1 0 1",
+        "pnnx.Expression behind 1 1 1 2 expr=mul(@0,2)",
+        "pnnx.Output out 1 0 2",
+    )
+    open_and_feed(qtbot, session, path, [[1, 2, 3]])
+    assert session.status("odd") is OperatorStatus.UNSUPPORTED
+    session.resume()
+    qtbot.waitUntil(lambda: session.state is RunState.FINISHED)
+    assert session.status("behind") is OperatorStatus.BLOCKED
+    assert session.skipped == 3
+    warnings = [entry.text for entry in session.log_entries if entry.level == "warning"]
+    assert warnings == ["'odd': no layer for operator type custom.Thing"] * 2
+
+
 def test_wrong_file_leaves_the_model_open(qtbot, opened, tmp_path):
     bad = tmp_path / "bad.param"
     bad.write_text("not a model", encoding="utf-8")
