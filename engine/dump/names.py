@@ -76,13 +76,13 @@ class UniqueNames:
     ) -> None:
         self._clean, self._fold = clean, fold
         self._used: set[str] = set()
+        self._attempts: dict[str, int] = {}
 
     def claim(self, text: str) -> str:
         """Clean a name; where that is taken already, add a hash to it."""
         cleaned = candidate = self._clean(text)
-        attempt = 0
         while self._fold(candidate) in self._used:
-            attempt += 1
+            attempt = self._attempts[text] = self._attempts.get(text, 0) + 1
             candidate = _with_hash(cleaned, f"{text}#{attempt}")
         self._used.add(self._fold(candidate))
         return candidate
