@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QDockWidget, QFrame, QHBoxLayout, QTabWidget, QToolButton
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QFrame,
+    QHBoxLayout,
+    QTabWidget,
+    QToolButton,
+    QWidget,
+)
 
 from kuiper_studio.icons import icon
 
@@ -19,7 +26,7 @@ __all__ = ["TabbedPanels"]
 
 
 class TabbedPanels(QTabWidget):
-    """Panels as tabs, with the actions of the one in front and a cross at the right.
+    """Panels as tabs, with widgets and actions of the one in front and a cross at the right.
 
     Parameters
     ----------
@@ -34,20 +41,16 @@ class TabbedPanels(QTabWidget):
         self._panels, self._theme = tuple(panels), theme
         self.setDocumentMode(True)
         self._corner = QFrame()
-        self._corner.setProperty("role", "bar")
+        self._corner.setProperty("role", "head")
         self._row = QHBoxLayout(self._corner)
         self._row.setContentsMargins(0, 0, 4, 0)
         self._row.setSpacing(2)
         self.setCornerWidget(self._corner, Qt.Corner.TopRightCorner)
-        self._buttons: list[list[QToolButton]] = []
+        self._corner_parts: list[list[QWidget]] = []
         for panel in panels:
             self.addTab(panel, panel.windowTitle())
             panel.suffix_changed.connect(self._on_suffix_changed)
-            self._buttons.append([self._button() for _ in panel.title_actions()])
-            for button, action in zip(self._buttons[-1], panel.title_actions(), strict=True):
-                button.setDefaultAction(action)
-                if action.menu() is not None:
-                    button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+            self._corner_parts.append(self._make_corner_parts(panel))
         close = self._button()
         close.setIcon(icon("close", theme, "text2"))
         close.setToolTip(f"Close {dock.windowTitle().lower()}")
@@ -56,6 +59,24 @@ class TabbedPanels(QTabWidget):
         self.currentChanged.connect(self._on_current_changed)
         self._on_suffix_changed()
         self._on_current_changed(0)
+
+    def _make_corner_parts(self, panel: Panel) -> list[QWidget]:
+        """What a panel puts into the header: its widgets, then its actions as buttons."""
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(10, 0, 6, 0)
+        row.setSpacing(10)
+        for widget in panel.title_widgets():
+            row.addWidget(widget)
+        self._row.addWidget(holder)
+        parts: list[QWidget] = [holder]
+        for action in panel.title_actions():
+            button = self._button()
+            button.setDefaultAction(action)
+            if action.menu() is not None:
+                button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+            parts.append(button)
+        return parts
 
     def _button(self) -> QToolButton:
         button = QToolButton()
@@ -66,9 +87,9 @@ class TabbedPanels(QTabWidget):
 
     @Slot(int)
     def _on_current_changed(self, index: int) -> None:
-        for place, buttons in enumerate(self._buttons):
-            for button in buttons:
-                button.setVisible(place == index)
+        for place, parts in enumerate(self._corner_parts):
+            for part in parts:
+                part.setVisible(place == index)
 
     @Slot()
     def _on_suffix_changed(self, _text: str = "") -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QImage
-from PySide6.QtWidgets import QMenu, QToolTip
+from PySide6.QtWidgets import QDockWidget, QMenu, QToolTip
 
 from engine.inputs import InputSource
 from kuiper_studio.panels.dock_title import DockTitleBar
+from kuiper_studio.panels.log_panel import LogPanel
+from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_model import Measure, Scale
 from kuiper_studio.panels.timeline_painter import Geometry, axis_unit
 from kuiper_studio.panels.timeline_panel import TimelinePanel
@@ -119,6 +121,22 @@ def test_title_bar_holds_legend_times_and_choice(qtbot, opened, theme):
     assert opened.legend.x() < opened.summary.x() < opened.measure_box.x()
     count = count_color(bar.grab().toImage(), "focus", theme)
     assert count > 81  # a filled square of 9 pixels, and an outline
+
+
+def test_tabs_hold_them_only_while_it_is_in_front(qtbot, opened, session, theme):
+    dock = QDockWidget("Bottom")
+    qtbot.addWidget(dock)
+    tabs = TabbedPanels((opened, LogPanel(session, theme)), theme, dock)
+    dock.setWidget(tabs)
+    dock.resize(900, 120)
+    dock.show()
+    qtbot.waitExposed(dock)
+    assert opened.measure_box.isVisible()
+    tabs.setCurrentIndex(1)
+    assert not opened.measure_box.isVisible()
+    assert not opened.summary.isVisible()
+    tabs.setCurrentIndex(0)
+    assert opened.legend.isVisible()
 
 
 def test_times(qtbot, opened, session):
