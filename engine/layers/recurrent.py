@@ -1,0 +1,465 @@
+"""Recurrent layers over whole sequences: plain, LSTM and GRU.
+
+What the input gives to the gates is computed for the whole sequence in one product; then a
+cell (see `engine.layers.recurrent_cells`) takes one step after the other.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.layer import Layer, Outputs
+from engine.layers.recurrent_cells import (
+    Cell,
+    CellWeights,
+    States,
+    gru_step,
+    lstm_step,
+    plain_step,
+)
+from engine.layers.registry import register
+from engine.layers.windows import working_dtype
+from engine.promotion import DType, promote_types
+from engine.values import Array
+
+__all__ = ["GRU", "LSTM", "RNN"]
+
+
+def _scan(
+    x: Array, cell: Cell, states: States, weights: CellWeights, *, backwards: bool
+) -> tuple[Array, States]:
+    """Run a cell over a sequence.
+
+    Parameters
+    ----------
+    x : ndarray of shape (L, N, I)
+    cell : callable
+    states : tuple of ndarray of shape (N, P) or (N, H)
+    weights : CellWeights
+    backwards : bool
+        Whether to start at the end; outputs stay at their inputs' places.
+
+    Returns
+    -------
+    ndarray of shape (L, N, P), and the last states
+    """
+    gates = weights.of_input(x)
+    result = np.empty((*x.shape[:2], states[0].shape[-1]), x.dtype)
+    for step in range(len(x))[:: -1 if backwards else 1]:
+        states = cell(gates[step], states, weights)
+        result[step] = states[0]
+    return result, states
+
+
+def _run_layers(
+    x: Array, cell: Cell, states: States, weights: list[CellWeights], directions: int
+) -> tuple[Array, States]:
+    """Run layers over each other, each in one or both directions.
+
+    Parameters
+    ----------
+    x : ndarray of shape (L, N, I)
+    cell : callable
+    states : tuple of ndarray of shape (D * layers, N, P) or (D * layers, N, H)
+    weights : list of CellWeights
+        Of each direction of each layer.
+    directions : int
+        D.
+
+    Returns
+    -------
+    ndarray of shape (L, N, D * P), and states of the shapes that came
+    """
+    last = []
+    for first in range(0, len(weights), directions):
+        outputs = []
+        for number in range(first, first + directions):
+            own = tuple(state[number] for state in states)
+            y, own = _scan(x, cell, own, weights[number], backwards=number > first)
+            outputs.append(y)
+            last.append(own)
+        x = outputs[0] if directions == 1 else np.concatenate(outputs, -1)
+    return x, tuple(np.stack(state) for state in zip(*last, strict=True))
+
+
+class _Recurrent(Layer):
+    """Layers of one kind of cell over a sequence."""
+
+    _gates: ClassVar[int]
+
+    def __init__(
+        self,
+        weights: dict[str, Any],
+        input_size: int | None,
+        hidden_size: int | None,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        bidirectional: bool,
+        proj_size: int = 0,
+    ) -> None:
+        self._batch_first, self._directions = batch_first, 2 if bidirectional else 1
+        if num_layers < 1:
+            raise ParameterError("num_layers", f"num_layers={num_layers} is less than 1")
+        first = weights.get("weight_ih_l0")
+        if not isinstance(first, np.ndarray) or first.ndim != 2:
+            raise ParameterError("weight_ih_l0", "weight_ih_l0 is no matrix, or missing")
+        self._input_size = first.shape[1] if input_size is None else input_size
+        self._hidden_size = (
+            first.shape[0] // self._gates if hidden_size is None else hidden_size
+        )
+        self._output_size = proj_size or self._hidden_size
+        self._weights = [
+            self._direction(weights, number, suffix, bias=bias, projected=bool(proj_size))
+            for number in range(num_layers)
+            for suffix in ("", "_reverse")[: self._directions]
+        ]
+        if weights:
+            name = next(iter(weights))
+            raise ParameterError(name, f"{name!r} is not known to this layer")
+        self._ready: dict[DType, list[CellWeights]] = {}
+
+    def _direction(
+        self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
+    ) -> CellWeights:
+        """Take the weights of one direction of one layer from those given, and check them."""
+        width = self._directions * self._output_size if number else self._input_size
+        gates = self._gates * self._hidden_size
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight_ih": (gates, width),
+            "weight_hh": (gates, self._output_size),
+        }
+        if bias:
+            shapes |= {"bias_ih": (gates,), "bias_hh": (gates,)}
+        if projected:
+            shapes |= {"weight_hr": (self._output_size, self._hidden_size)}
+        found = {}
+        for part, shape in shapes.items():
+            name = f"{part}_l{number}{suffix}"
+            array = weights.pop(name, None)
+            if not isinstance(array, np.ndarray):
+                raise ParameterError(name, f"the model has no attribute @{name}")
+            if array.shape != shape:
+                raise ParameterError(
+                    name,
+                    f"{name} has the shape {describe_shapes([array.shape])}, not "
+                    f"{describe_shapes([shape])}",
+                )
+            found[part.removeprefix("weight_")] = array
+        return CellWeights(**found)
+
+    @property
+    @abstractmethod
+    def _cell(self) -> Cell:
+        """The kind of cell."""
+
+    def run(self, input: Array, states: list[Array | None]) -> tuple[Array, ...]:
+        """Compute the output and the last states.
+
+        Parameters
+        ----------
+        input : ndarray of shape (L, N, I), (N, L, I) or (L, I)
+        states : list of ndarray of shape (D * layers, N, ...) or (D * layers, ...)
+            None for zeros.
+
+        Returns
+        -------
+        tuple of ndarray
+        """
+        if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
+            raise LayerError(
+                f"the input must have 3 dimensions (2 without a batch), the last of size "
+                f"{self._input_size}; its shape is {describe_shapes([input.shape])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        dtype = promote_types(input.dtype, self._weights[0].ih.dtype)
+        work = working_dtype(dtype)
+        x = input.astype(work, copy=False)
+        batched = input.ndim == 3
+        if not batched:
+            x = x[:, np.newaxis]
+        elif self._batch_first:
+            x = x.swapaxes(0, 1)
+        if not len(x):
+            raise LayerError("the sequence is empty", InferStatus.kInferInputsEmpty)
+        if work not in self._ready:
+            self._ready[work] = [weights.ready(work) for weights in self._weights]
+        sizes = (self._output_size, self._hidden_size)
+        begin = tuple(
+            self._state(state, (x.shape[1], size), work, batched=batched)
+            for state, size in zip(states, sizes, strict=False)
+        )
+        y, last = _run_layers(x, self._cell, begin, self._ready[work], self._directions)
+        if not batched:
+            y, last = y[:, 0], tuple(state[:, 0] for state in last)
+        elif self._batch_first:
+            y = y.swapaxes(0, 1)
+        return tuple(result.astype(dtype, copy=False) for result in (y, *last))
+
+    def _state(
+        self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool
+    ) -> Array:
+        """A state to begin with, of shape (D * layers, N, size)."""
+        shape = (len(self._weights), *sizes)
+        if state is None:
+            return np.zeros(shape, dtype)
+        if not batched and state.ndim == 2:
+            state = state[:, np.newaxis]
+        if state.shape != shape:
+            raise LayerError(
+                f"a state has the shape {describe_shapes([state.shape])}, not "
+                f"{describe_shapes([shape])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        return state.astype(dtype, copy=False)
+
+
+@register("nn.RNN")
+class RNN(_Recurrent):
+    """Plain recurrent layers: ``torch.nn.RNN``.
+
+    ``h[t] = tanh(weight_ih @ x[t] + bias_ih + weight_hh @ h[t - 1] + bias_hh)``; ``h`` is
+    also the output, and the input of the next layer.
+
+    Parameters
+    ----------
+    input_size, hidden_size : int, optional
+        I and H.
+    num_layers : int
+    nonlinearity : str
+        ``tanh`` or ``relu``.
+    bias : bool
+        Whether there are biases.
+    batch_first : bool
+        Whether shapes are (N, L, I) instead of (L, N, I).
+    bidirectional : bool
+        Whether each layer also runs from the end; D is then 2.
+    **weights : ndarray
+        ``weight_ih_lK`` of shape (H, I), ``weight_hh_lK`` of shape (H, H), ``bias_ih_lK``
+        and ``bias_hh_lK`` of shape (H,) of layer K; from layer 1 on I is D * H. Names of the
+        backward direction end in ``_reverse``.
+    """
+
+    _gates = 1
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        **weights: Any,
+    ) -> None:
+        self._kind = plain_step(nonlinearity)
+        super().__init__(
+            weights, input_size, hidden_size, num_layers, bias, batch_first, bidirectional
+        )
+
+    @property
+    @override
+    def _cell(self) -> Cell:
+        return self._kind
+
+    @override
+    def forward(self, input: Array, hx: Array | None = None) -> Outputs:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        input : ndarray of shape (L, N, I)
+            May lack the batch axis N.
+        hx : ndarray of shape (D * layers, N, H), optional
+            State to begin with; zeros without.
+
+        Returns
+        -------
+        Outputs
+            ndarray of shape (L, N, D * H), and the last states as `hx`.
+        """
+        return Outputs(self.run(input, [hx]))
+
+
+@register("nn.GRU")
+class GRU(_Recurrent):
+    """Gated recurrent units: ``torch.nn.GRU``.
+
+    With the gates ``r, z, n`` under each other in every weight: ``r = sigmoid(W_ir x + b_ir +
+    W_hr h + b_hr)``, ``z`` likewise, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, and
+    ``h[t] = (1 - z) * n + z * h[t - 1]``.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers, bias, batch_first, bidirectional
+        As in ``nn.RNN``.
+    **weights : ndarray
+        As in ``nn.RNN``, with 3 H rows.
+    """
+
+    _gates = 3
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        bidirectional: bool = False,
+        dropout: float = 0.0,
+        **weights: Any,
+    ) -> None:
+        super().__init__(
+            weights, input_size, hidden_size, num_layers, bias, batch_first, bidirectional
+        )
+
+    @property
+    @override
+    def _cell(self) -> Cell:
+        return gru_step
+
+    @override
+    def forward(self, input: Array, hx: Array | None = None) -> Outputs:
+        """Compute the outputs; parameters and result as in ``nn.RNN``."""
+        return Outputs(self.run(input, [hx]))
+
+
+@register("nn.LSTM")
+class LSTM(_Recurrent):
+    """Long short-term memory: ``torch.nn.LSTM``.
+
+    With the gates ``i, f, g, o`` under each other in every weight: ``i = sigmoid(W_ii x +
+    b_ii + W_hi h + b_hi)``, ``f`` and ``o`` likewise, ``g`` with tanh; ``c[t] = f * c[t - 1]
+    + i * g`` and ``h[t] = o * tanh(c[t])``.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers, bias, batch_first, bidirectional
+        As in ``nn.RNN``.
+    proj_size : int
+        P: ``h`` is multiplied by ``weight_hr`` and has P numbers instead of H; 0 for none.
+    **weights : ndarray
+        As in ``nn.RNN``, with 4 H rows; ``weight_hr_lK`` of shape (P, H).
+    """
+
+    _gates = 4
+
+    def __init__(
+        self,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        dropout: float = 0.0,
+        **weights: Any,
+    ) -> None:
+        super().__init__(
+            weights,
+            input_size,
+            hidden_size,
+            num_layers,
+            bias,
+            batch_first,
+            bidirectional,
+            proj_size,
+        )
+
+    @property
+    @override
+    def _cell(self) -> Cell:
+        return lstm_step
+
+    @override
+    def forward(self, input: Array, hx: Any = None, cx: Array | None = None) -> Outputs:
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        input : ndarray of shape (L, N, I)
+            May lack the batch axis N.
+        hx : ndarray of shape (D * layers, N, P), optional
+            Hidden state to begin with, or a pair of both; zeros without.
+        cx : ndarray of shape (D * layers, N, H), optional
+            Memory to begin with.
+
+        Returns
+        -------
+        Outputs
+            ndarray of shape (L, N, D * P), and the last states as `hx` and `cx`.
+        """
+        if isinstance(hx, tuple):
+            hx, cx = hx
+        return Outputs(self.run(input, [hx, cx]))
+
+
+# Layers as they stand in a traced graph
+
+_TRACED: Final[dict[str, type[_Recurrent]]] = {
+    "rnn_tanh": RNN,
+    "rnn_relu": RNN,
+    "gru": GRU,
+    "lstm": LSTM,
+}
+
+
+def _traced(name: str) -> Callable[..., Outputs]:
+    def compute(
+        input: Array,
+        hx: Any,
+        params: tuple[Array, ...],
+        has_biases: bool,
+        num_layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> Outputs:
+        options: dict[str, Any] = {"nonlinearity": name[4:]} if name.startswith("rnn") else {}
+        weights: list[Any] = list(params)
+        per_direction = len(weights) // (num_layers * (2 if bidirectional else 1))
+        parts = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bool(has_biases)
+        if per_direction > len(parts):
+            parts.append("weight_hr")
+            options["proj_size"] = len(weights[len(parts) - 1])
+        names = (
+            f"{part}_l{number}{suffix}"
+            for number in range(num_layers)
+            for suffix in ("", "_reverse")[: 2 if bidirectional else 1]
+            for part in parts
+        )
+        layer = _TRACED[name](
+            num_layers=num_layers,
+            bias=has_biases,
+            batch_first=batch_first,
+            bidirectional=bidirectional,
+            **options,
+            **dict(zip(names, weights, strict=True)),
+        )
+        return Outputs(layer.run(input, list(hx) if isinstance(hx, tuple) else [hx]))
+
+    return compute
+
+
+def _register_traced() -> None:
+    for name, layer in _TRACED.items():
+        function = _traced(name)
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = (
+            f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``."
+        )
+        register(f"aten::{name}")(function)
+
+
+_register_traced()
