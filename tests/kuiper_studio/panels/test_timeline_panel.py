@@ -123,20 +123,21 @@ def test_title_bar_holds_legend_times_and_choice(qtbot, opened, theme):
     assert count > 81  # a filled square of 9 pixels, and an outline
 
 
-def test_tabs_hold_them_only_while_it_is_in_front(qtbot, opened, session, theme):
+def test_tabs_hold_them_only_while_it_is_in_front(qtbot, session, theme):
     dock = QDockWidget("Bottom")
     qtbot.addWidget(dock)
-    tabs = TabbedPanels((opened, LogPanel(session, theme)), theme, dock)
+    panel = TimelinePanel(session, theme)
+    tabs = TabbedPanels((panel, LogPanel(session, theme)), theme, dock)
     dock.setWidget(tabs)
     dock.resize(900, 120)
     dock.show()
     qtbot.waitExposed(dock)
-    assert opened.measure_box.isVisible()
+    assert panel.measure_box.isVisible()
     tabs.setCurrentIndex(1)
-    assert not opened.measure_box.isVisible()
-    assert not opened.summary.isVisible()
+    assert not panel.measure_box.isVisible()
+    assert not panel.summary.isVisible()
     tabs.setCurrentIndex(0)
-    assert opened.legend.isVisible()
+    assert panel.legend.isVisible()
 
 
 def test_times(qtbot, opened, session):
