@@ -311,7 +311,10 @@ class ExportDialog(QDialog):
 
     def _measure(self, operators: tuple[RuntimeOperator, ...]) -> _Amount:
         arrays = nbytes = without = 0
-        for operator in operators:
+        # The model's inputs come along whatever operators are chosen.
+        graph = self._session.graph
+        fed = [op for op in graph.operators if op.is_input] if graph is not None else []
+        for operator in dict.fromkeys([*fed, *operators]):
             wanted = self.inputs if operator.is_input else self.outputs
             if wanted.isChecked() and operator.outputs:
                 record = self._session.record(operator.name)

@@ -167,7 +167,7 @@ def test_typing_patterns_chooses_them(qtbot, dialog):
     qtbot.keyClicks(dialog.patterns, "1")
     assert dialog.named_operators.isChecked()
     assert dialog.options().operators == ("1",)
-    assert size(dialog) == "1 array, 256 B"
+    assert size(dialog) == "2 arrays, 512 B"
 
 
 def test_nothing_selected(qtbot, session, theme, folder, make_pair):
