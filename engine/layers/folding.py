@@ -43,8 +43,9 @@ def unfold(
     columns = new_output((*lead, *windows.kernel, *counts), input.dtype, 0)
     flat = columns.reshape(*lead, windows.tap_count, *counts)
     taps = windows.taps(sizes, tuple(slice(0, count) for count in counts))
+    whole = (slice(None),) * len(lead)
     for tap, (outputs, inputs) in enumerate(taps):
-        flat[(..., tap, *outputs)] = input[(..., *inputs)]
+        flat[..., tap, :, :][(*whole, *outputs)] = input[(*whole, *inputs)]
     return columns.reshape(*lead[:-1], lead[-1] * windows.tap_count, math.prod(counts))
 
 
@@ -90,8 +91,9 @@ def fold(
     columns = input.reshape(*lead, number, *counts)
     image = new_output((*lead, *sizes), input.dtype, 0)
     taps = windows.taps(sizes, tuple(slice(0, count) for count in counts))
+    whole = (slice(None),) * len(lead)
     for tap, (outputs, inputs) in enumerate(taps):
-        image[(..., *inputs)] += columns[(..., tap, *outputs)]
+        image[(*whole, *inputs)] += columns[..., tap, :, :][(*whole, *outputs)]
     return image
 
 
