@@ -28,7 +28,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QP
 from PySide6.QtWidgets import QStyle, QToolTip, QWidget
 from typing_extensions import override
 
-from kuiper_studio.graph_view.background import Answer, Background
+from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.legend import legend_entries, paint_legend
@@ -135,9 +135,8 @@ class GraphCanvas(QWidget):
         self._layout_number = 0
         self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
-        self._background = Background()
+        self._background = Background(self)
         self._background.finished.connect(self._on_answered)
-        self.destroyed.connect(self._background.close)
         self._animation = self._make_animation()
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
@@ -584,7 +583,7 @@ class GraphCanvas(QWidget):
         self.update()
 
     @Slot(object)
-    def _on_answered(self, answer: Answer) -> None:
+    def _on_answered(self, answer: Done) -> None:
         kind, *rest = answer.key if isinstance(answer.key, tuple) else (answer.key,)
         if kind == "layout" and rest == [self._layout_number]:
             if isinstance(answer.result, Layout):

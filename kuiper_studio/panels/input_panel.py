@@ -32,9 +32,9 @@ from engine.inputs import (
     parse_number,
     parse_source,
 )
+from kuiper_studio.background import Background, Done
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import dtype_text, shape_text
-from kuiper_studio.panels.background import Background, Done
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.input_fields import (
     PRESETS,

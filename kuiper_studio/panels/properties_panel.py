@@ -23,6 +23,7 @@ from typing_extensions import override
 
 from engine.cost import Cost, cost
 from engine.errors import EngineError
+from kuiper_studio.background import Background, Done
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models import (
@@ -34,7 +35,6 @@ from kuiper_studio.item_models import (
     operator_state,
 )
 from kuiper_studio.item_models.text import bytes_text, count_text, ms_text
-from kuiper_studio.panels.background import Background, Done
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.section import Section

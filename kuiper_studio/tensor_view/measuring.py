@@ -1,12 +1,11 @@
 """Statistics and histograms without making the window wait.
 
-Small arrays are measured at once. Large ones go to a thread as a frozen request; its answer
-comes back by a signal, and is dropped where another question has been asked meanwhile.
+Small arrays are measured at once. Large ones go to a thread as a frozen request, whose
+answer is dropped where another question has been asked meanwhile.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -14,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, statistics
+from kuiper_studio.background import Background, Done
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.values import Array
 
 __all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
@@ -76,15 +78,14 @@ class Measurer(QObject):
     """
 
     answered = Signal(object)
-    _measured = Signal(object)
 
     def __init__(self, parent: QObject | None = None, at_once: int = AT_ONCE) -> None:
         super().__init__(parent)
         self._at_once = at_once
         self._number = 0
         self._latest: dict[What, int] = {}
-        self._executor: ThreadPoolExecutor | None = None
-        self._measured.connect(self._on_measured)
+        self._background = Background(self)
+        self._background.finished.connect(self._on_measured)
 
     def ask(self, what: What, array: Array, low: float = 0.0, high: float = 0.0) -> Any | None:  # noqa: ANN401 - statistics or counts
         """Measure an array.
@@ -107,30 +108,22 @@ class Measurer(QObject):
         request = _Request(self._number, what, array, low, high)
         if array.size <= self._at_once:
             return request.measure()
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(1, "statistics")
-        self._executor.submit(self._work, request)
+        self._background.submit(request, _measure, request, self._latest)
         return None
 
     def forget(self, what: What) -> None:
         """Drop the answer to the last question of a kind."""
         self._latest.pop(what, None)
 
-    def _work(self, request: _Request) -> None:
-        """On the thread: measure and emit."""
-        if self._latest.get(request.what) != request.number:
-            return
-        try:
-            result = request.measure()
-        except MemoryError:
-            result = None
-        try:
-            self._measured.emit(Answer(request.number, request.what, result))
-        except RuntimeError:
-            # The view was deleted meanwhile; nobody waits for the answer.
-            return
-
     @Slot(object)
-    def _on_measured(self, answer: Answer) -> None:
-        if self._latest.get(answer.what) == answer.number:
-            self.answered.emit(answer)
+    def _on_measured(self, done: Done) -> None:
+        request = done.key
+        if isinstance(request, _Request) and self._latest.get(request.what) == request.number:
+            self.answered.emit(Answer(request.number, request.what, done.result))
+
+
+def _measure(request: _Request, latest: Mapping[What, int]) -> Any:  # noqa: ANN401 - as it says
+    """Measure, unless another question has been asked meanwhile."""
+    if latest.get(request.what) != request.number:
+        return None
+    return request.measure()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDockWidget, QLabel, QMainWindow, QMenu, QToolButton
 
-from kuiper_studio.panels.background import Background
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.panel import Panel
@@ -98,45 +95,3 @@ def test_elided_label_keeps_the_whole_text_in_its_tip(qtbot) -> None:
     label.setText("layer1.0.conv")
     assert label.toolTip() == "layer1.0.conv"
     assert label.minimumSizeHint().width() < label.sizeHint().width()
-
-
-class Listener(QObject):
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard = []
-
-    @Slot(object)
-    def hear(self, done) -> None:
-        self.heard.append((done, threading.current_thread()))
-
-
-@pytest.fixture
-def listener(qapp) -> Listener:
-    return Listener()
-
-
-def test_background_answers_on_the_windows_thread(qtbot, listener) -> None:
-    background = Background()
-    background.finished.connect(listener.hear)
-    threads = []
-
-    def work() -> int:
-        threads.append(threading.current_thread())
-        return 42
-
-    background.submit("key", work)
-    qtbot.waitUntil(lambda: bool(listener.heard))
-    done, thread = listener.heard[0]
-    assert (done.key, done.result, done.error) == ("key", 42, "")
-    assert thread is threading.main_thread()
-    assert threads[0] is not threading.main_thread()
-
-
-def test_background_answers_failures_too(qtbot, listener) -> None:
-    background = Background()
-    background.finished.connect(listener.hear)
-    background.submit(1, lambda: 1 // 0)
-    qtbot.waitUntil(lambda: bool(listener.heard))
-    done, _ = listener.heard[0]
-    assert done.result is None
-    assert "division" in done.error

@@ -53,7 +53,7 @@ class Background(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="panel")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="background")
         self._due: deque[tuple[Hashable, Future[object]]] = deque()
         self._timer = QTimer(self)
         self._timer.setInterval(_POLL_MS)
@@ -61,10 +61,18 @@ class Background(QObject):
         executor = self._executor
         self.destroyed.connect(lambda: executor.shutdown(wait=False, cancel_futures=True))
 
-    def submit(self, key: Hashable, function: Callable[[], object]) -> None:
-        """Ask for ``function()``; it must touch nothing of the window."""
-        self._due.append((key, self._executor.submit(function)))
+    def submit(
+        self, key: Hashable, function: Callable[..., object], *arguments: object
+    ) -> None:
+        """Ask for ``function(*arguments)``; it must touch nothing of the window."""
+        self._due.append((key, self._executor.submit(function, *arguments)))
         self._timer.start()
+
+    def close(self) -> None:
+        """Take no more requests and drop those that have not begun."""
+        self._due.clear()
+        self._timer.stop()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     @Slot()
     def _collect(self) -> None:
