@@ -243,6 +243,36 @@ class TestTransforms:
         agree(f"torch.fft.{name}", X, dim=dim)
 
 
+class TestSpectra:
+    @pytest.mark.parametrize("center", [True, False])
+    @pytest.mark.parametrize("pad_mode", ["reflect", "constant", "replicate", "circular"])
+    @pytest.mark.parametrize("normalized", [True, False])
+    @pytest.mark.parametrize("onesided", [None, True, False])
+    @pytest.mark.parametrize(
+        ("n_fft", "hop", "width"), [(16, None, None), (10, 3, 7), (9, 4, 5)]
+    )
+    def test_stft(self, agree, center, pad_mode, normalized, onesided, n_fft, hop, width):
+        agree(
+            "torch.stft", some(2, 64), n_fft, hop, width, np.hanning(width or n_fft) + 0.1,
+            center=center, pad_mode=pad_mode, normalized=normalized, onesided=onesided,
+            return_complex=True, loose=10,
+        )  # fmt: skip
+
+    @pytest.mark.parametrize("center", [True, False])
+    @pytest.mark.parametrize("normalized", [True, False])
+    @pytest.mark.parametrize("length", [None, 50, 70])
+    @pytest.mark.parametrize(
+        ("n_fft", "onesided"), [(16, True), (16, False), (9, True), (9, None)]
+    )
+    def test_istft(self, agree, center, normalized, length, n_fft, onesided):
+        frequencies = n_fft if onesided is False else n_fft // 2 + 1
+        z = (some(2, frequencies, 20) + 1j * some(2, frequencies, 20)).astype(np.complex64)
+        agree(
+            "torch.istft", z, n_fft, None, None, (np.hanning(n_fft) + 0.5).astype(np.float32),
+            center=center, normalized=normalized, onesided=onesided, length=length, loose=20,
+        )  # fmt: skip
+
+
 class TestFactories:
     @pytest.mark.parametrize(
         "bounds",

@@ -1,0 +1,41 @@
+"""Elements picked by steps in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError
+
+X = np.arange(12).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset", "expected"),
+    [
+        ((2, 3), (4, 1), None, [[0, 1, 2], [4, 5, 6]]),
+        ((2, 2), (1, 5), 1, [[1, 6], [2, 7]]),
+        ((3,), (0,), 5, [5, 5, 5]),
+        ((3, 2, 2), (2, 4, 1), 0, [[[0, 1], [4, 5]], [[2, 3], [6, 7]], [[4, 5], [8, 9]]]),
+        (None, None, 7, 7),
+        ((0, 2), (1, 1), 99, np.zeros((0, 2))),
+    ],
+)
+def test_values(run, size, stride, offset, expected):
+    result = run("torch.as_strided", X, size=size, stride=stride, storage_offset=offset)
+    assert np.shape(result) == np.shape(expected)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset", "reason"),
+    [
+        ((4, 4), (4, 1), 0, "element 15 is beyond the input's 12"),
+        ((2,), (1,), 11, "element 12 is beyond"),
+        ((2, 2), (1,), 0, "do not belong together"),
+        ((2,), (-1,), 5, "do not belong together"),
+    ],
+)
+def test_beyond(run, size, stride, offset, reason):
+    with pytest.raises(LayerError, match=reason):
+        run("torch.as_strided", X, size=size, stride=stride, storage_offset=offset)
