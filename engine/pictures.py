@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COLOR_MAPS",
     "DIVERGING_MAPS",
+    "LEAST_SPAN",
     "NAN_COLOR",
     "NINF_COLOR",
     "PINF_COLOR",
@@ -70,9 +71,10 @@ NAN_COLOR: Final = (0xFF, 0x00, 0xC8, 0xFF)
 PINF_COLOR: Final = (0xFF, 0x8A, 0x00, 0xFF)
 NINF_COLOR: Final = (0x00, 0x91, 0xFF, 0xFF)
 
-# A range narrower than this share of its value is widened to it, so that nothing divides
-# by zero.
+# What a single value is widened by, as a share of it, and what counts as one: nothing may
+# divide by zero, nor by a number that is all but zero.
 _EPSILON: Final = 1e-6
+LEAST_SPAN: Final = 1e-300
 # Ranges outside of this do not survive float32 arithmetic.
 _FLOAT32_SPANS: Final = (1e-30, 1e37)
 # Elements that one pixel of a shrunken picture averages, along each axis.
@@ -143,7 +145,8 @@ def fitted_range(low: float, high: float, *, symmetric: bool = False) -> tuple[f
     if symmetric:
         high = max(abs(low), abs(high))
         low = -high
-    least = _EPSILON * max(1.0, abs(low), abs(high)) if low == high else 0.0
+    flat = high / 2 - low / 2 < LEAST_SPAN
+    least = _EPSILON * max(1.0, abs(low), abs(high)) if flat else 0.0
     return low - least, high + least
 
 
@@ -511,9 +514,13 @@ def render_picture(
     count, height, width = planes.shape
     columns = max(1, min(count, round(math.sqrt(count * height / width))))
     gap = 1 if count > 1 else 0
-    tile = max(32, height), max(32, width)
+    # Small channels are enlarged, so that they can be seen at all.
+    factor = max(-(-32 // max(height, width)), -(-_MIN_TILE // min(height, width)))
     rows = -(-count // columns)
-    area = min(limit, columns * (tile[1] + gap)), min(limit, rows * (tile[0] + gap))
+    area = (
+        min(limit, columns * (width * factor + gap)),
+        min(limit, rows * (height * factor + gap)),
+    )
     grid = tile_grid(count, (height, width), area, gap=gap, columns=columns)
     small = shrink(planes, min(height, grid.tile_height), min(width, grid.tile_width))
     return tile_pictures(colorize(small, low, high, table), grid)
@@ -528,11 +535,10 @@ def _bars(values: Array, low: float, high: float, table: Array, limit: int) -> A
     bottom, top = min(low, 0.0), max(high, 0.0)
     with np.errstate(invalid="ignore"):
         share = (np.clip(values, bottom, top).astype(np.float64) - bottom) / (top - bottom)
-    # Not a number: a full bar in the colour that says so.
-    share[np.isnan(share)] = 1.0
     zero = -bottom / (top - bottom)
     edge = (np.arange(height, 0, -1)[:, None] - 0.5) / height
     inside = (edge > np.minimum(share, zero)) & (edge <= np.maximum(share, zero))
+    inside |= np.isnan(share)  # a full bar in the colour that says so
     picture: Array = np.where(inside[..., None], colors, np.uint8(0))
     wide = max(1, min(16, limit // max(1, 2 * values.size)))
     return np.repeat(picture, wide, axis=1)

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from engine.pictures import (
     DIVERGING_MAPS,
+    LEAST_SPAN,
     default_map,
     finite_range,
     fitted_range,
@@ -237,7 +238,8 @@ class TensorViewModel:
             # The end that was moved decides.
             moved = low if low != self.range.low else high
             low, high = -abs(moved), abs(moved)
-        if low < high and math.isfinite(low) and math.isfinite(high):
+        finite = math.isfinite(low) and math.isfinite(high)
+        if finite and high / 2 - low / 2 >= LEAST_SPAN:
             self.choice = replace(self.choice, range=ValueRange(low, high))
 
     def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - from a check box

@@ -1,0 +1,150 @@
+"""All channels side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QColor
+
+from kuiper_studio.tensor_view.facts import channel_facts
+from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.mosaic_view import MosaicView
+
+
+def page(view, planes, first=0, *, paged=False):
+    view.set_page(planes, channel_facts(planes), first, paged=paged)
+    view.set_coloring(Coloring(0, 1, "grey"), (0, 1))
+
+
+@pytest.fixture
+def view(shown, theme):
+    """16 channels of 7 x 7, each of one value: 0, 1/15, ... 1."""
+    made = shown(MosaicView(theme), 290, 280)
+    page(made, np.repeat(np.linspace(0, 1, 16, dtype=np.float32), 49).reshape(16, 7, 7))
+    return made
+
+
+def middle(view, channel):
+    return view.tile_rect(channel).center().toPoint()
+
+
+def test_tiles_have_the_colours_of_their_channels(view, color_at):
+    for channel in (1, 6, 15):
+        x, y = middle(view, channel).x() + 3, middle(view, channel).y()
+        expected = Coloring(0, 1, "grey").color_of(channel / 15)
+        assert color_at(view, x, y) == expected
+
+
+def test_tiles_are_whole_multiples(view):
+    assert view.grid.tile_width % 7 == 0
+    assert view.grid.gap == 3
+
+
+def test_click_chooses(view, qtbot):
+    with qtbot.waitSignal(view.channel_chosen) as chosen:
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=middle(view, 11))
+    assert chosen.args == [11]
+
+
+def test_click_into_a_gap_does_nothing(view, qtbot):
+    corner = view.tile_rect(5).bottomRight() + QPointF(1.5, 1.5)
+    with qtbot.assertNotEmitted(view.channel_chosen):
+        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=corner.toPoint())
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (Qt.Key.Key_Right, 6),
+        (Qt.Key.Key_Left, 4),
+        (Qt.Key.Key_Down, 9),
+        (Qt.Key.Key_Up, 1),
+    ],
+)
+def test_arrows_walk(view, qtbot, key, expected):
+    assert view.grid.columns == 4
+    view.set_chosen(5)
+    with qtbot.waitSignal(view.channel_chosen) as chosen:
+        qtbot.keyClick(view, key)
+    assert chosen.args == [expected]
+
+
+def test_chosen_tile_is_ringed(view, theme, color_at):
+    view.set_chosen(5)
+    tile = view.tile_rect(5)
+    focus = theme.color("focus")
+    assert color_at(view, tile.left() - 2, tile.center().y()) == focus
+    assert color_at(view, tile.center().x(), tile.bottom() + 1.5) == focus
+    other = view.tile_rect(10)
+    assert color_at(view, other.left() - 2, other.center().y()) != focus
+
+
+def test_hover_tells_the_channel(view, qtbot):
+    with qtbot.waitSignal(view.channel_hovered) as hovered:
+        qtbot.mouseMove(view, middle(view, 9))
+    assert hovered.args == [9]
+
+
+def test_a_channel_of_special_values_has_a_badge(view, theme, color_at):
+    planes = np.zeros((4, 14, 14), np.float32)
+    planes[:, 0, 0] = 1  # not flat
+    page(view, planes)
+    plain = view.grab().toImage()
+    planes = planes.copy()
+    planes[2, 7, 7] = np.nan
+    page(view, planes)
+    marked = view.grab().toImage()
+    changed = {
+        channel
+        for channel in range(4)
+        for x in range(30)
+        for y in range(10)
+        if plain.pixelColor(_corner(view, channel, x, y))
+        != marked.pixelColor(_corner(view, channel, x, y))
+    }
+    assert changed == {2}
+    assert color_at(view, *_element(view, 2, 7, 7)).name() == "#ff00c8"
+
+
+def _corner(view, channel, x, y):
+    return view.tile_rect(channel).topRight().toPoint() + QPoint(-1 - x, y)
+
+
+def _element(view, channel, row, column):
+    tile = view.tile_rect(channel)
+    scale = tile.width() / 14
+    return tile.left() + (column + 0.5) * scale, tile.top() + (row + 0.5) * scale
+
+
+def test_one_range_for_each_channel(view, color_at):
+    planes = np.zeros((2, 8, 8), np.float32)
+    planes[0, :, 4:], planes[1, :, 4:] = 1, 10
+    view.set_page(planes, channel_facts(planes), 0, paged=False)
+    low, high = np.zeros((2, 1, 1)), np.array([1.0, 10.0]).reshape(2, 1, 1)
+    view.set_coloring(Coloring(0, 10, "grey"), (low, high))
+    for channel in (0, 1):
+        tile = view.tile_rect(channel)
+        found = color_at(view, tile.right() - 5, tile.center().y())
+        assert found == QColor("white")
+
+
+def test_pages_are_laid_out_alike(view):
+    page(view, np.zeros((256, 7, 7), np.float32), 0, paged=True)
+    first = view.grid
+    page(view, np.zeros((10, 7, 7), np.float32), 256, paged=True)
+    assert (view.grid.columns, view.grid.tile_width) == (16, first.tile_width)
+    assert view.channel_at(view.tile_rect(258).center()) == 258
+
+
+def test_shrunken_tiles(view, color_at):
+    page(view, np.full((64, 200, 200), 0.5, np.float32))
+    assert view.grid.tile_width < 200
+    assert color_at(view, *view.tile_rect(63).center().toTuple()).name() == "#808080"
+
+
+def test_natural_size_is_kept(view):
+    width, edge = view.natural_size(280, 400)
+    assert width <= 400
+    view.resize(width, 280)
+    assert max(view.grid.tile_width, view.grid.tile_height) == edge
