@@ -23,7 +23,7 @@ from engine.values import Array, Value
 if TYPE_CHECKING:
     from engine.promotion import DType
 
-__all__ = ["interpolate", "upsample_bilinear", "upsample_nearest"]
+__all__ = ["cubic_kernel", "interpolate", "upsample_bilinear", "upsample_nearest"]
 
 # Spatial axes that a mode is for.
 _RANKS_OF_MODE: Final = {
@@ -276,7 +276,7 @@ def _cubic_taps(axis: _Axis) -> tuple[Array, Array]:
     lower = np.floor(source)
     offsets = np.arange(-1, 3)[:, np.newaxis]
     positions = np.clip(lower.astype(np.int64) + offsets, 0, axis.size - 1)
-    return positions, _cubic((source - lower) - offsets, _CUBIC)
+    return positions, cubic_kernel((source - lower) - offsets)
 
 
 def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
@@ -290,7 +290,7 @@ def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
     positions = starts + np.arange(int((stops - starts).max()))[:, np.newaxis]
     distances = (positions - centres + 0.5) / widening
     if axis.bicubic:
-        weights = _cubic(distances, _CUBIC_ANTIALIASED)
+        weights = cubic_kernel(distances, _CUBIC_ANTIALIASED)
     else:
         weights = np.maximum(1 - np.abs(distances), 0)
     weights = np.where(positions < stops, weights, 0)
@@ -298,8 +298,19 @@ def _antialiased_taps(axis: _Axis) -> tuple[Array, Array]:
     return np.minimum(positions, axis.size - 1), weights
 
 
-def _cubic(distances: Array, a: float) -> Array:
-    """Cubic convolution kernel (Keys 1981): 1 at 0, 0 at 1 and from 2 on."""
+def cubic_kernel(distances: Array, a: float = _CUBIC) -> Array:
+    """Cubic convolution kernel (Keys 1981): 1 at 0, 0 at 1 and from 2 on.
+
+    Parameters
+    ----------
+    distances : ndarray of any shape
+    a : float
+        Slope at 1.
+
+    Returns
+    -------
+    ndarray of the same shape
+    """
     x = np.abs(distances)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * x * a - 4 * a
