@@ -1,0 +1,97 @@
+"""Making the window, and a session with nobody watching."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtGui import QImage
+
+from kuiper_studio import app
+from kuiper_studio.cli import main
+from kuiper_studio.session import RunState
+from kuiper_studio.theme import Scheme, Theme
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "pnnx.Expression twice 1 1 0 1 expr=mul(@0,2)",
+    "pnnx.Output out 1 0 1",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path):
+    """Keep the user's settings out of the tests."""
+    QSettings.setPath(
+        QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path / "settings")
+    )
+
+
+@pytest.fixture
+def closed(qtbot):
+    """Windows to close at the end."""
+    windows = []
+    yield windows
+    for window in windows:
+        window.close()
+        window.deleteLater()
+
+
+def test_make_window_is_ready(make_pair, closed):
+    window = app.make_window(make_pair(*CHAIN), [np.array([1, 2, 3], np.float32)])
+    closed.append(window)
+    assert window.session.state is RunState.READY
+    assert window.session.graph.operator("twice").index == 1
+
+
+def test_make_window_without_a_model(closed):
+    window = app.make_window()
+    closed.append(window)
+    assert window.session.state is RunState.EMPTY
+
+
+def test_stored_theme_is_used(tmp_path, closed):
+    settings = QSettings(str(tmp_path / "s.ini"), QSettings.Format.IniFormat)
+    settings.setValue("theme", "dark")
+    window = app.make_window(settings=settings)
+    closed.append(window)
+    assert window.theme.dark
+    settings.setValue("theme", "rainbow")
+    other = app.make_window(settings=settings)
+    closed.append(other)
+    assert other.theme.scheme is Scheme.SYSTEM
+
+
+def test_demo(tmp_path, capsys, qapp):
+    assert main(["--sample", "--demo", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "25 of 25 operators stepped" in said
+    assert str(tmp_path / "out" / "dump") in said
+    picture = QImage(str(tmp_path / "out" / "window.png"))
+    assert (picture.width(), picture.height()) == (1440, 900)
+    manifest = json.loads((tmp_path / "out" / "dump" / "manifest.json").read_text("utf-8"))
+    assert {row["status"] for row in manifest["operators"]} == {"executed"}
+
+
+def test_demo_of_a_model_that_cannot_be_opened(tmp_path, capsys, qapp):
+    bad = tmp_path / "bad.param"
+    bad.write_text("no model", encoding="utf-8")
+    assert main([str(bad), "--demo", str(tmp_path / "out")]) == 2
+    assert "bad.param" in capsys.readouterr().err
+
+
+def test_log_records_reach_the_session(make_pair, closed, qtbot):
+    window = app.make_window(theme=Theme(Scheme.LIGHT))
+    closed.append(window)
+    handler = app._LogHandler(app._LogRelay(window.session))
+    handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "it is %s", ("broken",), None))
+    entry = window.session.log_entries[-1]
+    assert (entry.level, entry.text) == ("error", "it is broken")
+
+
+def test_nothing_to_demonstrate(tmp_path, qapp, capsys):
+    assert main(["--demo", str(tmp_path / "out")]) == 2
+    assert "no model was given" in capsys.readouterr().err
