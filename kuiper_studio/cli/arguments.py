@@ -1,0 +1,179 @@
+"""What can be written on a command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.inputs import ImageOptions
+
+__all__ = [
+    "dump_parser",
+    "image_options",
+    "info_parser",
+    "render_parser",
+    "run_parser",
+    "window_parser",
+]
+
+
+def window_parser() -> argparse.ArgumentParser:
+    """Arguments of the window, which is what opens without a command."""
+    parser = _parser("", "A desktop debugger for neural networks in PNNX form.")
+    parser.epilog = (
+        "Commands that need no display: info, run, dump, render; "
+        "see kuiper-studio COMMAND --help."
+    )
+    _add_model(parser, required=False)
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--sample", action="store_true", help="open the sample model")
+    parser.add_argument("--theme", choices=("system", "light", "dark"))
+    parser.add_argument(
+        "--demo", metavar="DIR",
+        help="without a display: step the model, write its dump and a picture of the window",
+    )  # fmt: skip
+    _add_inputs(parser)
+    return parser
+
+
+def info_parser() -> argparse.ArgumentParser:
+    """Arguments of ``info``."""
+    parser = _parser("info", "List operators, shapes, parameters and cost of a model.")
+    _add_model(parser)
+    parser.add_argument("--json", action="store_true", help="for programs")
+    return parser
+
+
+def run_parser() -> argparse.ArgumentParser:
+    """Arguments of ``run``."""
+    parser = _parser("run", "Run a model once and write its outputs.")
+    _add_model(parser)
+    _add_inputs(parser)
+    parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
+    return parser
+
+
+def dump_parser() -> argparse.ArgumentParser:
+    """Arguments of ``dump``."""
+    from engine.dump import FORMATS
+
+    parser = _parser("dump", "Run a model and write the tensors of every operator.")
+    _add_model(parser)
+    _add_inputs(parser)
+    parser.add_argument("--output", metavar="PATH", required=True)
+    parser.add_argument(
+        "--format", choices=FORMATS,
+        help="default folder, or what the suffix of the output says",
+    )  # fmt: skip
+    parser.add_argument(
+        "--operators", metavar="PATTERN", nargs="+",
+        help="names, types or indexes, with * and ?; only as far as needed is run",
+    )  # fmt: skip
+    parser.add_argument("--weights", action="store_true", help="write the weights too")
+    parser.add_argument("--no-inputs", action="store_true", help="leave the inputs out")
+    parser.add_argument("--no-outputs", action="store_true", help="leave the operands out")
+    parser.add_argument(
+        "--statistics-only", action="store_true", help="manifest and summary, no arrays"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
+    return parser
+
+
+def render_parser() -> argparse.ArgumentParser:
+    """Arguments of ``render``."""
+    parser = _parser("render", "Draw the graph of a model.")
+    _add_model(parser)
+    parser.add_argument("--output", metavar="FILE.svg|png", required=True)
+    parser.add_argument("--theme", choices=("light", "dark"), default="light")
+    parser.add_argument(
+        "--orientation", choices=("left-right", "top-down"), default="left-right"
+    )
+    return parser
+
+
+def image_options(arguments: argparse.Namespace) -> ImageOptions:
+    """How pictures become tensors, as the command line says."""
+    from engine.inputs import ImageOptions
+
+    fit: Literal["resize", "crop"] = arguments.fit
+    order: Literal["RGB", "BGR"] = arguments.order
+    return ImageOptions(
+        size=arguments.size,
+        fit=fit,
+        order=order,
+        scale=arguments.scale,
+        mean=arguments.mean,
+        std=arguments.std,
+    )
+
+
+def _parser(command: str, summary: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"kuiper-studio {command}".strip(), description=summary, allow_abbrev=False
+    )
+
+
+def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "model", metavar="MODEL", nargs=None if required else "?",
+        help="the .param file, the .bin beside it, or their folder",
+    )  # fmt: skip
+    parser.add_argument("--bin", metavar="FILE", help="the weights, where not found by itself")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("inputs")
+    group.add_argument(
+        "--input", metavar="SOURCE", nargs="+", action="extend", default=[],
+        help="one per input: an image, .npy, .npz, random[:SEED], ones, zeros, constant:VALUE; "
+        "a single .npz, random or constant for all",
+    )  # fmt: skip
+    group.add_argument(
+        "--size", metavar="ROWSxCOLUMNS", type=_size, help="of pictures; default the model's"
+    )
+    group.add_argument("--fit", choices=("resize", "crop"), default="resize")
+    group.add_argument("--order", choices=("RGB", "BGR"), default="RGB")
+    group.add_argument(
+        "--scale", type=_said(_number), default="1/255", help="factor of pixels, e.g. 1/255"
+    )
+    group.add_argument(
+        "--mean", type=_said(_numbers), default="0", help="e.g. 0.485,0.456,0.406"
+    )
+    group.add_argument(
+        "--std", type=_said(_numbers), default="1", help="e.g. 0.229,0.224,0.225"
+    )
+    parser.add_argument("--backend", default="auto", help="auto or numpy")
+    parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
+
+
+# Argparse names a converter in its messages unless the converter says a sentence of its own.
+
+
+def _said(convert: Callable[[str], object]) -> Callable[[str], object]:
+    def converter(text: str) -> object:
+        try:
+            return convert(text)
+        except ValueError as exc:
+            raise argparse.ArgumentTypeError(str(exc)) from exc
+
+    return converter
+
+
+def _number(text: str) -> float:
+    from engine.inputs import parse_number
+
+    return parse_number(text)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_number(part) for part in text.split(","))
+
+
+def _size(text: str) -> tuple[int, int]:
+    rows, _, columns = text.lower().partition("x")
+    if not (rows.isdecimal() and columns.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 224x224")
+    return int(rows), int(columns)

@@ -1,0 +1,348 @@
+"""Commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.atomic import spoken
+from engine.errors import EngineError, ExportError
+from kuiper_studio.cli.arguments import (
+    dump_parser,
+    image_options,
+    info_parser,
+    render_parser,
+    run_parser,
+    window_parser,
+)
+from kuiper_studio.cli.terminal import (
+    OutputError,
+    Terminated,
+    complain,
+    ended_by_signals,
+    flush,
+    forget_output,
+    prepare,
+    say,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.dump import DumpOptions, Format
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.session import Session
+    from engine.values import Array
+
+    Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
+
+__all__ = ["main"]
+
+_DONE, _FAILED = 0, 2
+_BEST: Final = 5
+_MOST_SAMPLES: Final = 8
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process when not given.
+
+    Returns
+    -------
+    int
+        Exit status: 0 done, 2 error, 128 and more ended by a signal.
+    """
+    prepare()
+    try:
+        status = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        flush()
+    except BrokenPipeError:  # whoever read a pipe has read enough
+        forget_output()
+        return _DONE
+    except KeyboardInterrupt as exc:
+        complain("interrupted")
+        return 128 + (exc.number if isinstance(exc, Terminated) else 2)
+    except OutputError as exc:
+        forget_output()
+        complain(str(exc))
+        return _FAILED
+    except Exception as exc:
+        if sys.flags.dev_mode:
+            raise
+        complain(_sentence(exc))
+        return _FAILED
+    return status
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if arguments and arguments[0] in _COMMANDS:
+        make_parser, run = _COMMANDS[arguments[0]]
+        parsed = make_parser().parse_args(arguments[1:])
+        with ended_by_signals():
+            return run(parsed)
+    return _open_window(window_parser().parse_args(arguments))
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, EngineError):
+        return str(error)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return f"{place}{spoken(error)}"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    kind = type(error).__name__
+    return (
+        f"an unforeseen {kind}: {error}; python -X dev -m kuiper_studio shows where, "
+        "please report it"
+    )
+
+
+# Commands
+
+
+def _load(arguments: argparse.Namespace) -> RuntimeGraph:
+    import engine
+    from engine.pnnx import pair
+
+    return engine.load(*pair(arguments.model, arguments.bin))
+
+
+def _fed_session(arguments: argparse.Namespace) -> Session:
+    import engine
+    from engine.inputs import load_inputs, parse_source
+
+    sources = [parse_source(text) for text in arguments.input]
+    graph = _load(arguments)
+    session = engine.Session(graph, backend=arguments.backend)
+    session.feed(load_inputs(sources, graph.input_operands, image_options(arguments)))
+    return session
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from kuiper_studio.cli.report import model_facts, say_facts
+
+    graph = _load(arguments)
+    if arguments.json:
+        _say_json(model_facts(graph))
+    else:
+        say_facts(graph)
+    return _DONE
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from engine.array_files import is_numeric
+    from engine.dump import write_arrays
+    from engine.inputs import read_labels
+    from kuiper_studio.cli.report import shape_text
+
+    if arguments.output is not None:
+        _check_output(Path(arguments.output), (".npz",))
+    labels = read_labels(Path(arguments.labels)) if arguments.labels is not None else ()
+    session = _fed_session(arguments)
+    session.run()
+    missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
+    if missing:
+        raise EngineError(f"the model does not run to its end: {_reason(session, missing[0])}")
+    outputs = session.outputs()
+    seconds = sum(record.seconds for record in session.records)
+    say(f"{len(session.records)} operators in {seconds * 1e3:.1f} ms")
+    arrays: dict[str, Array] = {}
+    ranked = False
+    for index, value in enumerate(outputs):
+        name, array = f"out{index}", np.asarray(value)
+        if not is_numeric(array):
+            say(f"{name}: {value!r}, which is no array and is not written")
+            continue
+        arrays[name] = array
+        say(f"{name}: {shape_text(array.shape, array.dtype.name)}")
+        best = _best(array, labels)
+        ranked = ranked or bool(best)
+        for line in best:
+            say(f"  {line}")
+    if labels and not ranked:
+        say(f"{arguments.labels} has {len(labels)} names, and no output as many values")
+    if arguments.output is not None:
+        write_arrays(Path(arguments.output), arrays)
+        say(f"written to {arguments.output}")
+    return _DONE
+
+
+def _dump(arguments: argparse.Namespace) -> int:
+    from engine.dump import select_operators, write_dump
+
+    options = _dump_options(arguments)
+    output = Path(arguments.output)
+    session = _fed_session(arguments)
+    graph = session.graph
+    selected = select_operators(graph, options.operators)  # wrong names are told before the run
+    _check_dump(output, session, options)
+    wanted = [op for op in graph.operators if op.is_input]
+    if options.outputs:
+        wanted.extend(selected)
+    failure: EngineError | None = None
+    following = max((operator.index for operator in wanted), default=-1) + 1
+    at_end = following == len(graph.operators)
+    try:
+        session.run(until=None if at_end else graph.operators[following].name)
+    except EngineError as exc:
+        failure = exc  # what ran before is worth having
+    written = write_dump(session, output, options)
+    say(f"written to {written}")
+    if failure is not None:
+        raise failure
+    missing = _not_executed(session, wanted)
+    if missing:
+        raise EngineError(
+            f"the dump lacks {len(missing)} of {len(wanted)} operators: "
+            f"{_reason(session, missing[0])}"
+        )
+    return _DONE
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    output = Path(arguments.output)
+    _check_output(output, (".svg", ".png"))
+    graph = _load(arguments)
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # even where the user's needs a display
+    from kuiper_studio.app import make_application
+    from kuiper_studio.graph_view.render import render_graph
+    from kuiper_studio.theme import Scheme, Theme
+
+    application = make_application()
+    theme = Theme(Scheme(arguments.theme))
+    theme.apply(application)
+    rendered = render_graph(graph, output, theme, arguments.orientation)
+    say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
+    if rendered.note:
+        say(rendered.note)
+    return _DONE
+
+
+def _open_window(arguments: argparse.Namespace) -> int:
+    if arguments.version:
+        from importlib.metadata import version
+
+        say(f"kuiper-studio {version('kuiper-studio')}")
+        return _DONE
+    if not arguments.demo:
+        _require_display()
+    from kuiper_studio.app import run_demo, run_window
+
+    start = run_demo if arguments.demo else run_window
+    return start(arguments, image_options(arguments))
+
+
+_COMMANDS: Final[Mapping[str, Command]] = {
+    "info": (info_parser, _info),
+    "run": (run_parser, _run),
+    "dump": (dump_parser, _dump),
+    "render": (render_parser, _render),
+}
+
+
+# Checks
+
+
+def _check_output(path: Path, suffixes: tuple[str, ...]) -> None:
+    """Refuse before the work what could not be written after it."""
+    if path.suffix.lower() not in suffixes:
+        raise ExportError(f"{path} cannot be written: name a {' or '.join(suffixes)} file")
+    if not path.parent.is_dir():
+        raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
+    if path.is_dir():
+        raise ExportError(f"{path} is a folder; name a {' or '.join(suffixes)} file")
+
+
+def _check_dump(path: Path, session: Session, options: DumpOptions) -> None:
+    from engine.dump import check_destination
+
+    check_destination(path, session.graph, options)
+    if options.weights and not session.graph.has_weights:
+        raise ExportError("there are no weights to write: the model has no .bin file")
+
+
+def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
+    from engine.dump import DumpOptions
+
+    by_suffix: dict[str, Format] = {".npz": "npz", ".safetensors": "safetensors"}
+    suffix = Path(arguments.output).suffix.lower()
+    return DumpOptions(
+        format=arguments.format or by_suffix.get(suffix, "folder"),
+        operators=tuple(arguments.operators) if arguments.operators else None,
+        inputs=not arguments.no_inputs,
+        outputs=not arguments.no_outputs,
+        weights=arguments.weights,
+        statistics_only=arguments.statistics_only,
+        overwrite=arguments.overwrite,
+    )
+
+
+def _require_display() -> None:
+    """Qt ends the process with a signal where there is none."""
+    if sys.platform != "linux" or os.environ.get("QT_QPA_PLATFORM"):
+        return
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        raise EngineError(
+            "there is no display to open a window on; info, run, dump and render need none, "
+            "nor does --demo DIR"
+        )
+
+
+def _not_executed(
+    session: Session, operators: Sequence[RuntimeOperator]
+) -> list[RuntimeOperator]:
+    from engine.session import OperatorStatus
+
+    done = OperatorStatus.EXECUTED
+    return [operator for operator in operators if session.status(operator.name) is not done]
+
+
+def _reason(session: Session, operator: RuntimeOperator) -> str:
+    """Why an operator did not run: the first one above it that cannot."""
+    from engine.session import OperatorStatus
+
+    while session.status(operator.name) is OperatorStatus.BLOCKED:
+        above = (o.producer for o in operator.inputs if not session.has_value(o.name))
+        operator = next(producer for producer in above if producer is not None)
+    others = len(session.graph.unsupported) - 1
+    more = f"; info tells why {others} more cannot run" if others > 0 else ""
+    return f"{operator.reason}{more}"
+
+
+# Results
+
+
+def _say_json(facts: object) -> None:
+    """Print strict JSON, in ASCII for whatever reads it."""
+    say(json.dumps(facts, allow_nan=False))
+
+
+def _best(array: Array, labels: Sequence[str]) -> list[str]:
+    """The best classes of each sample, where a labels file fits the output."""
+    import numpy as np
+
+    if not labels or array.size % len(labels) or array.dtype.kind == "c":
+        return []
+    classes = array.shape[-1] if array.size != len(labels) else array.size
+    if classes != len(labels):
+        return []
+    lines: list[str] = []
+    samples = array.reshape(-1, classes)
+    for number, scores in enumerate(samples[:_MOST_SAMPLES]):
+        order = np.argsort(-scores.astype(np.float64), kind="stable")[:_BEST]
+        where = f"[{number}] " if len(samples) > 1 else ""
+        lines.extend(f"{where}{scores[i]:10.4f}  {labels[i]}" for i in order)
+    if len(samples) > _MOST_SAMPLES:
+        lines.append(f"and {len(samples) - _MOST_SAMPLES} samples more")
+    return lines

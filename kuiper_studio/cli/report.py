@@ -1,0 +1,127 @@
+"""What there is to know about a model without running it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.cost import cost
+from engine.plain import plain
+from kuiper_studio.cli.terminal import say, say_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+
+__all__ = ["count_text", "model_facts", "say_facts", "shape_text"]
+
+_SHOWN_INDEXES: Final = 8
+
+
+def model_facts(graph: RuntimeGraph) -> dict[str, Any]:
+    """Facts about a model, as strict JSON can hold them.
+
+    Shapes are as the file states them: None is an open dimension, a string a symbol.
+    """
+    rows = [_operator_facts(operator) for operator in graph.operators]
+    return {
+        "param": str(graph.param_path),
+        "bin": str(graph.bin_path) if graph.bin_path is not None else None,
+        "inputs": [_operand_facts(operand) for operand in graph.input_operands],
+        "outputs": [_operand_facts(operand) for operand in graph.output_operands],
+        "operands": len(graph.operands),
+        "parameters": sum(row["parameters"] for row in rows),
+        "macs": sum(row["macs"] for row in rows),
+        "flops": sum(row["flops"] for row in rows),
+        "unsupported": [
+            {"index": op.index, "name": op.name, "type": op.type, "reason": op.reason}
+            for op in graph.unsupported
+        ],
+        "operators": rows,
+    }
+
+
+def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
+    return {
+        "index": operator.index,
+        "name": operator.name,
+        "type": operator.type,
+        "params": plain(dict(operator.params)),
+        "attributes": {
+            key: {"shape": list(a.shape), "dtype": a.stored_dtype, "nbytes": a.nbytes}
+            for key, a in operator.attributes.items()
+        },
+        "inputs": [operand.name for operand in operator.inputs],
+        "outputs": [_operand_facts(operand) for operand in operator.outputs],
+        **asdict(cost(operator)),
+        "reason": operator.reason,
+    }
+
+
+def _operand_facts(operand: RuntimeOperand) -> dict[str, Any]:
+    return {
+        "name": operand.name,
+        "shape": plain(operand.shape),
+        "dtype": operand.dtype.name if operand.dtype is not None else None,
+    }
+
+
+def say_facts(graph: RuntimeGraph) -> None:
+    """Print the facts for people."""
+    facts = model_facts(graph)
+    say(
+        f"{graph.param_path.name}: {len(graph.operators)} operators, {len(graph.operands)} "
+        f"operands, {facts['parameters']:,} parameters, {count_text(facts['macs'])}MAC"
+    )
+    if graph.bin_path is not None:
+        say(f"weights: {graph.bin_path}")
+    elif not graph.has_weights:
+        say("weights: none found, structure only")
+    for role in ("input", "output"):
+        for operand in facts[f"{role}s"]:
+            say(f"{role}: {operand['name']} {shape_text(operand['shape'], operand['dtype'])}")
+    say()
+    rows = [("#", "type", "name", "output", "parameters", "MAC")]
+    for row in facts["operators"]:
+        shown = ", ".join(shape_text(o["shape"], o["dtype"]) for o in row["outputs"])
+        count = f"{row['parameters']:,}" if row["parameters"] else ""
+        macs = count_text(row["macs"]).rstrip() if row["macs"] else ""
+        rows.append((str(row["index"]), row["type"], row["name"], shown, count, macs))
+    say_table(rows, right={0, 4, 5})
+    _say_unsupported(graph)
+
+
+def _say_unsupported(graph: RuntimeGraph) -> None:
+    """All operators that cannot run, with reasons; one line for all that share one."""
+    together: dict[str, list[RuntimeOperator]] = {}
+    for operator in graph.unsupported:
+        together.setdefault(operator.reason, []).append(operator)
+    if not together:
+        return
+    count = len(graph.unsupported)
+    say()
+    say(f"{count} operator{'s' if count > 1 else ''} cannot run:")
+    for reason, operators in together.items():
+        indexes = [str(operator.index) for operator in operators]
+        if len(indexes) > _SHOWN_INDEXES:
+            indexes[_SHOWN_INDEXES:] = [f"and {len(indexes) - _SHOWN_INDEXES} more"]
+        say(f"  {', '.join(indexes)}: {reason}")
+
+
+def count_text(count: int) -> str:
+    """Spell a count with a unit's prefix to follow: ``1.81 G``, ``480 ``."""
+    size = float(count)
+    for prefix in ("", "K", "M", "G"):
+        if size < 999.5:
+            return f"{size:.3g} {prefix}"
+        size /= 1000
+    return f"{size:,.2f} T"
+
+
+def shape_text(shape: Sequence[object] | None, dtype: str | None) -> str:
+    """Spell a shape and a dtype: ``1×3×224×224 float32``."""
+    if shape is None:
+        return "?"
+    dims = "×".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+    return f"{dims} {dtype}" if dtype else dims

@@ -1,0 +1,154 @@
+"""Printing to whatever the command line is connected to, or to nothing at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from engine.atomic import spoken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = [
+    "OutputError",
+    "Terminated",
+    "complain",
+    "ended_by_signals",
+    "flush",
+    "forget_output",
+    "prepare",
+    "printable",
+    "say",
+    "say_table",
+]
+
+_LONGEST_CELL: Final = 64
+
+
+class OutputError(Exception):
+    """Standard output does not take what is printed."""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process was asked to end.
+
+    Attributes
+    ----------
+    number : int
+        The signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def prepare() -> None:
+    """Let streams show what their encoding lacks as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def say(line: str = "") -> None:
+    """Print a line of results.
+
+    Raises
+    ------
+    BrokenPipeError
+        If whoever reads has gone.
+    OutputError
+        If the line cannot be written.
+    """
+    if sys.stdout is None:  # started without one
+        return
+    try:
+        sys.stdout.write(f"{printable(line)}\n")
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise OutputError(f"standard output cannot be written: {spoken(exc)}") from exc
+
+
+def flush() -> None:
+    """Write what is still buffered; raises what `say` does."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        raise OutputError(f"standard output cannot be written: {spoken(exc)}") from exc
+
+
+def forget_output() -> None:
+    """Throw away what is still buffered, or the interpreter would complain at its end."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def complain(sentence: str) -> None:
+    """Print one line to standard error, if there is one."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            words = " ".join(sentence.split())
+            sys.stderr.write(f"kuiper-studio: {printable(words)}\n")
+            sys.stderr.flush()
+
+
+def printable(text: str) -> str:
+    """Show control characters as escapes: names come from files, terminals obey them."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say_table(rows: Sequence[Sequence[str]], right: set[int]) -> None:
+    """Print rows in columns, those in `right` right-aligned; long cells lose their middle."""
+    shown = [[_elided(printable(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        cells = [
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        say("  ".join(cells).rstrip())
+
+
+def _elided(text: str) -> str:
+    if len(text) <= _LONGEST_CELL:
+        return text
+    half = _LONGEST_CELL // 2
+    return f"{text[: half - 1]}…{text[-half:]}"
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise `Terminated` when the process is asked to end, so that half files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+    def end(number: int, _frame: object) -> None:
+        raise Terminated(number)
+
+    earlier = {
+        number: signal.signal(number, end)
+        for number in numbers
+        if signal.getsignal(number) is signal.SIG_DFL  # nohup has made it ignored
+    }
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
