@@ -234,6 +234,15 @@ def _multihead_attention(call: _Call) -> int:
     return projected * embedding + 2 * asked * length * embedding
 
 
+def _encoder_layer(call: _Call) -> int:
+    """A fused transformer layer: every matrix among its inputs meets every token."""
+    tokens = call.input()
+    if not tokens or len(tokens) < 2:
+        return 0
+    matrices = sum(math.prod(s) for s in call.inputs[1:] if s is not None and len(s) == 2)
+    return math.prod(tokens[:-1]) * (matrices + 2 * tokens[-2] * tokens[-1])
+
+
 def _recurrent(call: _Call) -> int:
     """Each step goes through the matrices of all layers and directions."""
     steps = call.input()
@@ -261,6 +270,7 @@ _RULES: Final[Mapping[str, Callable[[_Call], int]]] = {
     "einsum": _einsum,
     "scaled_dot_product_attention": _attention,
     "multiheadattention": _multihead_attention,
+    "_transformer_encoder_layer_fwd": _encoder_layer,
     **dict.fromkeys(("rnn", "lstm", "gru"), _recurrent),
     "detect": _detect,
 }

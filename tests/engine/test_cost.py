@@ -188,6 +188,15 @@ MACS = [
         16 + 32 + 40 + 16,
         id="cross-attention",
     ),
+    # width 4, MLP 8, 5 tokens: 12x4, 4x4, 8x4 and 4x8, then scores and weighted sum
+    pytest.param(
+        ["1,5,4", "12,4", "12", "4,4", "4", "8,4", "8", "4,8", "4"],
+        "aten::_transformer_encoder_layer_fwd op 9 1 i0 i1 i2 i3 i4 i5 i6 i7 i8 o"
+        " #o=(1,5,4)f32",
+        5 * (48 + 16 + 32 + 32) + 2 * 5 * 5 * 4,
+        0,
+        id="fused transformer layer",
+    ),
     # 10 steps, 4 gates of 16: from 32 inputs and from 16 hidden
     pytest.param(
         ["10,1,32"],
