@@ -27,8 +27,11 @@ _TEXT_STEP: Final = 12
 
 
 def _numbers(coloring: Coloring, intervals: int) -> list[str]:
+    # Never the whole span at once: the ends may be further apart than a float can hold.
     step = coloring.high / intervals - coloring.low / intervals
-    return [tick_text(coloring.low + place * step, step) for place in range(intervals + 1)]
+    shares = [place / intervals for place in range(intervals + 1)]
+    values = [coloring.low * (1 - share) + coloring.high * share for share in shares]
+    return [tick_text(value, step) for value in values]
 
 
 def bar_space(coloring: Coloring, theme: Theme) -> float:

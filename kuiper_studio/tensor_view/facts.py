@@ -71,7 +71,8 @@ def percentile_range(values: Array, share: float = 1.0) -> tuple[float, float] |
     finite = flat[np.isfinite(flat)]
     if not finite.size:
         return None
-    low, high = np.percentile(finite.astype(np.float64, copy=False), (share, 100 - share))
+    # In halves, because two values may be further apart than a float can hold.
+    low, high = np.percentile(finite.astype(np.float64) / 2, (share, 100 - share)) * 2
     return float(low), float(high)
 
 

@@ -1,0 +1,431 @@
+"""A value shown, without a session: commands, keys, and what they change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QMenu, QToolButton
+
+from kuiper_studio.tensor_view import TensorPane
+from kuiper_studio.tensor_view.actions import COMMANDS
+from kuiper_studio.tensor_view.view_model import Scope, ValueRange
+
+
+def action(pane, name):
+    return pane.actions_table[f"tensor.{name}"]
+
+
+def trigger(pane, name):
+    assert action(pane, name).isEnabled(), f"{name} is disabled"
+    action(pane, name).trigger()
+
+
+def numbers(pane):
+    """Statistics of the tensor as they are written, by name."""
+    section = pane.statistics.widget().layout().itemAt(2).widget()
+    labels = ("min", "max", "mean", "std", "zeros", "NaN / Inf")
+    return dict(zip(labels, (label.text() for label in section.values), strict=True))
+
+
+# Every kind of value
+
+VALUES = {
+    "4-D": np.linspace(-1, 1, 2 * 3 * 8 * 8, dtype=np.float32).reshape(2, 3, 8, 8),
+    "3-D": np.zeros((3, 40, 30)),
+    "2-D": np.arange(20).reshape(4, 5),
+    "5-D": np.random.default_rng(0).normal(size=(1, 4, 3, 6, 6)),
+    "1-D": np.arange(1000.0),
+    "1xK": np.array([[0.1, 0.9]], np.float32),
+    "pixels": np.zeros((1, 512, 1, 1), np.float16),
+    "0-D": np.array(2.5),
+    "bool": np.eye(9, dtype=bool),
+    "complex": np.ones((2, 5, 5), np.complex64) * (3 + 4j),
+    "uint8": np.arange(256, dtype=np.uint8).reshape(16, 16),
+    "all-NaN": np.full((1, 4, 6, 6), np.nan, np.float32),
+    "some-NaN": np.array([[1, np.nan], [np.inf, 4]]),
+    "constant": np.full((1, 4, 6, 6), 7.0),
+    "huge": np.array([[-1.7e308, 1.7e308], [0, 1]]),
+    "denormal": np.array([[0, 5e-324], [5e-324, 0]]),
+    "int64-ends": np.array([[-(2**63), 2**63 - 1], [0, 1]]),
+    "many-channels": np.zeros((1, 2048, 7, 7), np.float32),
+    "tall": np.zeros((1, 5000, 3), np.float32),
+    "flat-channels": np.zeros((1, 64, 1, 56), np.float32),
+    "empty": np.zeros((1, 0, 7)),
+    "None": None,
+    "int": 5,
+    "tuple": (np.zeros((1, 2, 4, 4)), 3, None),
+    "empty-tuple": (),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_every_value_is_shown_and_can_be_used(pane, qtbot, name):
+    pane.set_value("x", VALUES[name])
+    pane.grab()
+    target = pane.focusProxy()
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_PageDown, Qt.Key.Key_End, Qt.Key.Key_Home):
+        qtbot.keyClick(target, key)
+    for command in COMMANDS:
+        if command.id != "tensor.savePicture" and action(pane, command.id[7:]).isEnabled():
+            action(pane, command.id[7:]).trigger()
+            pane.grab()
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("4-D", "plane"),
+        ("5-D", "plane"),
+        ("2-D", "plane"),
+        ("1-D", "vector"),
+        ("pixels", "vector"),
+        ("0-D", "message"),
+        ("empty", "message"),
+        ("None", "message"),
+    ],
+)
+def test_parts(pane, name, part):
+    pane.set_value("x", VALUES[name])
+    assert pane.stack.currentWidget() is getattr(pane, part)
+    assert pane.mosaic.isVisible() == (name in {"4-D", "5-D"})
+    assert pane.range_bar.isVisible() == (part != "message")
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("0-D", "2.5"), ("int", "5"), ("None", "None"), ("empty", "No numbers")],
+)
+def test_messages(pane, name, title):
+    pane.set_value("x", VALUES[name])
+    assert pane.message.title.text() == title
+
+
+def test_statistics(pane):
+    pane.set_value("x", np.array([[-1.0, 0, 0, 5], [np.nan, np.inf, np.nan, 0]]))
+    assert numbers(pane) == {
+        "min": "−1.0000",
+        "max": "5.0000",
+        "mean": "0.8000",
+        "std": "2.1354",
+        "zeros": "37.5 %",
+        "NaN / Inf": "2 / 1",
+    }
+
+
+def test_range_of_all_nan_is_said(pane):
+    pane.set_value("x", VALUES["all-NaN"])
+    assert not pane.range_bar.low_box.isEnabled()
+    pane.set_value("y", VALUES["constant"])
+    assert pane.range_bar.low_box.isEnabled()
+
+
+def test_constant_range_is_printed(pane):
+    pane.set_value("x", np.full((3, 3), 7.0))
+    assert pane.range_bar.low_box.text() == "6.99999"
+    assert pane.range_bar.high_box.text() == "7.00001"
+
+
+# Signals for the status bar
+
+
+def test_what_the_status_bar_is_told(pane, signed):
+    told = {}
+    pane.range_changed.connect(lambda text: told.__setitem__("range", text))
+    pane.special_changed.connect(lambda text, some: told.__setitem__("special", (text, some)))
+    pane.zoom_changed.connect(lambda text: told.__setitem__("zoom", text))
+    signed[0, 3, 2, 1] = np.nan
+    pane.set_value("x", signed)
+    limit = np.abs(np.nan_to_num(signed)).max()
+    assert told["range"] == f"−{limit:.3f} … {limit:.3f}".replace("0 ", " ").rstrip("0")
+    assert told["special"] == ("NaN 1 Inf 0", True)
+    assert told["zoom"] == "5 : 1"
+
+
+def test_hovered_element_has_its_colour(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    pane.show_channel(2)
+    x, y, width, height = pane.plane.port.cell_rect(10, 20)
+    with qtbot.waitSignal(pane.hovered_changed) as hovered:
+        qtbot.mouseMove(pane.plane, QPoint(round(x + width / 2), round(y + height / 2)))
+    text, color = hovered.args
+    assert text == f"[0, 2, 10, 20] {signed[0, 2, 10, 20]!s}"
+    assert pane.hovered.index == (0, 2, 10, 20)
+    assert color == pane.coloring().color_of(float(signed[0, 2, 10, 20])).name()
+
+
+def test_pick_is_exact_and_stays_with_the_operand(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    with qtbot.waitSignal(pane.picked_changed) as picked:
+        x, y, width, height = pane.plane.port.cell_rect(7, 9)
+        at = QPoint(round(x + width / 2), round(y + height / 2))
+        qtbot.mouseClick(pane.plane, Qt.MouseButton.LeftButton, pos=at)
+    assert picked.args == [f"[0, 0, 7, 9] {signed[0, 0, 7, 9]!s}"]
+    assert pane.picked.value == signed[0, 0, 7, 9]
+    pane.set_value("y", np.zeros((2, 2)))
+    assert pane.picked is None
+    pane.set_value("x", signed)
+    assert pane.picked.index == (0, 0, 7, 9)
+
+
+# Channels
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (Qt.Key.Key_PageDown, 31),
+        (Qt.Key.Key_PageUp, 29),
+        (Qt.Key.Key_Home, 0),
+        (Qt.Key.Key_End, 63),
+    ],
+)
+@pytest.mark.parametrize("part", ["plane", "mosaic"])
+def test_channel_keys(pane, signed, qtbot, key, expected, part):
+    pane.set_value("x", signed)
+    pane.show_channel(30)
+    qtbot.keyClick(getattr(pane, part), key)
+    assert pane.model.choice.channel == expected
+    assert pane.tools.channel.box.value() == expected
+
+
+def test_channel_by_mosaic_box_and_buttons(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    at = pane.mosaic.tile_rect(44).center().toPoint()
+    qtbot.mouseClick(pane.mosaic, Qt.MouseButton.LeftButton, pos=at)
+    assert pane.model.choice.channel == 44
+    pane.tools.channel.box.setValue(12)
+    assert pane.model.choice.channel == 12
+    trigger(pane, "nextChannel")
+    trigger(pane, "nextChannel")
+    trigger(pane, "previousChannel")
+    assert pane.model.choice.channel == 13
+    np.testing.assert_array_equal(pane.model.plane, signed[0, 13])
+
+
+def test_batch_and_depth(pane, qtbot):
+    value = np.arange(2 * 3 * 4 * 5 * 6, dtype=np.float32).reshape(2, 3, 4, 5, 6)
+    pane.set_value("x", value)
+    assert [chooser.label.text() for chooser in pane.tools.fixed] == ["Batch", "Depth"]
+    pane.tools.fixed[0].box.setValue(1)
+    pane.tools.fixed[1].box.setValue(3)
+    np.testing.assert_array_equal(pane.model.plane, value[1, 0, 3])
+    pane.set_value("y", np.zeros((1, 3, 5, 6)))
+    assert pane.tools.fixed == []
+
+
+def test_member_of_a_tuple(pane):
+    pane.set_value("x", (np.zeros((2, 4, 4)), np.arange(3.0), 7))
+    assert pane.tools.member.isVisible()
+    pane.tools.member.box.setValue(1)
+    assert pane.stack.currentWidget() is pane.vector
+    pane.tools.member.box.setValue(2)
+    assert pane.message.title.text() == "7"
+    pane.set_value("y", np.zeros((2, 2)))
+    assert not pane.tools.member.isVisible()
+
+
+def test_second_page(pane):
+    pane.set_value("x", np.zeros((1, 600, 7, 7), np.float32))
+    pane.show_channel(300)
+    assert pane.mosaic.channel_at(pane.mosaic.tile_rect(300).center()) == 300
+    assert pane.mosaic.channel_at(pane.mosaic.tile_rect(256).center()) == 256
+
+
+# Range, map, marks
+
+
+def test_range_commands(pane, signed):
+    pane.set_value("x", signed)
+    fitted = pane.model.range
+    trigger(pane, "reset")
+    assert pane.model.range == ValueRange(-1, 1)
+    assert pane.range_bar.low_box.text() == "−1"
+    trigger(pane, "zoomRange")
+    assert pane.model.axis == ValueRange(-1, 1)
+    trigger(pane, "autofit")
+    assert pane.model.range == fitted
+    trigger(pane, "symmetric")
+    assert pane.model.range.low == pytest.approx(signed.min())
+    trigger(pane, "percentiles")
+    assert pane.model.range.low == pytest.approx(np.percentile(signed, 1), rel=1e-3)
+
+
+def test_range_boxes_change_the_colours(pane, qtbot, color_at):
+    pane.set_value("x", np.full((4, 4), 0.5))
+    pane.range_bar.range_chosen.emit(0, 0.5)
+    x, y, width, height = pane.plane.port.cell_rect(1, 1)
+    assert color_at(pane.plane, x + width / 2, y + height / 2).name() == "#fde725"
+
+
+def test_maps_by_combo_and_menu(pane, signed):
+    pane.set_value("x", signed)
+    assert pane.tools.maps.currentText() == "RdBu_r"
+    pane.tools.maps.activated.emit(pane.tools.maps.findText("magma"))
+    assert pane.coloring().color_map == "magma"
+    assert pane.model.range.low == pytest.approx(signed.min())
+    automatic = next(a for a in pane.actions_table.all() if a.text().endswith("automatic"))
+    automatic.trigger()
+    assert pane.tools.maps.currentText() == "RdBu_r"
+
+
+def test_scope(pane, signed):
+    signed[0, 7] *= 10
+    pane.set_value("x", signed)
+    pane.tools.scopes.activated.emit(0)
+    assert pane.model.choice.scope is Scope.CHANNEL
+    assert pane.model.range.high == pytest.approx(np.abs(signed[0, 0]).max())
+    pane.show_channel(7)
+    assert pane.model.range.high == pytest.approx(np.abs(signed[0, 7]).max())
+
+
+def test_marks_can_be_switched(pane, qtbot):
+    pane.set_value("x", np.array([[np.nan, 1], [2, 3]]))
+    assert pane.coloring().mark_special
+    trigger(pane, "nan")
+    trigger(pane, "clip")
+    assert not pane.coloring().mark_special
+    assert pane.coloring().mark_clipped
+
+
+# Grid, table, zoom
+
+
+def test_grid_and_single(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    width = pane.plane.width()
+    trigger(pane, "grid")
+    assert not pane.mosaic.isVisible()
+    qtbot.waitUntil(lambda: pane.plane.width() > width)
+    trigger(pane, "grid")
+    assert pane.mosaic.isVisible()
+
+
+def test_table_and_picture_share_the_pick(pane, signed):
+    pane.set_value("x", signed)
+    pane.plane.picked.emit(3, 4)
+    trigger(pane, "table")
+    assert pane.stack.currentWidget() is pane.table
+    assert (pane.table.currentIndex().row(), pane.table.currentIndex().column()) == (3, 4)
+    pane.table.setCurrentIndex(pane.table.model().index(10, 11))
+    assert pane.picked.index == (0, 0, 10, 11)
+    pane.show_channel(9)
+    assert pane.table.model().plane[2, 2] == signed[0, 9, 2, 2]
+    assert pane.zoom_text == ""
+
+
+def test_table_of_a_vector_goes_down(pane):
+    pane.set_value("x", np.arange(10.0).reshape(1, 10))
+    trigger(pane, "table")
+    pane.table.setCurrentIndex(pane.table.model().index(7, 0))
+    assert pane.picked.index == (0, 7)
+
+
+def test_zoom_commands(pane, signed):
+    pane.set_value("x", signed)
+    trigger(pane, "zoomIn")
+    assert pane.tools.zoom.text() == "6 : 1"
+    trigger(pane, "zoomActual")
+    trigger(pane, "zoomOut")
+    assert pane.tools.zoom.text() == "1 : 2"
+    trigger(pane, "fit")
+    assert pane.tools.zoom.text() == "5 : 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "check"),
+    [
+        ("G", lambda p: not p.mosaic.isVisible()),
+        ("T", lambda p: p.stack.currentWidget() is p.table),
+        ("R", lambda p: p.model.range == ValueRange(-1, 1)),
+        ("N", lambda p: not p.coloring().mark_special),
+        ("C", lambda p: p.coloring().mark_clipped),
+        ("+", lambda p: p.plane.port.zoom == 6),
+        ("-", lambda p: p.plane.port.zoom == 4),
+        ("1", lambda p: p.plane.port.zoom == 1),
+    ],
+)
+def test_letters(pane, signed, qtbot, key, check):
+    pane.set_value("x", signed)
+    pane.plane.setFocus()
+    qtbot.waitUntil(pane.plane.hasFocus)
+    qtbot.keyClicks(pane.plane, key)
+    assert check(pane)
+
+
+def test_letters_are_text_in_a_box(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    pane.range_bar.low_box.setFocus()
+    qtbot.waitUntil(pane.range_bar.low_box.hasFocus)
+    pane.range_bar.low_box.selectAll()
+    qtbot.keyClicks(pane.range_bar.low_box, "1")
+    assert pane.range_bar.low_box.text() == "1"
+    assert pane.plane.port.zoom == 5
+
+
+# Copying and saving
+
+
+def test_copying(pane, signed):
+    clipboard = QGuiApplication.clipboard()
+    pane.set_value("conv 1", signed)
+    pane.plane.picked.emit(1, 2)
+    trigger(pane, "copy")
+    assert clipboard.text() == str(signed[0, 0, 1, 2])
+    trigger(pane, "copyIndex")
+    assert clipboard.text() == "[0, 0, 1, 2]"
+    trigger(pane, "copyExpression")
+    assert clipboard.text() == "session.value('conv 1')[0, 0, 1, 2]"
+
+
+def test_save_picture(pane, signed, tmp_path):
+    pane.set_value("x", signed)
+    assert pane.save_picture(tmp_path / "x.png")
+    assert QImage(str(tmp_path / "x.png")).width() > 500
+    assert not pane.save_picture(tmp_path / "missing" / "x.png")
+
+
+def test_menu_has_every_letter(pane):
+    menu = QMenu()
+    pane.actions_table.fill_menu(menu)
+    shown = set(menu.actions())
+    for command in COMMANDS:
+        assert pane.actions_table[command.id] in shown
+
+
+def test_buttons_have_names_and_tips(pane):
+    for button in pane.findChildren(QToolButton):
+        action_ = button.defaultAction()
+        if action_ is not None:
+            assert action_.text()
+            assert action_.toolTip()
+
+
+# Labels
+
+
+def test_best_classes_by_label(pane, qtbot):
+    pane.set_labels(("cat", "dog", "bird"))
+    pane.set_value("x", np.array([[0.5, 3, 1]], np.float32))
+    assert pane.top.isVisible()
+    assert [score.name for score in pane.top.scores] == ["dog", "bird", "cat"]
+    pane.top.chosen.emit(1)
+    assert pane.picked.index == (0, 1)
+    pane.set_value("y", np.arange(4.0))
+    assert not pane.top.isVisible()
+
+
+# Large values
+
+
+def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):
+    pane = shown(TensorPane(theme), 820, 378)
+    monkeypatch.setattr(pane._measurer, "_at_once", 100)
+    value = np.linspace(-1, 1, 2 * 20 * 20, dtype=np.float32).reshape(2, 20, 20)
+    pane.set_value("x", value)
+    assert numbers(pane)["mean"] == "…"
+    assert pane.model.range == ValueRange(-1, 1)
+    qtbot.waitUntil(lambda: numbers(pane)["max"] == "1.0000")
+    pane.set_value("y", np.zeros((2, 2)))
+    assert numbers(pane)["max"] == "0.0000"

@@ -1,0 +1,295 @@
+"""The tensor view on a session: following, locking, absences and failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar
+
+from kuiper_studio.session import RunState
+from kuiper_studio.tensor_view import TensorView
+
+
+@pytest.fixture
+def view_of(shown, theme):
+    """A function that shows a view of a session."""
+    return lambda session: shown(TensorView(session, theme), 820, 408)
+
+
+@pytest.fixture
+def view(view_of, studio):
+    return view_of(studio)
+
+
+def title(view, index=0):
+    label = view.strip.tabs.label(index)
+    return f"{label.title} {label.number}".strip()
+
+
+def shape(view):
+    return view.strip.findChild(QLabel, "tensorShape").text()
+
+
+def message(view):
+    assert view.message.isVisible()
+    return f"{view.message.title.text()}\n{view.message.detail.text()}"
+
+
+# Following
+
+
+def test_without_a_model(view_of, empty_session):
+    view = view_of(empty_session)
+    assert message(view).startswith("No tensor chosen")
+    assert view.operand == ""
+    assert not view.save_picture("x.png")
+
+
+def test_before_the_first_step(view):
+    assert title(view) == "in 0"
+    assert "Operand 0 has no value yet" in message(view)
+    assert "step (F10)" in message(view)
+
+
+def test_without_input(view_of, open_model, residual, qtbot, empty_session):
+    view = view_of(empty_session)
+    empty_session.open(residual)
+    qtbot.waitUntil(lambda: empty_session.state is RunState.NEED_INPUT)
+    assert "needs an input" in message(view)
+
+
+def test_follows_the_steps(view, studio, step):
+    step(studio, 2)
+    assert title(view) == "layer1.conv 1"
+    assert shape(view) == "1×4×8×8 f32"
+    assert view.pane.model.array is studio.value("1")
+    step(studio)
+    assert title(view) == "layer1.relu 2"
+
+
+def test_follows_the_selection(view, studio, step):
+    step(studio, 3)
+    studio.select("layer1.conv")
+    assert title(view) == "layer1.conv 1"
+    studio.select("add")
+    assert title(view) == "add 3"
+    assert "pnnx.Expression add, operator 3, has not run" in message(view)
+
+
+def test_says_why_an_operator_gave_nothing(view, studio, step):
+    step(studio, 7)
+    studio.select("strange")
+    assert "my.Strange" in message(view)
+    studio.select("tail")
+    assert "was not computed" in message(view)
+
+
+def test_restart_takes_the_values_away(view, studio, step, settle):
+    step(studio, 2)
+    assert view.pane.isVisible()
+    studio.restart()
+    settle(studio)
+    assert view.message.isVisible()
+
+
+def test_step_back_takes_the_value_away(view, studio, step, settle):
+    step(studio, 3)
+    studio.select("layer1.relu")
+    studio.step_back()
+    settle(studio)
+    studio.show_operand("2")
+    assert "has no value yet" in message(view)
+
+
+def test_same_value_is_not_shown_again(view, studio, step, monkeypatch):
+    step(studio, 2)
+    calls = []
+    monkeypatch.setattr(view.pane, "set_value", lambda *args: calls.append(args))
+    studio.select("layer1.conv")
+    assert view.operand == "1"
+    assert calls == []
+    studio.select("in")
+    assert [name for name, *_ in calls] == ["0"]
+
+
+def test_choices_are_kept_from_run_to_run_and_dropped_with_the_model(
+    view, studio, step, settle, qtbot, residual
+):
+    step(studio, 2)
+    view.pane.show_channel(3)
+    studio.restart()
+    settle(studio)
+    step(studio, 2)
+    assert view.pane.model.choice.channel == 3
+    view.lock()
+    studio.open(residual)
+    qtbot.waitUntil(lambda: not studio.busy)
+    assert view.locked == ()
+    step(studio, 2)
+    assert view.pane.model.choice.channel == 0
+
+
+# Signals
+
+
+def test_what_the_status_bar_is_told(view, studio, step, qtbot):
+    told = {}
+    for name in ("picked_changed", "range_changed", "zoom_changed"):
+        getattr(view, name).connect(lambda text, name=name: told.__setitem__(name, text))
+    view.special_changed.connect(lambda text, some: told.__setitem__("special", (text, some)))
+    step(studio, 2)
+    view.pane.plane.picked.emit(2, 3)
+    value = studio.value("1")
+    assert told["picked_changed"] == f"[0, 0, 2, 3] {value[0, 0, 2, 3]!s}"
+    assert view.picked.value == value[0, 0, 2, 3]
+    assert "…" in told["range_changed"]
+    assert told["zoom_changed"].endswith(" : 1")
+    assert told["special"] == ("NaN 0 Inf 0", False)
+    studio.select("tail")
+    assert view.picked is None
+    assert told == {
+        "picked_changed": "",
+        "range_changed": "",
+        "zoom_changed": "",
+        "special": ("", False),
+    }
+
+
+def test_labels_of_the_session(view_of, open_model, make_pair, step):
+    session = open_model(
+        make_pair("pnnx.Input in 0 1 0 #0=(1,3)f32", "pnnx.Output out 1 0 0", name="flat")
+    )
+    view = view_of(session)
+    session.set_labels(("cat", "dog", "bird"))
+    step(session)
+    assert [score.name for score in view.pane.top.scores] == ["cat", "dog", "bird"]
+
+
+# Locking
+
+
+def test_lock_keeps_a_tensor_while_the_first_tab_follows(view, studio, step):
+    step(studio, 2)
+    view.lock()
+    assert view.locked == ("1",)
+    assert view.strip.tabs.currentIndex() == 1
+    assert title(view, 1) == "layer1.conv 1"
+    step(studio)
+    assert title(view) == "layer1.relu 2"
+    assert view.operand == "1"
+    assert view.pane.model.array is studio.value("1")
+    view.strip.tabs.setCurrentIndex(0)
+    assert view.pane.model.array is studio.value("2")
+
+
+def test_lock_twice_is_one_tab(view, studio, step):
+    step(studio, 2)
+    view.lock()
+    view.strip.tabs.setCurrentIndex(0)
+    view.lock()
+    assert view.strip.tabs.count() == 2
+
+
+def test_locked_tab_shows_the_next_run(view, studio, step, settle):
+    step(studio, 2)
+    view.lock()
+    studio.restart()
+    settle(studio)
+    assert "has no value yet" in message(view)
+    step(studio, 2)
+    assert view.pane.model.array is studio.value("1")
+
+
+def test_close_button(view, studio, step, qtbot):
+    step(studio, 2)
+    view.lock()
+    close = view.strip.tabs.tabButton(1, QTabBar.ButtonPosition.RightSide)
+    qtbot.mouseClick(close, Qt.MouseButton.LeftButton)
+    assert view.locked == ()
+    assert view.strip.tabs.count() == 1
+    view.close_tab(0)
+    assert view.strip.tabs.count() == 1
+
+
+def test_input_has_the_name_of_its_file(view_of, open_model, residual, step, tmp_path):
+    from engine.inputs import parse_source
+
+    np.save(tmp_path / "car.npy", np.zeros((1, 3, 8, 8), np.float32))
+    session = open_model(residual, parse_source(str(tmp_path / "car.npy")))
+    view = view_of(session)
+    step(session)
+    assert title(view) == "car.npy 0"
+    view.lock()
+    assert view.strip.tabs.label(1).icon == "file"
+
+
+# Failing
+
+
+@pytest.fixture
+def failed(view_of, open_model, failing, step):
+    session = open_model(failing)
+    view = view_of(session)
+    step(session, 3)
+    assert session.state is RunState.FAILED
+    return view
+
+
+def texts(widget):
+    return [label.text() for label in widget.findChildren(QLabel)]
+
+
+def test_operands_of_the_failed_operator(failed):
+    assert failed.gallery.isVisible()
+    assert title(failed) == "Operands of sum"
+    assert shape(failed) == "earlier values stay inspectable"
+    assert [card.name for card in failed.gallery.cards] == ["1", "0"]
+    found = texts(failed.gallery)
+    assert "1×3×8×8 f32" in found
+    assert "1×3×6×6 f32" in found
+    assert "27 … 27" in found  # 3 channels of a 3 x 3 window of ones
+    links = [button.text() for button in failed.gallery.findChildren(QPushButton)]
+    assert links == ["conv", "in"]
+
+
+def test_from_an_operand_to_its_producer(failed):
+    failed.gallery.findChildren(QPushButton)[0].click()
+    assert title(failed) == "conv 1"
+    assert failed.pane.isVisible()
+
+
+def test_an_operand_can_be_looked_at_closely(failed):
+    failed.gallery.operand_chosen.emit("1")
+    assert failed.pane.isVisible()
+    assert shape(failed) == "1×3×6×6 f32"
+
+
+def test_picture_of_the_gallery(failed, tmp_path):
+    assert failed.save_picture(tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 0
+
+
+# Menu and keys
+
+
+def test_actions_are_commands(view):
+    names = {action.objectName() for action in view.actions()}
+    assert {"tensor.lock", "tensor.autofit", "tensor.table", "tensor.savePicture"} <= names
+    assert all(action.text() for action in view.actions())
+
+
+def test_menu(view):
+    menu = QMenu()
+    view.fill_menu(menu)
+    assert len(menu.actions()) > 20
+
+
+def test_focus_goes_to_the_picture(view, studio, step, qtbot):
+    step(studio, 2)
+    view.setFocus()
+    qtbot.waitUntil(view.pane.plane.hasFocus)
+
+
+def test_object_name(view):
+    assert view.objectName() == "tensor"
