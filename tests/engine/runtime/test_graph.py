@@ -263,9 +263,7 @@ class TestFeeding:
 
 def test_names_suggest_the_nearest(make_pair):
     graph = engine.load(make_pair(*DIAMOND))
-    with pytest.raises(
-        UnknownNameError, match="no operator named 'rigth'; did you mean"
-    ):
+    with pytest.raises(UnknownNameError, match="no operator named 'rigth'; did you mean"):
         graph.operator("rigth")
     with pytest.raises(UnknownNameError, match="no operand named '77'"):
         graph.operand("77")
