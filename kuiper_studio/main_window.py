@@ -206,7 +206,7 @@ class MainWindow(QMainWindow):
                     for dock in self._docks.values():
                         menu.addAction(dock.toggleViewAction())
                 elif entry == "tensor":
-                    menu.addActions(self.tensor_view.actions())
+                    self.tensor_view.fill_menu(menu)
                 else:
                     menu.addAction(self.actions_by_id[entry])
         schemes = QActionGroup(self)

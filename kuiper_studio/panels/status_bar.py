@@ -117,7 +117,7 @@ class StatusBar(QStatusBar):
         self._range.setText(f"range {text}" if text else "")
         self._range.setVisible(bool(text))
 
-    def show_special(self, text: str, *, alarming: bool = False) -> None:
+    def show_special(self, text: str, alarming: bool = False) -> None:  # noqa: FBT001, FBT002
         """Show the counts of NaN and Inf."""
         self._special.setText(text)
         self._special.setVisible(bool(text))

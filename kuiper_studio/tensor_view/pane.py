@@ -6,7 +6,7 @@ value is all it takes to use it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPoint, Qt, Signal, Slot
@@ -53,6 +53,25 @@ __all__ = ["TensorPane"]
 
 _MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
 _PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
+_END: Final = 1 << 40  # further than there are channels
+_CHANNEL_COMMANDS: Final = {
+    "tensor.previousChannel": -1,
+    "tensor.nextChannel": 1,
+    "tensor.firstChannel": -_END,
+    "tensor.lastChannel": _END,
+}
+_CHANNEL_KEYS: Final = {
+    Qt.Key.Key_PageUp.value: -1,
+    Qt.Key.Key_PageDown.value: 1,
+    Qt.Key.Key_Home.value: -_END,
+    Qt.Key.Key_End.value: _END,
+}
+_RANGE_COMMANDS: Final[dict[str, Callable[[TensorViewModel], None]]] = {
+    "tensor.zoomRange": TensorViewModel.zoom_axis,
+    "tensor.autofit": TensorViewModel.autofit,
+    "tensor.reset": TensorViewModel.reset_range,
+    "tensor.percentiles": TensorViewModel.cut_percentiles,
+}
 _GOOD_TILE: Final = 0.75  # of the largest tile that is possible
 
 
@@ -179,21 +198,17 @@ class TensorPane(QWidget):
         for name, handler in self._handlers().items():
             action = self.actions_table[f"tensor.{name}"]
             (action.toggled if action.isCheckable() else action.triggered).connect(handler)
+        for name in _RANGE_COMMANDS:
+            self.actions_table[name].triggered.connect(self._on_range_command)
+        for name in _CHANNEL_COMMANDS:
+            self.actions_table[name].triggered.connect(self._on_channel_command)
 
     def _handlers(self) -> dict[str, Callable[..., None]]:
         return {
             "grid": self._on_parts_toggled,
             "table": self._on_parts_toggled,
-            "previousChannel": self._on_previous_channel,
-            "nextChannel": self._on_next_channel,
-            "firstChannel": self._on_first_channel,
-            "lastChannel": self._on_last_channel,
-            "zoomRange": self._on_zoom_range,
-            "autofit": self._on_autofit,
-            "reset": self._on_reset,
             "histogram": self.range_bar.track.set_histogram_shown,
             "symmetric": self._on_symmetric,
-            "percentiles": self._on_percentiles,
             "nan": self._show_colors,
             "clip": self._show_colors,
             "zoomIn": self._on_zoom_in,
@@ -524,54 +539,30 @@ class TensorPane(QWidget):
         self._show_top()
 
     @Slot()
-    def _on_previous_channel(self) -> None:
-        self._go_to_channel(self.model.choice.channel - 1)
-
-    @Slot()
-    def _on_next_channel(self) -> None:
-        self._go_to_channel(self.model.choice.channel + 1)
-
-    @Slot()
-    def _on_first_channel(self) -> None:
-        self._go_to_channel(0)
-
-    @Slot()
-    def _on_last_channel(self) -> None:
-        self._go_to_channel(self.model.reading.channels - 1)
-
-    @Slot()
     def _on_parts_toggled(self) -> None:
         self._show_parts()
         self._balance()
         self._on_zoom_changed()
 
-    def _go_to_channel(self, channel: int) -> None:
-        if self.model.reading.kind is Kind.PLANES:
-            self.show_channel(min(max(channel, 0), self.model.reading.channels - 1))
+    @Slot()
+    def _on_channel_command(self) -> None:
+        self._go_to_channel(_CHANNEL_COMMANDS[self.sender().objectName()])
+
+    def _go_to_channel(self, move: int) -> None:
+        """Go from channel to channel, but not beyond the ends."""
+        model = self.model
+        if model.reading.kind is Kind.PLANES:
+            wanted = model.choice.channel + move
+            self.show_channel(min(max(wanted, 0), model.reading.channels - 1))
 
     @Slot()
-    def _on_zoom_range(self) -> None:
-        self.model.zoom_axis()
-        self._show_colors()
-
-    @Slot()
-    def _on_autofit(self) -> None:
-        self.model.autofit()
-        self._show_colors()
-
-    @Slot()
-    def _on_reset(self) -> None:
-        self.model.reset_range()
+    def _on_range_command(self) -> None:
+        _RANGE_COMMANDS[self.sender().objectName()](self.model)
         self._show_colors()
 
     @Slot(bool)
     def _on_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
         self.model.set_symmetric(symmetric)
-        self._show_colors()
-
-    @Slot()
-    def _on_percentiles(self) -> None:
-        self.model.cut_percentiles()
         self._show_colors()
 
     # Zooming
@@ -675,15 +666,9 @@ class TensorPane(QWidget):
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys that the canvases leave: they go from channel to channel."""
-        channels: dict[int, Any] = {
-            Qt.Key.Key_PageUp.value: self._on_previous_channel,
-            Qt.Key.Key_PageDown.value: self._on_next_channel,
-            Qt.Key.Key_Home.value: self._on_first_channel,
-            Qt.Key.Key_End.value: self._on_last_channel,
-        }
-        handler = channels.get(event.key())
-        if handler is not None and not event.modifiers():
-            handler()
+        move = _CHANNEL_KEYS.get(event.key())
+        if move is not None and not event.modifiers():
+            self._go_to_channel(move)
         else:
             super().keyPressEvent(event)
 
