@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,7 +23,10 @@ from engine.layers.resampling import cubic_kernel
 from engine.layers.windows import new_output, working_dtype
 from engine.values import Array
 
-__all__ = ["affine_grid", "grid_sample"]
+if TYPE_CHECKING:
+    from engine.promotion import DType
+
+__all__ = ["affine_grid", "grid_sample", "sample_pixels"]
 
 # PyTorch's numbers, which traced graphs have, and ONNX's names for the same.
 _MODES: Final[dict[int | str, str]] = {
@@ -112,12 +115,36 @@ def grid_sample(
     counts = grid.shape[1:-1]
     output = new_output((*input.shape[:2], math.prod(counts)), dtype)
     for number, image in enumerate(input):
-        flat = image.astype(dtype, copy=False).reshape(len(image), -1)
-        # One more position, which stands for all that is outside.
-        flat = np.concatenate([flat, np.zeros((len(flat), 1), dtype)], 1)
         own = [axis.of_sample(number) for axis in axes]
-        output[number] = _METHODS[method](flat, own)
+        output[number] = _METHODS[method](_with_outside(image, dtype), own)
     return output.reshape(*input.shape[:2], *counts).astype(input.dtype, copy=False)
+
+
+def sample_pixels(image: Array, rows: Array, columns: Array) -> Array:
+    """Take an image's values between its pixels, bilinearly; 0 outside.
+
+    Parameters
+    ----------
+    image : ndarray of shape (C, H, W)
+    rows, columns : ndarray of shape (P,)
+        Of the image's dtype.
+
+    Returns
+    -------
+    ndarray of shape (C, P)
+        A new array.
+    """
+    axes = [
+        _Axis(size, "zeros", align_corners=True, pixels=pixels)
+        for size, pixels in zip(image.shape[1:], (rows, columns), strict=True)
+    ]
+    return _linear(_with_outside(image, image.dtype), axes)
+
+
+def _with_outside(image: Array, dtype: DType) -> Array:
+    """Flatten (C, H, W) to (C, H * W + 1): one more position, 0, for all that is outside."""
+    flat = image.astype(dtype, copy=False).reshape(len(image), -1)
+    return np.concatenate([flat, np.zeros((len(flat), 1), dtype)], 1)
 
 
 def _require_fit(input: Array, grid: Array) -> None:

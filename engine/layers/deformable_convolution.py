@@ -1,0 +1,181 @@
+"""Deformable convolution: each tap of a window looks where it is told to."""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.convolution import check_bias, check_channels, check_kernel, require_channels
+from engine.layers.custom_operators import register_extension
+from engine.layers.grid_sampling import sample_pixels
+from engine.layers.layer import Ints, Layer
+from engine.layers.registry import register
+from engine.layers.windows import Windows, new_output, per_axis, ready, working_dtype
+from engine.promotion import promote_types
+from engine.values import Array
+
+__all__ = ["DeformConv2d"]
+
+
+@register("torchvision.ops.DeformConv2d")
+class DeformConv2d(Layer):
+    """Convolution whose taps are moved by an operand: ``torchvision.ops.DeformConv2d``.
+
+    ``y[n, o, p] = bias[o] + sum over c, t of weight[o, c, t] * mask[n, t, p] * x[n, c, p *
+    stride + t * dilation - padding + offset[n, t, p]]``, where x is taken bilinearly between
+    its pixels and is 0 outside.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (O, C / groups, Kh, Kw)
+    bias : ndarray of shape (O,), optional
+    stride, padding, dilation : int or tuple of int
+    groups : int
+        Channels fall into so many independent convolutions.
+    in_channels, out_channels, kernel_size : int
+        Only compared with the weight's shape.
+    """
+
+    def __init__(
+        self,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        in_channels: int | None = None,
+        out_channels: int | None = None,
+        kernel_size: Ints | None = None,
+    ) -> None:
+        check_kernel(weight, kernel_size, groups)
+        check_channels("in_channels", in_channels, weight.shape[1] * groups)
+        check_channels("out_channels", out_channels, weight.shape[0])
+        check_bias(bias, weight.shape[0])
+        self._weight, self._bias, self._groups = weight, bias, groups
+        self._windows = Windows(
+            kernel=weight.shape[2:],
+            stride=per_axis("stride", stride, 2, least=1),
+            dilation=per_axis("dilation", dilation, 2, least=1),
+            padding=tuple((p, p) for p in per_axis("padding", padding, 2)),
+        )
+
+    @override
+    def forward(self, input: Array, offset: Array, mask: Array | None = None) -> Array:
+        """Compute the output.
+
+        Parameters
+        ----------
+        input : ndarray of shape (N, C, H, W)
+        offset : ndarray of shape (N, 2 * G * Kh * Kw, Hout, Wout)
+            Rows and columns by which each tap is moved; C / G channels share them.
+        mask : ndarray of shape (N, G * Kh * Kw, Hout, Wout), optional
+            What each tap is multiplied by.
+
+        Returns
+        -------
+        ndarray of shape (N, O, Hout, Wout)
+        """
+        if input.ndim != 4:
+            raise LayerError(
+                f"the input must be N×C×H×W; its shape is {describe_shapes([input.shape])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        channels = self._weight.shape[1] * self._groups
+        require_channels(input, 2, channels)
+        counts = self._windows.counts(input.shape[2:])
+        groups = self._offset_groups(input, offset, mask, counts)
+        dtype = promote_types(input.dtype, self._weight.dtype)
+        work = working_dtype(dtype)
+        weight = ready(self._weight, work)
+        output = new_output((len(input), len(weight), *counts), work, 0)
+        if self._bias is not None:
+            output += self._bias.astype(work).reshape(-1, 1, 1)
+        for number, image in enumerate(input.astype(work, copy=False)):
+            moves = offset[number].reshape(groups, -1, 2, *counts).astype(work, copy=False)
+            shares = None if mask is None else mask[number].reshape(groups, -1, *counts)
+            for tap in range(self._windows.tap_count):
+                values = self._moved(image, moves[:, tap], tap)
+                if shares is not None:
+                    values *= np.repeat(shares[:, tap], channels // groups, 0)
+                self._add(output[number], values, weight, tap)
+        return output.astype(dtype, copy=False)
+
+    def _offset_groups(
+        self, input: Array, offset: Array, mask: Array | None, counts: tuple[int, ...]
+    ) -> int:
+        """G, after checking the shapes."""
+        taps = self._windows.tap_count
+        groups = offset.shape[1] // (2 * taps) if offset.ndim == 4 else 0
+        wanted = (len(input), 2 * groups * taps, *counts)
+        if groups < 1 or input.shape[1] % groups or offset.shape != wanted:
+            raise LayerError(
+                f"the offsets must be {len(input)}×(a multiple of {2 * taps})×"
+                f"{describe_shapes([counts])}; their shape is "
+                f"{describe_shapes([offset.shape])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        if mask is not None and mask.shape != (len(input), groups * taps, *counts):
+            raise LayerError(
+                f"the mask must be {len(input)}×{groups * taps}×{describe_shapes([counts])}; "
+                f"its shape is {describe_shapes([mask.shape])}",
+                InferStatus.kInferArraySizeMismatch,
+            )
+        return groups
+
+    def _moved(self, image: Array, moves: Array, tap: int) -> Array:
+        """What a tap sees at each output, moved by (G, 2, Hout, Wout); (C, Hout, Wout)."""
+        windows, counts = self._windows, moves.shape[2:]
+        bases = [
+            np.arange(count) * windows.stride[axis]
+            + place * windows.dilation[axis]
+            - windows.padding[axis][0]
+            for axis, (count, place) in enumerate(
+                zip(counts, divmod(tap, windows.kernel[1]), strict=True)
+            )
+        ]
+        size = len(image) // len(moves)
+        parts = []
+        for group, (down, right) in enumerate(moves):
+            rows = (bases[0][:, np.newaxis] + down).astype(image.dtype).reshape(-1)
+            columns = (bases[1] + right).astype(image.dtype).reshape(-1)
+            own = image[group * size : (group + 1) * size]
+            parts.append(sample_pixels(own, rows, columns))
+        return np.concatenate(parts).reshape(len(image), *counts)
+
+    def _add(self, output: Array, values: Array, weight: Array, tap: int) -> None:
+        """Add a tap's products to an output of shape (O, Hout, Wout)."""
+        row, column = divmod(tap, self._windows.kernel[1])
+        matrix = weight[:, :, row, column].reshape(self._groups, -1, weight.shape[1])
+        grouped = values.reshape(self._groups, weight.shape[1], -1)
+        output += np.matmul(matrix, grouped).reshape(output.shape)
+
+
+@register_extension("torchvision::deform_conv2d")
+def deform_conv2d(
+    input: Array,
+    weight: Array,
+    offset: Array,
+    mask: Array,
+    bias: Array | None,
+    stride_h: int,
+    stride_w: int,
+    pad_h: int,
+    pad_w: int,
+    dilation_h: int,
+    dilation_w: int,
+    groups: int,
+    offset_groups: int,
+    use_mask: bool,
+) -> Array:
+    """Convolution whose taps are moved by an operand; as ``torchvision.ops.DeformConv2d``."""
+    layer = DeformConv2d(
+        weight,
+        bias,
+        stride=(stride_h, stride_w),
+        padding=(pad_h, pad_w),
+        dilation=(dilation_h, dilation_w),
+        groups=groups,
+    )
+    return layer.forward(input, offset, mask if use_mask else None)

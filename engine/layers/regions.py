@@ -1,0 +1,204 @@
+"""Pooling of regions of interest: boxes of any size become images of one size."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.custom_operators import register_extension
+from engine.layers.layer import Ints, Outputs
+from engine.layers.registry import register
+from engine.layers.windows import new_output, per_axis, working_dtype
+from engine.values import Array
+
+__all__ = ["roi_align", "roi_pool"]
+
+_MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; more is a wrong box
+
+
+@register("torchvision.ops.RoIAlign", "torchvision.ops.roi_align")
+def roi_align(
+    input: Array,
+    boxes: Any,
+    output_size: Ints = 1,
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+) -> Array:
+    """Average bilinear samples of each part of a box: ``torchvision.ops.RoIAlign``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H, W)
+    boxes : ndarray of shape (K, 5), or tuple of N ndarrays of shape (K', 4)
+        Number of the image, and corners x1, y1, x2, y2; or corners for each image.
+    output_size : int or tuple of int
+        Rows and columns of parts that a box is cut into.
+    spatial_scale : float
+        From the boxes' coordinates to pixels.
+    sampling_ratio : int
+        Samples along each axis of a part; below 1 as many as there are pixels.
+    aligned : bool
+        Whether pixel centres are at half numbers, rather than at whole ones.
+
+    Returns
+    -------
+    ndarray of shape (K, C, *output_size)
+    """
+    rois = _checked(input, boxes)
+    counts = per_axis("output_size", output_size, 2, least=1)
+    dtype = working_dtype(input.dtype)
+    output = new_output((len(rois), input.shape[1], *counts), dtype)
+    # In single precision, as PyTorch, so that as many samples are taken.
+    corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
+    corners = corners - np.float32(0.5 if aligned else 0)
+    for number, (x1, y1, x2, y2) in enumerate(corners):
+        part = input[_image_of(rois[number], input)].astype(dtype, copy=False)
+        for axis, start, stop in ((1, y1, y2), (2, x1, x2)):
+            length = stop - start if aligned else max(stop - start, np.float32(1))
+            part = _averaged(part, axis, start, length, counts[axis - 1], sampling_ratio)
+        output[number] = part
+    return output.astype(input.dtype, copy=False)
+
+
+@register_extension("torchvision::roi_align")
+def roi_align_extension(
+    input: Array,
+    rois: Array,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool,
+) -> Array:
+    """Average bilinear samples of each part of a box; as ``torchvision.ops.RoIAlign``."""
+    size = (pooled_height, pooled_width)
+    return roi_align(input, rois, size, spatial_scale, sampling_ratio, aligned)
+
+
+def _averaged(
+    image: Array, axis: int, start: float, length: float, count: int, sampling_ratio: int
+) -> Array:
+    """Cut a stretch of an axis into parts and average the samples of each.
+
+    Parameters
+    ----------
+    image : ndarray of shape (..., A, ...)
+        A at `axis`.
+    start, length : float
+        In pixels.
+    count : int
+        Number of parts, B.
+
+    Returns
+    -------
+    ndarray of shape (..., B, ...)
+    """
+    size = image.shape[axis]
+    part = np.float32(length) / np.float32(count)
+    samples = sampling_ratio if sampling_ratio > 0 else _rounded_up(part)
+    shape = (*image.shape[:axis], count, *image.shape[axis + 1 :])
+    if samples < 1:
+        return np.zeros(shape, image.dtype)
+    steps = (np.arange(samples, dtype=np.float32) + np.float32(0.5)) * part / samples
+    places = start + np.arange(count, dtype=np.float32)[:, np.newaxis] * part + steps
+    outside = ~((places >= -1) & (places <= size))
+    places = np.clip(np.where(outside, 0, places), 0, size - 1)
+    lower = places.astype(np.int64)
+    share = np.where(outside, 0, places - lower).astype(image.dtype)
+    total: Array = np.zeros(shape, image.dtype)
+    column = (-1, *(1,) * (image.ndim - axis - 1))
+    for sample in range(samples):
+        low, high = lower[:, sample], np.minimum(lower[:, sample] + 1, size - 1)
+        rest = (np.where(outside[:, sample], 0, 1) - share[:, sample]).astype(image.dtype)
+        total += np.take(image, low, axis) * rest.reshape(column)
+        total += np.take(image, high, axis) * share[:, sample].reshape(column)
+    total /= samples
+    return total
+
+
+def _rounded_up(part: np.float32) -> int:
+    if not part <= _MOST_SAMPLES:
+        raise LayerError(f"a box of {part:g} pixels in each of its parts is too large")
+    return math.ceil(part)
+
+
+@register("torchvision.ops.RoIPool", "torchvision.ops.roi_pool")
+def roi_pool(
+    input: Array, boxes: Any, output_size: Ints = 1, spatial_scale: float = 1.0
+) -> Array:
+    """Largest value of each part of a box: ``torchvision.ops.RoIPool``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H, W)
+    boxes, output_size, spatial_scale
+        As in ``torchvision.ops.RoIAlign``; corners are rounded to pixels.
+
+    Returns
+    -------
+    ndarray of shape (K, C, *output_size)
+        0 for a part without pixels.
+    """
+    rois = _checked(input, boxes)
+    counts = per_axis("output_size", output_size, 2, least=1)
+    output = new_output((len(rois), input.shape[1], *counts), input.dtype, 0)
+    corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
+    for number, corner in enumerate(corners):
+        image = input[_image_of(rois[number], input)]
+        # Halves away from zero, as C rounds.
+        x1, y1, x2, y2 = (int(np.copysign(np.floor(abs(c) + 0.5), c)) for c in corner)
+        rows = _bounds(y1, y2, counts[0], image.shape[1])
+        columns = _bounds(x1, x2, counts[1], image.shape[2])
+        for row, (top, bottom) in enumerate(rows):
+            for column, (left, right) in enumerate(columns):
+                part = image[:, top:bottom, left:right]
+                if part.shape[1] and part.shape[2]:
+                    output[number, :, row, column] = part.max((1, 2))
+    return output
+
+
+@register_extension("torchvision::roi_pool")
+def roi_pool_extension(
+    input: Array, rois: Array, spatial_scale: float, pooled_height: int, pooled_width: int
+) -> Outputs:
+    """Largest value of each part of a box; as ``torchvision.ops.RoIPool``."""
+    return Outputs((roi_pool(input, rois, (pooled_height, pooled_width), spatial_scale),))
+
+
+def _bounds(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
+    """Start and stop of each part of an axis, inside the image."""
+    part = np.float32(max(last - first + 1, 1)) / np.float32(count)
+    places = np.arange(count, dtype=np.float32)
+    starts = np.floor(places * part).astype(np.int64) + first
+    stops = np.ceil((places + 1) * part).astype(np.int64) + first
+    pairs = zip(np.clip(starts, 0, size), np.clip(stops, 0, size), strict=True)
+    return [(int(start), int(stop)) for start, stop in pairs]
+
+
+def _checked(input: Array, boxes: Any) -> Array:
+    """Boxes as one array of shape (K, 5)."""
+    if isinstance(boxes, tuple):
+        numbered = [
+            np.concatenate([np.full((len(b), 1), n, b.dtype), b], 1)
+            for n, b in enumerate(boxes)
+        ]
+        boxes = np.concatenate(numbered) if numbered else np.zeros((0, 5), np.float32)
+    if input.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 5 or 0 in input.shape[2:]:
+        raise LayerError(
+            "the input must be N×C×H×W and the boxes K×5; their shapes are "
+            f"{describe_shapes([input.shape, boxes.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    rois: Array = boxes
+    return rois
+
+
+def _image_of(roi: Array, input: Array) -> int:
+    number = int(roi[0])
+    if not 0 <= number < len(input):
+        raise LayerError(f"a box is in image {number} of {len(input)}")
+    return number
