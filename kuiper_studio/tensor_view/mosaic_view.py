@@ -114,6 +114,11 @@ class MosaicView(Canvas):
         """How the tiles are laid out, in logical pixels."""
         return self._grid
 
+    @property
+    def contents(self) -> tuple[int, ...]:
+        """How many channels there are, and of how many rows and columns."""
+        return self._planes.shape
+
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
         """Width that the tiles can use within limits, and the edge that they have then."""
         grid = self._grid_for((most - self._left() - 1, height - 2 * _MARGIN))

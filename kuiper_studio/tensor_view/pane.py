@@ -14,45 +14,37 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
-    QHBoxLayout,
     QMenu,
-    QSplitter,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.actions import RANGE_BUTTONS, TensorActions
+from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
-from kuiper_studio.tensor_view.message import Message
-from kuiper_studio.tensor_view.mosaic_view import MosaicView
-from kuiper_studio.tensor_view.number_table import NumberTable
 from kuiper_studio.tensor_view.numbers import range_text
-from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
 from kuiper_studio.tensor_view.range_bar import RangeBar
 from kuiper_studio.tensor_view.reading import Kind
-from kuiper_studio.tensor_view.statistics_panel import StatisticsPanel
 from kuiper_studio.tensor_view.tool_strip import ToolStrip
-from kuiper_studio.tensor_view.top_list import TopList, are_probabilities, best_scores
-from kuiper_studio.tensor_view.vector_plot import VectorPlot
+from kuiper_studio.tensor_view.top_list import are_probabilities, best_scores
 from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from PySide6.QtGui import QKeyEvent, QResizeEvent
+    from PySide6.QtGui import QKeyEvent
 
     from engine.statistics import TensorStatistics
     from engine.values import Value
+    from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
+    from kuiper_studio.tensor_view.vector_plot import VectorPlot
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorPane"]
 
-_MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
-_PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
 _END: Final = 1 << 40  # further than there are channels
 _CHANNEL_COMMANDS: Final = {
     "tensor.previousChannel": -1,
@@ -72,7 +64,6 @@ _RANGE_COMMANDS: Final[dict[str, Callable[[TensorViewModel], None]]] = {
     "tensor.reset": TensorViewModel.reset_range,
     "tensor.percentiles": TensorViewModel.cut_percentiles,
 }
-_GOOD_TILE: Final = 0.75  # of the largest tile that is possible
 
 
 class TensorPane(QWidget):
@@ -120,11 +111,8 @@ class TensorPane(QWidget):
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
         self._measured: tuple[object, ...] = ()
-        self._mosaic_dragged = False
-        self._balanced: tuple[object, ...] = ()
         self.hovered: Element | None = None
         self._make_parts()
-        self._lay_out()
         self._connect()
         for name in ("grid", "histogram", "nan"):
             self.actions_table[f"tensor.{name}"].setChecked(True)
@@ -134,49 +122,22 @@ class TensorPane(QWidget):
     # Building
 
     def _make_parts(self) -> None:
-        theme, actions = self.theme, self.actions_table
-        self.tools = ToolStrip(theme, actions)
-        self.mosaic = MosaicView(theme)
-        self.plane = PlaneCanvas(theme)
-        self.vector = VectorPlot(theme)
-        self.table = NumberTable(theme)
-        self.message = Message()
-        self.top = TopList(theme)
-        self.statistics = StatisticsPanel(theme)
-        self.range_bar = RangeBar(theme, [actions[name] for name in RANGE_BUTTONS])
-
-    def _lay_out(self) -> None:
-        self.stack = QStackedWidget()
-        for widget in (self.plane, self.vector, self.table, self.message):
-            self.stack.addWidget(widget)
-        self._splitter = QSplitter(Qt.Orientation.Horizontal)
-        self._splitter.setObjectName("tensorSplitter")
-        self._splitter.setChildrenCollapsible(False)
-        self._splitter.addWidget(self.mosaic)
-        self._splitter.addWidget(self.stack)
-        self._splitter.setStretchFactor(1, 1)
-        self._splitter.setHandleWidth(1)
-        self._splitter.setStyleSheet("QSplitter::handle:!hover { background: transparent; }")
-        self.body = QFrame()
-        self.body.setProperty("role", "base")
-        row = QHBoxLayout(self.body)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self._splitter, 1)
-        row.addWidget(self.top)
-        self._statistics_line = _line(vertical=True)
-        row.addWidget(self._statistics_line)
-        row.addWidget(self.statistics)
+        actions = self.actions_table
+        self.tools = ToolStrip(self.theme, actions)
+        self.body = body = Body(self.theme)
+        self.mosaic, self.plane, self.vector = body.mosaic, body.plane, body.vector
+        self.table, self.message, self.top = body.table, body.message, body.top
+        self.statistics = body.statistics
+        self.range_bar = RangeBar(self.theme, [actions[name] for name in RANGE_BUTTONS])
+        self._range_line = _line()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        self._range_line = _line()
         column.addWidget(self.tools)
         column.addWidget(_line())
-        column.addWidget(self.body)
+        column.addWidget(body, 1)
         column.addWidget(self._range_line)
         column.addWidget(self.range_bar)
-        column.setStretchFactor(self.body, 1)
 
     def _connect(self) -> None:
         for canvas in (self.plane, self.vector):
@@ -188,7 +149,6 @@ class TensorPane(QWidget):
         self.table.picked.connect(self._on_cell_picked)
         self.mosaic.channel_chosen.connect(self.show_channel)
         self.top.chosen.connect(self._on_score_chosen)
-        self._splitter.splitterMoved.connect(self._on_splitter_moved)
         self.range_bar.range_chosen.connect(self._on_range_chosen)
         self.tools.channel.chosen.connect(self.show_channel)
         self.tools.member.chosen.connect(self._on_member_chosen)
@@ -280,16 +240,13 @@ class TensorPane(QWidget):
         table = actions["tensor.table"].isChecked()
         pictures, bars = kind is Kind.PLANES, kind is Kind.VECTOR
         many = pictures and self.model.reading.channels > 1
-        self.mosaic.setVisible(many and actions["tensor.grid"].isChecked())
         shown: QWidget = self.message
         if pictures or bars:
             shown = self.table if table else self.plane if pictures else self.vector
-        self.stack.setCurrentWidget(shown)
+        self.body.show_part(shown, mosaic=many and actions["tensor.grid"].isChecked())
         self.setFocusProxy(shown)
         for widget in (self.range_bar, self._range_line):
             widget.setVisible(pictures or bars)
-        self.statistics.setVisible(pictures or bars)
-        self._statistics_line.setVisible(pictures or bars)
         for action in actions.all():
             action.setEnabled(pictures or bars)
         actions["tensor.grid"].setEnabled(many)
@@ -312,7 +269,7 @@ class TensorPane(QWidget):
         elif model.reading.kind is not Kind.PLANES:
             self._show_message()
         self._show_channel()
-        self._balance()
+        self.body.balance()
         self._on_zoom_changed()
         self.shown_changed.emit()
 
@@ -350,7 +307,7 @@ class TensorPane(QWidget):
         self._show_colors()
 
     def _show_table(self) -> None:
-        if self.stack.currentWidget() is self.table:
+        if self.body.shown is self.table:
             self.table.set_plane(self.model.raw_plane)
             self.table.set_pick(self._table_pick())
 
@@ -471,7 +428,7 @@ class TensorPane(QWidget):
         self.plane.set_pick(pick)
         self.vector.set_pick(pick)
         self.top.set_pick(pick[1] if pick is not None else None)
-        if self.stack.currentWidget() is self.table:
+        if self.body.shown is self.table:
             self.table.set_pick(self._table_pick())
         element = self.model.picked()
         self.picked_changed.emit(str(element) if element is not None else "")
@@ -541,7 +498,7 @@ class TensorPane(QWidget):
     @Slot()
     def _on_parts_toggled(self) -> None:
         self._show_parts()
-        self._balance()
+        self.body.balance()
         self._on_zoom_changed()
 
     @Slot()
@@ -573,7 +530,7 @@ class TensorPane(QWidget):
     @property
     def zoom_text(self) -> str:
         """The zoom as written; ``""`` where there is no picture."""
-        if self.stack.currentWidget() not in {self.plane, self.vector}:
+        if self.body.shown not in {self.plane, self.vector}:
             return ""
         return self._zoomable().zoom_text
 
@@ -602,7 +559,7 @@ class TensorPane(QWidget):
 
     @Slot()
     def _on_copy(self) -> None:
-        if self.stack.currentWidget() is self.table:
+        if self.body.shown is self.table:
             self.table.copy()
         elif self.picked is not None:
             QGuiApplication.clipboard().setText(self.picked.text)
@@ -631,37 +588,7 @@ class TensorPane(QWidget):
         self.actions_table.fill_menu(menu)
         menu.popup(position)
 
-    # Sizes
-
-    @Slot(int, int)
-    def _on_splitter_moved(self, _position: int, _index: int) -> None:
-        self._mosaic_dragged = True
-
-    def _balance(self) -> None:
-        """Give the mosaic the width that its tiles can use, until the user decides."""
-        if self._mosaic_dragged or not self.mosaic.isVisibleTo(self):
-            return
-        whole, height = self._splitter.width(), self.body.height()
-        balanced = (self.model.reading.channels, self.model.reading.plane, whole, height)
-        if balanced == self._balanced:
-            return
-        self._balanced = balanced
-        most = int((whole + self.statistics.width()) * _MOSAIC_SHARE)
-        sizes = [self.mosaic.natural_size(height, int(most * part)) for part in _PARTS]
-        largest = max(edge for _, edge in sizes)
-        # Of all sizes with tiles of a good size, the one with the largest picture beside.
-        width, _ = max(
-            (size for size in sizes if size[1] >= _GOOD_TILE * largest),
-            key=lambda size: (self.plane.fitted_zoom(whole - size[0] - 1), size[1], -size[0]),
-        )
-        self._splitter.setSizes([min(width, most), max(whole - width, 1)])
-
     # Overrides of Qt methods
-
-    @override
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._balance()
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -673,12 +600,8 @@ class TensorPane(QWidget):
             super().keyPressEvent(event)
 
 
-def _line(*, vertical: bool = False) -> QFrame:
+def _line() -> QFrame:
     line = QFrame()
     line.setProperty("role", "line")
-    if vertical:
-        line.setStyleSheet("min-height: 0; max-height: 16777215;")
-        line.setFixedWidth(1)
-    else:
-        line.setFixedHeight(1)
+    line.setFixedHeight(1)
     return line

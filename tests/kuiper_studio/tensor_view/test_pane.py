@@ -88,7 +88,7 @@ def test_every_value_is_shown_and_can_be_used(pane, qtbot, name):
 )
 def test_parts(pane, name, part):
     pane.set_value("x", VALUES[name])
-    assert pane.stack.currentWidget() is getattr(pane, part)
+    assert pane.body.shown is getattr(pane, part)
     assert pane.mosaic.isVisible() == (name in {"4-D", "5-D"})
     assert pane.range_bar.isVisible() == (part != "message")
 
@@ -219,7 +219,7 @@ def test_member_of_a_tuple(pane):
     pane.set_value("x", (np.zeros((2, 4, 4)), np.arange(3.0), 7))
     assert pane.tools.member.isVisible()
     pane.tools.member.box.setValue(1)
-    assert pane.stack.currentWidget() is pane.vector
+    assert pane.body.shown is pane.vector
     pane.tools.member.box.setValue(2)
     assert pane.message.title.text() == "7"
     pane.set_value("y", np.zeros((2, 2)))
@@ -306,7 +306,7 @@ def test_table_and_picture_share_the_pick(pane, signed):
     pane.set_value("x", signed)
     pane.plane.picked.emit(3, 4)
     trigger(pane, "table")
-    assert pane.stack.currentWidget() is pane.table
+    assert pane.body.shown is pane.table
     assert (pane.table.currentIndex().row(), pane.table.currentIndex().column()) == (3, 4)
     pane.table.setCurrentIndex(pane.table.model().index(10, 11))
     assert pane.picked.index == (0, 0, 10, 11)
@@ -337,7 +337,7 @@ def test_zoom_commands(pane, signed):
     ("key", "check"),
     [
         ("G", lambda p: not p.mosaic.isVisible()),
-        ("T", lambda p: p.stack.currentWidget() is p.table),
+        ("T", lambda p: p.body.shown is p.table),
         ("R", lambda p: p.model.range == ValueRange(-1, 1)),
         ("N", lambda p: not p.coloring().mark_special),
         ("C", lambda p: p.coloring().mark_clipped),

@@ -1,0 +1,120 @@
+"""The middle of the tensor view: mosaic, picture, best classes, statistics; and their room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSplitter, QStackedWidget, QWidget
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.message import Message
+from kuiper_studio.tensor_view.mosaic_view import MosaicView
+from kuiper_studio.tensor_view.number_table import NumberTable
+from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
+from kuiper_studio.tensor_view.statistics_panel import StatisticsPanel
+from kuiper_studio.tensor_view.top_list import TopList
+from kuiper_studio.tensor_view.vector_plot import VectorPlot
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QResizeEvent
+
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Body"]
+
+_MOSAIC_SHARE: Final = 0.46  # of the width, at most, unless the user drags it
+_PARTS: Final = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5)  # of that, which are tried
+_GOOD_TILE: Final = 0.75  # of the largest tile that is possible
+
+
+class Body(QFrame):
+    """Holds the painted parts and shares the room among them.
+
+    Parameters
+    ----------
+    theme : Theme
+
+    Attributes
+    ----------
+    mosaic, plane, vector, table, message, top, statistics : QWidget
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("role", "base")
+        self.mosaic = MosaicView(theme)
+        self.plane = PlaneCanvas(theme)
+        self.vector = VectorPlot(theme)
+        self.table = NumberTable(theme)
+        self.message = Message()
+        self.top = TopList(theme)
+        self.statistics = StatisticsPanel(theme)
+        self._shown: QWidget = self.plane
+        self._dragged = False
+        self._balanced: tuple[object, ...] = ()
+        self._stack = QStackedWidget()
+        for widget in (self.plane, self.vector, self.table, self.message):
+            self._stack.addWidget(widget)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._splitter.setObjectName("tensorSplitter")
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.addWidget(self.mosaic)
+        self._splitter.addWidget(self._stack)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setHandleWidth(1)
+        self._splitter.setStyleSheet("QSplitter::handle:!hover { background: transparent; }")
+        self._splitter.splitterMoved.connect(self._on_splitter_moved)
+        self._line = QFrame()
+        self._line.setProperty("role", "line")
+        self._line.setStyleSheet("min-height: 0; max-height: 16777215;")
+        self._line.setFixedWidth(1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self._splitter, 1)
+        for part in (self.top, self._line, self.statistics):
+            row.addWidget(part)
+
+    @property
+    def shown(self) -> QWidget:
+        """The picture, the bars, the table or the message."""
+        return self._shown
+
+    def show_part(self, part: QWidget, *, mosaic: bool) -> None:
+        """Show one of the four, with the mosaic beside it or without."""
+        self._shown = part
+        self._stack.setCurrentWidget(part)
+        self.mosaic.setVisible(mosaic)
+        for widget in (self._line, self.statistics):
+            widget.setVisible(part is not self.message)
+
+    def balance(self) -> None:
+        """Give the mosaic the width that its tiles can use, until the user decides."""
+        if self._dragged or not self.mosaic.isVisibleTo(self):
+            return
+        whole, height = self._splitter.width(), self.height()
+        balanced = (self.mosaic.contents, whole, height)
+        if balanced == self._balanced:
+            return
+        self._balanced = balanced
+        most = int((whole + self.statistics.width()) * _MOSAIC_SHARE)
+        sizes = [self.mosaic.natural_size(height, int(most * part)) for part in _PARTS]
+        largest = max(edge for _, edge in sizes)
+        # Of all sizes with tiles of a good size, the one with the largest picture beside.
+        width, _ = max(
+            (size for size in sizes if size[1] >= _GOOD_TILE * largest),
+            key=lambda size: (self.plane.fitted_zoom(whole - size[0] - 1), size[1], -size[0]),
+        )
+        self._splitter.setSizes([min(width, most), max(whole - width, 1)])
+
+    @Slot(int, int)
+    def _on_splitter_moved(self, _position: int, _index: int) -> None:
+        self._dragged = True
+
+    # Overrides of Qt methods
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.balance()
