@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import warnings
 import zipfile
+import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Protocol
 
 import numpy as np
 
+from engine.atomic import spoken
 from engine.errors import FeedError
 
 if TYPE_CHECKING:
@@ -158,7 +161,7 @@ def parse_source(text: str) -> InputSource:
     word, _, rest = text.partition(":")
     try:
         if word == "random":
-            return InputSource("random", seed=int(rest) if rest else 0)
+            return InputSource("random", seed=_parse_seed(rest) if rest else 0)
         if text in {"ones", "zeros"}:
             return InputSource("constant", value=float(text == "ones"))
         if word == "constant":
@@ -166,6 +169,12 @@ def parse_source(text: str) -> InputSource:
     except ValueError as exc:
         raise FeedError(f"input {text!r}: {exc}") from None
     return _file_source(text)
+
+
+def _parse_seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
+        raise ValueError("a seed is a whole number of at most 20 digits, such as 0")
+    return int(text)
 
 
 def _file_source(text: str) -> InputSource:
@@ -224,9 +233,8 @@ def load_inputs(
             sources = [replace(only, seed=only.seed + i) for i in range(len(operands))]
     if len(sources) != len(operands):
         names = ", ".join(operand.name for operand in operands) or "none"
-        raise FeedError(
-            f"{len(sources)} inputs were given, the model takes {len(operands)} ({names})"
-        )
+        given = "1 input was" if len(sources) == 1 else f"{len(sources)} inputs were"
+        raise FeedError(f"{given} given, the model takes {len(operands)} ({names})")
     pairs = zip(sources, operands, strict=True)
     return {operand.name: load_input(source, operand, options) for source, operand in pairs}
 
@@ -272,7 +280,7 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
     if math.prod(shape) * dtype.itemsize > MAX_INPUT_BYTES:
         raise FeedError(f"input {operand.name} of {_spell(shape)} is larger than 8 GiB")
     if source.kind == "constant":
-        return np.full(shape, source.value, dtype=dtype)
+        return np.full(shape, _fitting(source.value, dtype, operand.name), dtype=dtype)
     rng = np.random.default_rng(source.seed)
     if dtype.kind == "f":
         values: Array = rng.random(shape, dtype=np.float32)
@@ -284,6 +292,16 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
         return np.asarray(rng.random(shape) < 0.5)
     top = 128 if dtype == np.int8 else 256
     return rng.integers(0, top, shape).astype(dtype)
+
+
+def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
+    """A number as a dtype that can hold it; floats may be rounded, but not to infinity."""
+    with np.errstate(all="ignore"):
+        number = np.asarray(value).astype(dtype)
+        fits = np.isfinite(number) if dtype.kind in "fc" else number == value
+    if not fits:
+        raise FeedError(f"input {name} takes {dtype}, which cannot hold {value:g}")
+    return number
 
 
 def _known_shape(operand: _InputOperand) -> tuple[int, ...]:
@@ -315,7 +333,7 @@ def _load_npy(path: Path) -> Array:
         with path.open("rb") as file:
             return _read_array(file, path.stat().st_size, str(path))
     except OSError as exc:
-        raise FeedError(f"{path} cannot be read: {exc.strerror or exc}") from exc
+        raise FeedError(f"{path} cannot be read: {spoken(exc)}") from exc
 
 
 def _read_array(file: BinaryIO, available: int, where: str) -> Array:
@@ -329,8 +347,8 @@ def _read_array(file: BinaryIO, available: int, where: str) -> Array:
         if read_header is None:
             raise FeedError(f"{where} is of .npy version {version}, which is not supported")
         shape, fortran, dtype = read_header(file)
-    except ValueError as exc:
-        raise FeedError(f"{where} is no .npy array: {exc}") from exc
+    except (ValueError, SyntaxError, TokenError, RecursionError, MemoryError) as exc:
+        raise FeedError(f"{where} is no .npy array: its header cannot be read") from exc
     if dtype.hasobject or dtype.kind not in "?biufc":
         raise FeedError(f"{where} holds {dtype}, not numbers")
     wanted = math.prod(shape) * dtype.itemsize
@@ -361,8 +379,11 @@ def _load_archive(source: InputSource, operands: Sequence[_InputOperand]) -> dic
                     size = members[name].file_size
                     loaded[operand] = _read_array(file, size, f"{name} in {path}")  # type: ignore[arg-type]
             return loaded
-    except (OSError, zipfile.BadZipFile, EOFError) as exc:
-        raise FeedError(f"{path} cannot be read as .npz: {exc}") from exc
+    except OSError as exc:
+        raise FeedError(f"{path} cannot be read as .npz: {spoken(exc)}") from exc
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
+        reason = str(exc) or "it is cut short"
+        raise FeedError(f"{path} cannot be read as .npz: {reason}") from exc
 
 
 def _choose_members(
@@ -399,22 +420,30 @@ def read_image(path: Path) -> Array:
     FeedError
         If it is no picture, or an unreasonably large one.
     """
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():  # we say it ourselves, as an error
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(path)
-        with opened as image:
-            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 1 << 28):
-                raise FeedError(
-                    f"{path} has {image.width}×{image.height} pixels, too many to read"
-                )
-            upright = ImageOps.exif_transpose(image)
-            grey = upright.mode in {"1", "L", "LA", "I", "I;16", "F"}
-            return np.asarray(upright.convert("L" if grey else "RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        raise FeedError(f"{path} cannot be read as a picture: {exc}") from exc
+        with warnings.catch_warnings():  # what is wrong with the file we say ourselves
+            warnings.simplefilter("ignore")
+            with Image.open(path) as image:
+                limit = Image.MAX_IMAGE_PIXELS or 1 << 28
+                _require_reasonable(path, image.width, image.height, limit)
+                upright = ImageOps.exif_transpose(image)
+                grey = upright.mode in {"1", "L", "LA", "I", "I;16", "F"}
+                return np.asarray(upright.convert("L" if grey else "RGB"))
+    except FeedError:
+        raise
+    except UnidentifiedImageError as exc:
+        raise FeedError(f"{path} cannot be read as a picture: its format is not known") from exc
+    except Exception as exc:
+        # A damaged file makes decoders raise whatever they stumble over.
+        reason = spoken(exc) if isinstance(exc, OSError) else str(exc) or type(exc).__name__
+        raise FeedError(f"{path} cannot be read as a picture: {reason}") from exc
+
+
+def _require_reasonable(path: Path, width: int, height: int, limit: int) -> None:
+    if width * height > limit:
+        raise FeedError(f"{path} has {width}×{height} pixels, too many to read")
 
 
 def _image_tensor(source: InputSource, operand: _InputOperand, options: ImageOptions) -> Array:
@@ -516,8 +545,10 @@ def read_labels(path: Path) -> tuple[str, ...]:
         if path.stat().st_size > 16 << 20:
             raise FeedError(f"{path} is too large to be a list of labels")
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as exc:
-        raise FeedError(f"labels cannot be read from {path}: {exc}") from exc
+    except OSError as exc:
+        raise FeedError(f"labels cannot be read from {path}: {spoken(exc)}") from exc
+    except UnicodeDecodeError as exc:
+        raise FeedError(f"labels cannot be read from {path}: it is not UTF-8 text") from exc
     while lines and not lines[-1].strip():
         lines.pop()
     return tuple(line.strip() for line in lines)

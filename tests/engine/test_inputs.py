@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import io
+import random
 import zipfile
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +65,9 @@ class TestParseSource:
     @pytest.mark.parametrize(
         ("text", "sentence"),
         [
-            ("random:x", "input 'random:x': invalid literal for int"),
+            ("random:x", "input 'random:x': a seed is a whole number"),
+            ("random:-1", "a seed is a whole number"),
+            ("random:" + "9" * 5000, "a seed is a whole number"),
             ("constant:", "is no number"),
             ("constant:inf", "is not finite"),
             ("missing.npy", "there is no such file"),
@@ -262,9 +267,30 @@ class TestGenerated:
         with pytest.raises(FeedError, match=sentence):
             load_input(InputSource("random"), FakeOperand(shape=shape))
 
+    @pytest.mark.parametrize(
+        ("value", "dtype", "sentence"),
+        [
+            (1e39, "float32", "input 0 takes float32, which cannot hold 1e+39"),
+            (70000.0, "float16", "which cannot hold 70000"),
+            (0.5, "int64", "which cannot hold 0.5"),
+            (256.0, "uint8", "which cannot hold 256"),
+            (-1.0, "uint8", "which cannot hold -1"),
+        ],
+    )
+    def test_constants_that_do_not_fit(self, value, dtype, sentence):
+        with pytest.raises(FeedError) as caught:
+            load_input(InputSource("constant", value=value), FakeOperand(dtype=np.dtype(dtype)))
+        assert sentence in str(caught.value)
+
+    def test_constants_may_be_rounded(self):
+        loaded = load_input(InputSource("constant", value=0.1), FakeOperand())
+        assert np.all(loaded == np.float32(0.1))
+
     def test_count(self):
         with pytest.raises(FeedError, match=r"2 inputs were given, the model takes 1 \(0\)"):
             load_inputs([InputSource("random")] * 2, [FakeOperand()])
+        with pytest.raises(FeedError, match=r"1 input was given, the model takes 2 \(a, b\)"):
+            load_inputs([InputSource("npy")], [FakeOperand("a"), FakeOperand("b")])
 
 
 def test_labels(tmp_path):
@@ -272,5 +298,45 @@ def test_labels(tmp_path):
     path.write_text("cat\n dog \n\n", encoding="utf-8")
     assert read_labels(path) == ("cat", "dog")
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(FeedError, match="labels cannot be read"):
+    with pytest.raises(FeedError, match="labels cannot be read from .*: it is not UTF-8 text"):
         read_labels(path)
+    with pytest.raises(FeedError, match="labels cannot be read from .*: it is a folder"):
+        read_labels(tmp_path)
+
+
+@functools.cache
+def make_seeds() -> dict[str, bytes]:
+    """One sound file of every kind that an input can come from."""
+    picture = Image.fromarray(
+        np.random.default_rng(0).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    )
+    seeds = {}
+    for suffix in ("png", "jpg", "bmp", "gif", "tiff", "webp", "ppm"):
+        buffer = io.BytesIO()
+        picture.save(buffer, {"jpg": "JPEG"}.get(suffix, suffix.upper()))
+        seeds[suffix] = buffer.getvalue()
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros((1, 3, 2, 2), np.float32))
+    seeds["npy"] = buffer.getvalue()
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, x=np.zeros((1, 3, 2, 2), np.float32))
+    seeds["npz"] = buffer.getvalue()
+    return seeds
+
+
+@pytest.mark.parametrize("suffix", make_seeds())
+def test_damaged_files_give_a_sentence(tmp_path, suffix):
+    rng = random.Random(suffix)
+    path = tmp_path / f"damaged.{suffix}"
+    for _ in range(150):
+        data = bytearray(make_seeds()[suffix])
+        for _ in range(rng.choice([1, 2, 5, 20])):
+            # Headers are short, and where most can go wrong.
+            place = rng.randrange(min(len(data), rng.choice([40, 200, 1 << 30])) or 1)
+            if rng.random() < 0.6:
+                data[place : place + 1] = bytes([rng.randrange(256)])
+            else:
+                data[place : place + rng.randrange(30)] = rng.randbytes(rng.randrange(8))
+        path.write_bytes(data)
+        with contextlib.suppress(FeedError):
+            load_input(parse_source(str(path)), FakeOperand())
