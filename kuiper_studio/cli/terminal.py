@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -49,7 +50,9 @@ class Terminated(KeyboardInterrupt):
 
 
 def prepare() -> None:
-    """Let streams show what their encoding lacks as escapes instead of failing."""
+    """Let streams show what their encoding lacks as escapes, and libraries keep quiet."""
+    # Pillow logs what it also raises; without any handler Python would print it.
+    logging.getLogger("PIL").addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
