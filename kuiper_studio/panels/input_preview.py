@@ -96,9 +96,13 @@ def _of_array(array: Array) -> QImage | None:
     shown = planes[:3] if channels == 3 else planes[:1].repeat(3, axis=0)
     rows, columns = shown.shape[1:]
     step = max(1, -(-max(rows, columns) // 512))
-    values = np.nan_to_num(shown[:, ::step, ::step].astype(np.float32))
-    low, high = float(values.min()), float(values.max())
-    scaled = (values - low) / (high - low) if high > low else np.full_like(values, 0.5)
+    values = shown[:, ::step, ::step].astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    bounded = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
+    # Halved first: the distance of the two may be more than a float holds.
+    span = high / 2 - low / 2
+    scaled = (bounded / 2 - low / 2) / span if span > 0 else np.full_like(bounded, 0.5)
     pixels = np.ascontiguousarray(np.moveaxis((scaled * 255).astype(np.uint8), 0, 2))
     image = QImage(
         pixels.tobytes(), pixels.shape[1], pixels.shape[0], 3 * pixels.shape[1],

@@ -22,6 +22,8 @@ __all__ = [
     "tick_text",
 ]
 
+_BOX_ROOM = 9  # characters that a box shows
+
 
 def tick_text(value: float, step: float) -> str:
     """Write one of several numbers that are `step` apart, without needless digits.
@@ -65,7 +67,17 @@ def range_text(low: float, high: float) -> str:
 
 
 def box_text(value: float, other: float) -> str:
-    """Write one end of a range, in as many digits as tell it from the other end."""
+    """Write one end of a range, in as many digits as tell it from the other end.
+
+    Six of them where the box has room for so many, at least three.
+    """
+    for digits in (6, 5, 4, 3):
+        text = _tidy(f"{value:.{digits}g}")
+        fits = len(text) <= _BOX_ROOM or digits == 3
+        tells = value == other or text != _tidy(f"{other:.{digits}g}")
+        # The largest numbers may be rounded to what no float holds.
+        if fits and tells and parse_number(text) is not None:
+            return text
     for digits in range(6, 18):
         text = f"{value:.{digits}g}"
         if value == other or text != f"{other:.{digits}g}":

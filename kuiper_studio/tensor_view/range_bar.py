@@ -68,6 +68,8 @@ class ValueBox(QLineEdit):
 
     @Slot()
     def _commit(self) -> None:
+        if self.text() == self._shown:
+            return  # the number in use may have more figures than its text
         value = parse_number(self.text())
         if value is None:
             self.refuse()

@@ -249,3 +249,10 @@ def test_preview_of_an_array_shows_its_values(studio) -> None:
     assert preview.text == "1×1×2×3 f32"
     assert preview.image.pixelColor(2, 1).name() == "#ffffff"
     assert preview.image.pixelColor(0, 0).name() == "#000000"
+
+
+def test_preview_of_an_array_that_is_not_finite(studio) -> None:
+    array = np.array([[[[np.nan, np.inf], [-np.inf, 1e308]]]])
+    preview = load_preview(InputSource("array", array=array), studio.graph.operand("0"))
+    assert preview.image is not None
+    assert not preview.error
