@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -111,7 +112,7 @@ class MosaicView(Canvas):
 
     @property
     def grid(self) -> TileGrid:
-        """How the tiles are laid out, in logical pixels."""
+        """How the tiles are laid out, in pixels of the screen."""
         return self._grid
 
     @property
@@ -122,18 +123,22 @@ class MosaicView(Canvas):
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
         """Width that the tiles can use within limits, and the edge that they have then."""
         grid = self._grid_for((most - self._left() - 1, height - 2 * _MARGIN))
-        return round(grid.width + self._left()) + 1, max(grid.tile_width, grid.tile_height)
+        width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + 1
+        return width, max(grid.tile_width, grid.tile_height)
 
     def channel_at(self, position: QPointF) -> int | None:
         """Number of the channel at a place of the widget."""
-        tile = self._grid.tile_at(position.x() - self._left(), position.y() - _MARGIN)
+        scale = self.devicePixelRatioF()
+        place = (position - QPointF(self._left(), _MARGIN)) * scale
+        tile = self._grid.tile_at(place.x(), place.y())
         return self._first + tile if tile is not None else None
 
     def tile_rect(self, channel: int) -> QRectF:
         """Where a channel of the page is."""
-        x, y = self._grid.origin(channel - self._first)
-        size = self._grid.tile_width, self._grid.tile_height
-        return QRectF(self._left() + x, _MARGIN + y, *size)
+        scale = self.devicePixelRatioF()
+        x, y = (length / scale for length in self._grid.origin(channel - self._first))
+        width, height = self._grid.tile_width / scale, self._grid.tile_height / scale
+        return QRectF(self._left() + x, _MARGIN + y, width, height)
 
     # Layout
 
@@ -147,8 +152,10 @@ class MosaicView(Canvas):
 
     def _grid_for(self, area: tuple[float, float]) -> TileGrid:
         rows, columns = self._planes.shape[1:]
-        size = max(area[0], 16.0), max(area[1], 16.0)
-        grids = [self._grid_with(size, (rows, columns), gap) for gap in (_GAP, 2, 1)]
+        scale = self.devicePixelRatioF()
+        size = max(area[0], 16.0) * scale, max(area[1], 16.0) * scale
+        gaps = [round(gap * scale) for gap in (_GAP, 2, 1)]
+        grids = [self._grid_with(size, (rows, columns), gap) for gap in gaps]
         # A narrower gap only where it makes room for the next whole-number size.
         best = max(grids[1:], key=lambda grid: grid.tile_width)
         return best if best.tile_width >= 1.3 * grids[0].tile_width else grids[0]
@@ -174,14 +181,7 @@ class MosaicView(Canvas):
     def _picture(self) -> QPixmap:
         """The tiles at the resolution of the screen."""
         if self._pixmap is None:
-            scale = self.devicePixelRatioF()
-            grid = TileGrid(
-                self._grid.count,
-                self._grid.columns,
-                round(self._grid.tile_width * scale),
-                round(self._grid.tile_height * scale),
-                round(self._grid.gap * scale),
-            )
+            scale, grid = self.devicePixelRatioF(), self._grid
             if self._small is None:
                 rows, columns = self._planes.shape[1:]
                 self._small = shrink(
@@ -193,25 +193,25 @@ class MosaicView(Canvas):
                 self._coloring.table,
                 special=self._coloring.mark_special,
             )
-            self._pixmap = QPixmap.fromImage(to_image(_tiles(colors, grid), scale))
+            self._pixmap = QPixmap.fromImage(to_image(tile_pictures(colors, grid), scale))
         return self._pixmap
 
     def _paint_captions(self, painter: QPainter) -> None:
         painter.setFont(self.theme.mono_font(9.5))
         painter.setPen(self.theme.color("text3"))
-        pitch = self._grid.tile_height + self._grid.gap
-        every = max(1, -(-12 // pitch))
+        pitch = (self._grid.tile_height + self._grid.gap) / self.devicePixelRatioF()
+        every = max(1, math.ceil(12 / pitch))
         width = self._caption_width()
         flags = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         for row in range(0, self._grid.rows, every):
-            middle = _MARGIN + row * pitch + self._grid.tile_height / 2
+            middle = self.tile_rect(self._first + row * self._grid.columns).center().y()
             place = QRectF(self._left() - width - _CAPTION_GAP, middle - 8, width, 16)
             painter.drawText(place, flags, str(self._first + row * self._grid.columns))
 
     def _paint_inside(self, painter: QPainter) -> None:
         """The value of flat channels, and how many special values others have."""
         edge = min(self._grid.tile_width, self._grid.tile_height)
-        if edge < _CAPTION_TILE:
+        if edge < _CAPTION_TILE * self.devicePixelRatioF():
             return
         painter.setFont(self.theme.mono_font(9))
         for place in range(len(self._planes)):
@@ -352,12 +352,3 @@ class MosaicView(Canvas):
             super().keyPressEvent(event)
         elif self._chosen + move >= 0:
             self.channel_chosen.emit(self._chosen + move)
-
-
-def _tiles(colors: Array, grid: TileGrid) -> Array:
-    """One picture of all tiles, also where the screen's pixels do not divide evenly."""
-    if grid.tile_height % colors.shape[1] or grid.tile_width % colors.shape[2]:
-        rows = np.arange(grid.tile_height) * colors.shape[1] // grid.tile_height
-        columns = np.arange(grid.tile_width) * colors.shape[2] // grid.tile_width
-        colors = colors[:, rows][:, :, columns]
-    return tile_pictures(colors, grid)

@@ -117,6 +117,7 @@ class OperandGallery(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.cards: tuple[OperandCard, ...] = ()
+        theme.changed.connect(self._rebuild)
 
     def show_cards(self, cards: Sequence[OperandCard]) -> None:
         """Show operands in order; nothing happens where they are shown already."""
@@ -125,12 +126,16 @@ class OperandGallery(QScrollArea):
         ):
             return
         self.cards = tuple(cards)
+        self._rebuild()
+
+    @Slot()
+    def _rebuild(self) -> None:
         inside = QFrame()
         inside.setProperty("role", "base")
         row = QHBoxLayout(inside)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
-        for card in cards:
+        for card in self.cards:
             if row.count():
                 line = QFrame()
                 line.setStyleSheet(f"background: {self._theme.color('line').name()};")
