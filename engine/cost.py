@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -95,7 +96,7 @@ class _Call:
     """An operator with the shapes of one execution."""
 
     def __init__(self, operator: RuntimeOperator, session: ValueSource | None) -> None:
-        self.kind: str = re.split("[.:]+", operator.type)[-1].lower()
+        self.kind = _kind(operator.type)
         self.params: Mapping[str, Value] = operator.params
         self.weights = {name: a.shape for name, a in operator.attributes.items()}
         self.names = operator.input_names
@@ -118,6 +119,12 @@ class _Call:
     def output(self) -> Shape | None:
         """Shape of the first output."""
         return self.outputs[0] if self.outputs else None
+
+
+@lru_cache(maxsize=1024)
+def _kind(operator_type: str) -> str:
+    """Last part of a type, in lower case: nn.Conv2d and F.conv2d cost the same."""
+    return re.split("[.:]+", operator_type)[-1].lower()
 
 
 def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None:

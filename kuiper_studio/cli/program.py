@@ -122,6 +122,8 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
 
     sources = [parse_source(text) for text in arguments.input]
     graph = _load(arguments)
+    if graph.input_operands and not sources:
+        raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
     session = engine.Session(graph, backend=arguments.backend)
     session.feed(load_inputs(sources, graph.input_operands, image_options(arguments)))
     return session
@@ -318,6 +320,18 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
     others = len(session.graph.unsupported) - 1
     more = f"; info tells why {others} more cannot run" if others > 0 else ""
     return f"{operator.reason}{more}"
+
+
+def _inputs_text(graph: RuntimeGraph) -> str:
+    from kuiper_studio.cli.report import shape_text
+
+    operands = graph.input_operands
+    shapes = [
+        f"{o.name} {shape_text(o.shape, o.dtype.name if o.dtype is not None else None)}"
+        for o in operands
+    ]
+    plural = "s" if len(operands) > 1 else ""
+    return f"{len(operands)} input{plural} ({', '.join(shapes)})"
 
 
 # Results

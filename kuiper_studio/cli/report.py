@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost
@@ -43,6 +42,7 @@ def model_facts(graph: RuntimeGraph) -> dict[str, Any]:
 
 
 def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
+    spent = cost(operator)
     return {
         "index": operator.index,
         "name": operator.name,
@@ -54,7 +54,10 @@ def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
         },
         "inputs": [operand.name for operand in operator.inputs],
         "outputs": [_operand_facts(operand) for operand in operator.outputs],
-        **asdict(cost(operator)),
+        "macs": spent.macs,
+        "flops": spent.flops,
+        "nbytes": spent.nbytes,
+        "parameters": spent.parameters,
         "reason": operator.reason,
     }
 

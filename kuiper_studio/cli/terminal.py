@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _LONGEST_CELL: Final = 64
+_PLAIN_SIGNS: Final = str.maketrans({"×": "x", "…": "..."})
 
 
 class OutputError(Exception):
@@ -72,11 +73,20 @@ def say(line: str = "") -> None:
     if sys.stdout is None:  # started without one
         return
     try:
-        sys.stdout.write(f"{printable(line)}\n")
+        sys.stdout.write(f"{_encodable(printable(line))}\n")
     except BrokenPipeError:
         raise
     except OSError as exc:
         raise OutputError(f"standard output cannot be written: {spoken(exc)}") from exc
+
+
+def _encodable(text: str) -> str:
+    """Spell our own signs plainly where the terminal lacks them."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN_SIGNS)
+    return text
 
 
 def flush() -> None:
