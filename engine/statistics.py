@@ -111,9 +111,11 @@ def statistics(array: Array) -> TensorStatistics:
     TensorStatistics
     """
     total = _Accumulator()
-    for chunk in _chunks(array):
-        total.add(chunk)
-    return total.result(array)
+    # Values at the ends of the floats overflow on the way to their mean.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chunk in _chunks(array):
+            total.add(chunk)
+        return total.result(array)
 
 
 def histogram(array: Array, low: float, high: float, bins: int = 256) -> npt.NDArray[np.int64]:
@@ -278,6 +280,8 @@ def _inside(chunk: Array, low: float, high: float) -> Array:
 
 def _count_bins(values: Array, low: float, high: float, bins: int) -> npt.NDArray[np.int64]:
     """Count values that all lie within a range."""
+    if not math.isfinite(high - low):  # the range is wider than a float can say
+        return _count_bins(values.astype(np.float64) / 2, low / 2, high / 2, bins)
     narrow = _narrow(values, low, high) and bins <= 4096
     real = np.float32 if narrow else np.float64
     above = np.subtract(values.astype(real, copy=False), real(low))

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, statistics
@@ -46,13 +45,9 @@ class _Request:
 
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
         """Measure; on whatever thread."""
-        # Values at the ends of the floats overflow on the way to their mean.
-        with np.errstate(all="ignore"):
-            if self.what is not What.HISTOGRAM:
-                return statistics(self.array)
-            if np.isfinite(self.high - self.low):
-                return histogram(self.array, self.low, self.high)
-            return histogram(self.array * 0.5, self.low / 2, self.high / 2)
+        if self.what is What.HISTOGRAM:
+            return histogram(self.array, self.low, self.high)
+        return statistics(self.array)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,13 @@ def test_random_tensors(array):
     assert s.std == pytest.approx(std, rel=1e-5, abs=1e-6 * scale)
 
 
+def test_ends_of_the_floats():
+    ends = np.array([-1.7e308, 1.7e308, 1.7e308])
+    facts = statistics(ends)
+    assert (facts.min, facts.max) == (-1.7e308, 1.7e308)
+    assert histogram(ends, -1.7e308, 1.7e308, 4).tolist() == [1, 0, 0, 2]
+
+
 def test_no_large_temporaries():
     array = np.random.default_rng(0).normal(size=(64, 512, 512)).astype(np.float32)
     array[0, 0, 0] = nan
