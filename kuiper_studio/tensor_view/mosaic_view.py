@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         QMouseEvent,
         QPaintEvent,
         QResizeEvent,
+        QWheelEvent,
     )
 
     from engine.values import Array
@@ -37,6 +38,9 @@ _GAP: Final = 3
 _MARGIN: Final = 6
 _CAPTION_GAP: Final = 6
 _PAGE_COLUMNS: Final = 16
+_PAGE: Final = _PAGE_COLUMNS**2  # channels
+_FOOT: Final = 16
+_NOTCH: Final = 120  # eighths of a degree, by which the usual wheel turns
 _CAPTION_TILE: Final = 12  # tiles from this edge on have room for a caption inside
 
 
@@ -66,7 +70,9 @@ class MosaicView(Canvas):
         self._planes: Array = np.zeros((1, 1, 1), np.float32)
         self._facts = ChannelFacts(np.zeros(1), np.zeros(1), np.zeros(1, np.int64))
         self._first = 0
+        self._total = 1
         self._paged = False
+        self._wheel = 0
         self._chosen = 0
         self._hovered: int | None = None
         self._coloring = Coloring()
@@ -77,7 +83,7 @@ class MosaicView(Canvas):
 
     # What is shown
 
-    def set_page(self, planes: Array, facts: ChannelFacts, first: int, *, paged: bool) -> None:
+    def set_page(self, planes: Array, facts: ChannelFacts, first: int, total: int) -> None:
         """Show channels.
 
         Parameters
@@ -88,10 +94,12 @@ class MosaicView(Canvas):
             Of these.
         first : int
             Number of the first one.
-        paged : bool
-            Whether there are other pages, so that all are laid out alike.
+        total : int
+            Number of channels of all pages. Where there are several pages, they are laid
+            out alike and the wheel turns them.
         """
-        self._planes, self._facts, self._first, self._paged = planes, facts, first, paged
+        self._planes, self._facts, self._first, self._total = planes, facts, first, total
+        self._paged = total > _PAGE
         self._lay_out()
 
     def set_coloring(
@@ -122,7 +130,8 @@ class MosaicView(Canvas):
 
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
         """Width that the tiles can use within limits, and the edge that they have then."""
-        grid = self._grid_for((most - self._left() - 1, height - 2 * _MARGIN))
+        room = height - 2 * _MARGIN - self._foot()
+        grid = self._grid_for((most - self._left() - 1, room))
         width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + 1
         return width, max(grid.tile_width, grid.tile_height)
 
@@ -150,6 +159,10 @@ class MosaicView(Canvas):
     def _left(self) -> float:
         return round(_MARGIN + self._caption_width() + _CAPTION_GAP)
 
+    def _foot(self) -> int:
+        """Height of the line that says which page it is."""
+        return _FOOT if self._paged else 0
+
     def _grid_for(self, area: tuple[float, float]) -> TileGrid:
         rows, columns = self._planes.shape[1:]
         scale = self.devicePixelRatioF()
@@ -171,7 +184,7 @@ class MosaicView(Canvas):
         return TileGrid(count, _PAGE_COLUMNS, full.tile_width, full.tile_height, gap)
 
     def _lay_out(self) -> None:
-        area = self.width() - self._left() - 1, self.height() - 2 * _MARGIN
+        area = self.width() - self._left() - 1, self.height() - 2 * _MARGIN - self._foot()
         self._grid = self._grid_for(area)
         self._small = self._pixmap = None
         self.update()
@@ -207,6 +220,18 @@ class MosaicView(Canvas):
             middle = self.tile_rect(self._first + row * self._grid.columns).center().y()
             place = QRectF(self._left() - width - _CAPTION_GAP, middle - 8, width, 16)
             painter.drawText(place, flags, str(self._first + row * self._grid.columns))
+
+    def _paint_foot(self, painter: QPainter) -> None:
+        if not self._paged:
+            return
+        last = self._first + len(self._planes) - 1
+        page, pages = self._first // _PAGE + 1, -(-self._total // _PAGE)
+        painter.setFont(self.theme.mono_font(9.5))
+        painter.setPen(self.theme.color("text3"))
+        place = QRectF(self._left(), self.height() - _FOOT, self.width(), _FOOT)
+        flags = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        text = f"{self._first}–{last} of {self._total} · page {page}/{pages} (wheel)"
+        painter.drawText(place, flags, text)
 
     def _paint_inside(self, painter: QPainter) -> None:
         """The value of flat channels, and how many special values others have."""
@@ -300,6 +325,7 @@ class MosaicView(Canvas):
         painter.fillRect(self.rect(), self.theme.color("base"))
         painter.drawPixmap(QPointF(self._left(), _MARGIN), self._picture())
         self._paint_captions(painter)
+        self._paint_foot(painter)
         self._paint_inside(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_hovered(painter)
@@ -325,6 +351,18 @@ class MosaicView(Canvas):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         channel = self.channel_at(event.position())
         if channel is not None:
+            self.channel_chosen.emit(channel)
+
+    @override
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        if not self._paged:
+            event.ignore()
+            return
+        self._wheel -= event.angleDelta().y()
+        pages = int(self._wheel / _NOTCH)
+        self._wheel -= pages * _NOTCH
+        channel = min(max(self._chosen + pages * _PAGE, 0), self._total - 1)
+        if channel // _PAGE != self._chosen // _PAGE:
             self.channel_chosen.emit(channel)
 
     @override

@@ -49,6 +49,8 @@ _END: Final = 1 << 40  # further than there are channels
 _CHANNEL_COMMANDS: Final = {
     "tensor.previousChannel": -1,
     "tensor.nextChannel": 1,
+    "tensor.previousPage": -PAGE_SIZE,
+    "tensor.nextPage": PAGE_SIZE,
     "tensor.firstChannel": -_END,
     "tensor.lastChannel": _END,
 }
@@ -297,7 +299,7 @@ class TensorPane(QWidget):
                 model.page_planes(),
                 model.page_facts(),
                 model.page * PAGE_SIZE,
-                paged=model.pages > 1,
+                model.reading.channels,
             )
             self.mosaic.set_chosen(model.choice.channel)
             self.plane.set_plane(model.plane)

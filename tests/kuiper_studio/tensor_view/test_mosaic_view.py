@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QWheelEvent
 
 from kuiper_studio.tensor_view.facts import channel_facts
 from kuiper_studio.tensor_view.images import Coloring
@@ -13,7 +13,7 @@ from kuiper_studio.tensor_view.mosaic_view import MosaicView
 
 
 def page(view, planes, first=0, *, paged=False):
-    view.set_page(planes, channel_facts(planes), first, paged=paged)
+    view.set_page(planes, channel_facts(planes), first, 2048 if paged else len(planes))
     view.set_coloring(Coloring(0, 1, "grey"), (0, 1))
 
 
@@ -120,7 +120,7 @@ def _element(view, channel, row, column):
 def test_one_range_for_each_channel(view, color_at):
     planes = np.zeros((2, 8, 8), np.float32)
     planes[0, :, 4:], planes[1, :, 4:] = 1, 10
-    view.set_page(planes, channel_facts(planes), 0, paged=False)
+    view.set_page(planes, channel_facts(planes), 0, len(planes))
     low, high = np.zeros((2, 1, 1)), np.array([1.0, 10.0]).reshape(2, 1, 1)
     view.set_coloring(Coloring(0, 10, "grey"), (low, high))
     for channel in (0, 1):
@@ -148,3 +148,45 @@ def test_natural_size_is_kept(view):
     assert width <= 400
     view.resize(width, 280)
     assert max(view.grid.tile_width, view.grid.tile_height) == edge
+
+
+def test_wheel_turns_pages(qtbot, theme):
+    view = MosaicView(theme)
+    qtbot.addWidget(view)
+    view.resize(300, 300)
+    planes = np.zeros((256, 2, 2), np.float32)
+    view.set_page(planes, channel_facts(planes), 0, 700)
+    view.set_chosen(3)
+    chosen = []
+    view.channel_chosen.connect(chosen.append)
+    turn(view, -120)
+    assert chosen == [259]
+    view.set_page(planes[:188], channel_facts(planes[:188]), 512, 700)
+    view.set_chosen(690)
+    turn(view, -120)  # there is no page behind
+    turn(view, 120)
+    assert chosen == [259, 434]
+
+
+def test_wheel_does_nothing_without_pages(qtbot, theme):
+    view = MosaicView(theme)
+    qtbot.addWidget(view)
+    planes = np.zeros((4, 2, 2), np.float32)
+    view.set_page(planes, channel_facts(planes), 0, 4)
+    with qtbot.assertNotEmitted(view.channel_chosen):
+        turn(view, -120)
+
+
+def turn(view, angle):
+    view.wheelEvent(
+        QWheelEvent(
+            QPointF(5, 5),
+            QPointF(5, 5),
+            QPoint(),
+            QPoint(0, angle),
+            Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier,
+            Qt.ScrollPhase.NoScrollPhase,
+            False,
+        )
+    )
