@@ -90,9 +90,8 @@ def write_dump(
     options = options or DumpOptions()
     destination = Path(path)
     try:
-        _check_options(options)
-        entries = collect_entries(session, options)
         check_destination(destination, session.graph, options)
+        entries = collect_entries(session, options)
         _check_space(destination, entries, options)
         with written_beside(destination) as partial, _Job(progress, cancelled) as job:
             _WRITERS[options.format](partial, session, options, entries, job)
@@ -136,7 +135,7 @@ def _check_options(options: DumpOptions) -> None:
 
 
 def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> None:
-    """Find out whether a dump may be written to a place, before it is begun.
+    """Find out whether a dump may be written like that to a place, before it is begun.
 
     Parameters
     ----------
@@ -152,6 +151,7 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
     OSError
         If the place cannot be looked at.
     """
+    _check_options(options)
     if not path.parent.is_dir():
         raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
     if not os.path.lexists(path):

@@ -189,9 +189,8 @@ def _dump(arguments: argparse.Namespace) -> int:
     graph = session.graph
     selected = select_operators(graph, options.operators)  # wrong names are told before the run
     _check_dump(output, session, options)
-    wanted = [op for op in graph.operators if op.is_input]
-    if options.outputs:
-        wanted.extend(selected)
+    fed = [operator for operator in graph.operators if operator.is_input]
+    wanted = list(dict.fromkeys([*fed, *(selected if options.outputs else ())]))
     failure: EngineError | None = None
     following = max((operator.index for operator in wanted), default=-1) + 1
     at_end = following == len(graph.operators)
@@ -219,11 +218,12 @@ def _render(arguments: argparse.Namespace) -> int:
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # even where the user's needs a display
     from kuiper_studio.app import make_application
     from kuiper_studio.graph_view.render import render_graph
+    from kuiper_studio.resource_paths import load_fonts
     from kuiper_studio.theme import Scheme, Theme
 
-    application = make_application()
+    make_application()
+    load_fonts()
     theme = Theme(Scheme(arguments.theme))
-    theme.apply(application)
     rendered = render_graph(graph, output, theme, arguments.orientation)
     say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
     if rendered.note:

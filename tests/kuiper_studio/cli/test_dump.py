@@ -1,0 +1,112 @@
+"""``kuiper-studio dump``; what dumps hold is tested with the engine."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+
+def files(folder) -> list[str]:
+    found = folder.rglob("*")
+    return sorted(p.relative_to(folder).as_posix() for p in found if p.is_file())
+
+
+def test_a_folder(run, digits, tmp_path):
+    ended = run("dump", digits, "--input", digits / "digit_3.png", "--output", tmp_path / "d")
+    assert ended.lines == [f"written to {tmp_path / 'd'}"]
+    assert len(files(tmp_path / "d")) == 24 + 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "opener"),
+    [
+        pytest.param([], "d.npz", np.load, id="suffix npz"),
+        pytest.param(["--format", "npz"], "d", np.load, id="format npz"),
+        pytest.param([], "d.safetensors", None, id="suffix safetensors"),
+        pytest.param(["--format", "folder"], "d.npz", "folder", id="format before suffix"),
+    ],
+)
+def test_formats(run, digits, tmp_path, arguments, name, opener):
+    run("dump", digits, "--input", "ones", "--output", tmp_path / name, *arguments)
+    if opener == "folder":
+        assert (tmp_path / name / "manifest.json").is_file()
+    elif opener is None:
+        from safetensors.numpy import load_file
+
+        assert "23" in load_file(tmp_path / name)
+    else:
+        with opener(tmp_path / name) as found:
+            assert "23" in found.files
+
+
+def test_only_as_far_as_needed_is_run(run, failing, tmp_path):
+    ended = run(
+        "dump", failing, "--input", "ones", "--output", tmp_path / "d", "--operators", "nn.*"
+    )
+    assert ended.lines == [f"written to {tmp_path / 'd'}"]
+    manifest = json.loads((tmp_path / "d" / "manifest.json").read_text())
+    assert [row["status"] for row in manifest["operators"]] == [
+        "executed", "executed", "pending", "pending",
+    ]  # fmt: skip
+
+
+def test_weights_need_no_run(run, failing, tmp_path):
+    arguments = ("--weights", "--no-outputs", "--no-inputs")
+    run("dump", failing, "--input", "ones", "--output", tmp_path / "d", *arguments)
+    assert files(tmp_path / "d") == ["manifest.json", "summary.csv", "weights/conv.weight.npy"]
+
+
+def test_selection(run, digits, tmp_path):
+    arguments = ("--operators", "pool", "stem.*", "--no-inputs")
+    run("dump", digits, "--input", "ones", "--output", tmp_path / "d", *arguments)
+    assert files(tmp_path / "d") == [
+        "manifest.json",
+        "ops/002_nn.ReLU__2.npy",
+        "ops/020_nn.AdaptiveAvgPool2d__20.npy",
+        "summary.csv",
+    ]
+
+
+def test_statistics_only(run, digits, tmp_path):
+    run("dump", digits, "--input", "ones", "--output", tmp_path / "d", "--statistics-only")
+    assert files(tmp_path / "d") == ["manifest.json", "summary.csv"]
+
+
+def test_a_failed_run_is_dumped_as_far_as_it_came(run, failing, tmp_path):
+    ended = run("dump", failing, "--input", "ones", "--output", tmp_path / "d")
+    assert ended.sentence.startswith("pnnx.Expression 'sum' failed on inputs")
+    assert ended.out == f"written to {tmp_path / 'd'}\n"
+    assert "ops/001_nn.Conv2d__1.npy" in files(tmp_path / "d")
+
+
+def test_what_is_lacking_is_told(run, residual, tmp_path):
+    ended = run("dump", residual, "--input", "ones", "--output", tmp_path / "d")
+    assert ended.sentence == (
+        "the dump lacks 3 of 8 operators: 'strange': no layer for operator type my.Strange"
+    )
+    assert "ops/004_nn.MaxPool2d__4.npy" in files(tmp_path / "d")
+
+
+def test_an_earlier_dump_stays_unless_told_otherwise(run, digits, tmp_path):
+    command = ("dump", digits, "--input", "ones", "--output", tmp_path / "d")
+    run(*command, "--operators", "pool")
+    assert run(*command).sentence == (
+        f"{tmp_path / 'd'} holds a dump already; choose another or overwrite it"
+    )
+    assert run(*command, "--overwrite").status == 0
+    assert len(files(tmp_path / "d")) == 26
+
+
+def test_wrong_names_and_places_are_told_before_the_run(run, digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "engine.session.Session.run", lambda *_, **__: pytest.fail("the model was run")
+    )
+    for arguments in (
+        ("--output", tmp_path / "d", "--operators", "nothing"),
+        ("--output", tmp_path / "none" / "d"),
+        ("--output", digits),
+        ("--output", tmp_path / "d.npz", "--statistics-only"),
+    ):
+        assert run("dump", digits, "--input", "ones", *arguments).sentence

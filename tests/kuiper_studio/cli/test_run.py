@@ -1,0 +1,203 @@
+"""``kuiper-studio run``."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+THREE_INPUTS = (
+    "pnnx.Input in0 0 1 a #a=(2,3)f32",
+    "pnnx.Input in1 0 1 b #b=(3)f32",
+    "pnnx.Input in2 0 1 c #c=(1)i64",
+    "pnnx.Expression sum 2 1 a b d expr=add(@0,@1) #d=(2,3)f32",
+    "pnnx.Output out0 1 0 d",
+    "pnnx.Output out1 1 0 c",
+)
+
+
+def test_outputs_are_pytorchs(run, digits, samples, tmp_path):
+    golden = np.load(samples / "digits" / "golden.npz")
+    ended = run(
+        "run", digits, "--input", digits / "digit_3.png", "--output", tmp_path / "o.npz"
+    )
+    assert ended.lines[0].startswith("25 operators in ")
+    assert ended.lines[1:] == ["out0: 1×10 float32", f"written to {tmp_path / 'o.npz'}"]
+    with np.load(tmp_path / "o.npz", allow_pickle=False) as found:
+        assert found.files == ["out0"]
+        np.testing.assert_allclose(found["out0"], golden["23"], atol=1e-5)
+
+
+def test_the_five_best(run, digits):
+    ended = run(
+        "run", digits, "--input", digits / "digit_3.png", "--labels", digits / "labels.txt"
+    )
+    assert ended.lines[2] == "      0.9998  3"
+    assert len(ended.lines) == 2 + 5
+    scores = [float(line.split()[0]) for line in ended.lines[2:]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_best_of_every_sample(run, digits, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((3, 1, 32, 32), np.float32))
+    ended = run("run", digits, "--input", tmp_path / "x.npy", "--labels", digits / "labels.txt")
+    assert [line.split()[0] for line in ended.lines[2:]] == [
+        f"[{n}]" for n in range(3) for _ in range(5)
+    ]
+    np.save(tmp_path / "x.npy", np.zeros((10, 1, 32, 32), np.float32))
+    ended = run("run", digits, "--input", tmp_path / "x.npy", "--labels", digits / "labels.txt")
+    assert len(ended.lines) == 2 + 8 * 5 + 1
+    assert ended.lines[-1] == "  and 2 samples more"
+
+
+@pytest.mark.parametrize(
+    ("expression", "best"),
+    [
+        pytest.param("mul(@0,1.0)", ["c", "a", "b"], id="in order"),
+        pytest.param("div(@0,0.0)", ["a", "c", "b"], id="infinite and not a number"),
+    ],
+)
+def test_ranking(run, make_pair, tmp_path, expression, best):
+    param = make_pair(
+        "pnnx.Input in 0 1 x #x=(3)f32",
+        f"pnnx.Expression e 1 1 x y expr={expression} #y=(3)f32",
+        "pnnx.Output out 1 0 y",
+    )
+    np.save(tmp_path / "x.npy", np.array([1, 0, 2], np.float32))
+    (tmp_path / "l.txt").write_text("a\nb\nc\n")
+    lines = run(
+        "run", param, "--input", tmp_path / "x.npy", "--labels", tmp_path / "l.txt"
+    ).lines
+    assert [line.split()[1] for line in lines[2:]] == best
+
+
+def test_ranking_of_unsigned_numbers(run, make_pair, tmp_path):
+    param = make_pair("pnnx.Input in 0 1 x #x=(3)u8", "pnnx.Output out 1 0 x")
+    np.save(tmp_path / "x.npy", np.array([7, 0, 200], np.uint8))
+    (tmp_path / "l.txt").write_text("a\nb\nc\n")
+    lines = run(
+        "run", param, "--input", tmp_path / "x.npy", "--labels", tmp_path / "l.txt"
+    ).lines
+    assert [line.split() for line in lines[2:]] == [
+        ["200.0000", "c"], ["7.0000", "a"], ["0.0000", "b"],
+    ]  # fmt: skip
+
+
+def test_labels_that_fit_nothing(run, digits, tmp_path):
+    (tmp_path / "l.txt").write_text("cat\ndog\n")
+    lines = run("run", digits, "--input", "ones", "--labels", tmp_path / "l.txt").lines
+    assert lines[2:] == [f"{tmp_path / 'l.txt'} has 2 names, and no output as many values"]
+
+
+@pytest.mark.parametrize("way", ["three files", "one archive", "by name", "members"])
+def test_several_inputs(run, make_pair, tmp_path, monkeypatch, way):
+    param = make_pair(*THREE_INPUTS)
+    a, b, c = np.ones((2, 3), np.float32), np.arange(3, dtype=np.float32), np.array([7])
+    monkeypatch.chdir(tmp_path)
+    for name, array in zip("abc", (a, b, c), strict=True):
+        np.save(f"{name}.npy", array)
+    np.savez("order.npz", x=a, y=b, z=c)
+    np.savez("names.npz", c=c, a=a, b=b, more=np.zeros(9))
+    sources = {
+        "three files": ["a.npy", "b.npy", "c.npy"],
+        "one archive": ["order.npz"],
+        "by name": ["names.npz"],
+        "members": ["order.npz:x", "order.npz:y", "constant:7"],
+    }[way]
+    lines = run("run", param, "--input", *sources, "--output", "o.npz").lines
+    assert lines[1:3] == ["out0: 2×3 float32", "out1: 1 int64"]
+    with np.load("o.npz") as found:
+        np.testing.assert_array_equal(found["out0"], a + b)
+        np.testing.assert_array_equal(found["out1"], c)
+
+
+def test_inputs_may_be_given_one_by_one(run, make_pair):
+    arguments = ("--input", "ones", "--input", "zeros", "--input", "random:3")
+    assert run("run", make_pair(*THREE_INPUTS), *arguments).lines[1] == "out0: 2×3 float32"
+
+
+def test_a_model_without_inputs(run, make_pair):
+    weight = np.arange(3, dtype=np.float32)
+    param = make_pair(
+        "pnnx.Attribute w 0 1 x @data=(3)f32 #x=(3)f32",
+        "pnnx.Output out 1 0 x",
+        weights={"w.data": weight},
+    )
+    assert run("run", param).lines[1] == "out0: 3 float32"
+
+
+def test_image_options(run, make_pair, samples, tmp_path):
+    param = make_pair("pnnx.Input in 0 1 x #x=(1,3,?,?)f32", "pnnx.Output out 1 0 x")
+    arguments = (
+        "--size", "4x6", "--fit", "crop", "--order", "BGR", "--scale", "1/2",
+        "--mean", "1,2,3", "--std", "1,2,4",
+    )  # fmt: skip
+    from PIL import Image
+
+    Image.new("RGB", (60, 40), (10, 20, 30)).save(tmp_path / "p.png")
+    run("run", param, "--input", tmp_path / "p.png", *arguments, "--output", tmp_path / "o.npz")
+    with np.load(tmp_path / "o.npz") as found:
+        assert found["out0"].shape == (1, 3, 4, 6)
+        # blue first: (30/2 - 1) / 1, (20/2 - 2) / 2, (10/2 - 3) / 4
+        np.testing.assert_allclose(found["out0"][0, :, 0, 0], [14, 4, 0.5], atol=1e-5)
+
+
+def test_outputs_that_are_no_arrays(run, make_pair, tmp_path, monkeypatch):
+    param = make_pair("pnnx.Input in 0 1 x #x=(3)f32", "pnnx.Output out 1 0 x")
+    monkeypatch.setattr(
+        "engine.session.Session.outputs", lambda _: ("a mode", np.zeros(2), None)
+    )
+    lines = run("run", param, "--input", "ones", "--output", tmp_path / "o.npz").lines
+    assert lines[1:4] == [
+        "out0: 'a mode', which is no array and is not written",
+        "out1: 2 float64",
+        "out2: None, which is no array and is not written",
+    ]
+    with np.load(tmp_path / "o.npz") as found:
+        assert found.files == ["out1"]
+
+
+def test_an_earlier_output_is_replaced_and_a_failed_run_keeps_it(run, digits, tmp_path):
+    output = tmp_path / "o.npz"
+    run("run", digits, "--input", "ones", "--output", output)
+    earlier = output.read_bytes()
+    assert run("run", digits, "--input", "nothing.npy", "--output", output).status == 2
+    assert output.read_bytes() == earlier
+    run("run", digits, "--input", "zeros", "--output", output)
+    assert output.read_bytes() != earlier
+
+
+def test_a_failing_operator_is_named(run, failing):
+    assert run("run", failing, "--input", "ones").sentence.startswith(
+        "pnnx.Expression 'sum' failed on inputs 1×3×6×6, 1×3×8×8: "
+    )
+
+
+def test_an_operator_that_cannot_run_is_named(run, residual, tmp_path):
+    ended = run("run", residual, "--input", "ones", "--output", tmp_path / "o.npz")
+    assert ended.sentence == (
+        "the model does not run to its end: 'strange': no layer for operator type my.Strange"
+    )
+    assert not (tmp_path / "o.npz").exists()
+
+
+def test_the_operator_to_blame_is_named_and_not_another(run, make_pair):
+    param = make_pair(
+        "pnnx.Input in 0 1 a #a=(2)f32",
+        "my.Unused aside 1 1 a b",
+        "my.Cause cause 1 1 a c",
+        "nn.ReLU relu 1 1 c d",
+        "pnnx.Output out 1 0 d",
+    )
+    assert run("run", param, "--input", "ones").sentence == (
+        "the model does not run to its end: 'cause': no layer for operator type my.Cause; info "
+        "tells why 1 more cannot run"
+    )
+
+
+def test_what_is_not_needed_may_be_unsupported(run, make_pair):
+    param = make_pair(
+        "pnnx.Input in 0 1 a #a=(2)f32",
+        "my.Unused aside 1 1 a b",
+        "pnnx.Output out 1 0 a",
+    )
+    assert run("run", param, "--input", "ones").lines[1] == "out0: 2 float32"
