@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from typing_extensions import override
 
 from engine.errors import ParameterError
@@ -10,6 +12,17 @@ from engine.layers.registry import register
 from engine.values import Value
 
 __all__ = ["Attribute"]
+
+
+@register("prim::Constant")
+def constant(value: Any = None) -> Any:
+    """Give a number, word or list: ``prim::Constant`` of a graph that is not optimised.
+
+    Parameters
+    ----------
+    value : Value
+    """
+    return value
 
 
 @register("pnnx.Attribute")

@@ -47,7 +47,7 @@ def clone(input: Array, memory_format: Value = None) -> Array:
     return input.copy()
 
 
-@register("Tensor.copy", "aten::copy")
+@register("Tensor.copy", "aten::copy", "aten::copy_")
 def copy(input: Array, src: Array, non_blocking: bool = False) -> Array:
     """Give the values of another tensor in this one's shape and dtype: ``Tensor.copy_``.
 

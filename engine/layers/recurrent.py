@@ -105,6 +105,8 @@ class _Recurrent(Layer):
         proj_size: int = 0,
     ) -> None:
         self._batch_first, self._directions = batch_first, 2 if bidirectional else 1
+        # How pnnx marks, below its usual level of optimisation, that the states come first.
+        self._states_first = bool(weights.pop("pnnx_rnn_output_swapped", False))
         if num_layers < 1:
             raise ParameterError("num_layers", f"num_layers={num_layers} is less than 1")
         first = weights.get("weight_ih_l0")
@@ -200,7 +202,8 @@ class _Recurrent(Layer):
             y, last = y[:, 0], tuple(state[:, 0] for state in last)
         elif self._batch_first:
             y = y.swapaxes(0, 1)
-        return tuple(result.astype(dtype, copy=False) for result in (y, *last))
+        results = (*last, y) if self._states_first else (y, *last)
+        return tuple(result.astype(dtype, copy=False) for result in results)
 
     def _state(
         self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool

@@ -141,7 +141,7 @@ class RuntimeOperator:
                     params=self.params,
                     attributes={k: a.array for k, a in self.attributes.items()},
                     input_names=self.input_names,
-                    output_count=len(self.outputs),
+                    output_count=self._unpacked_count or len(self.outputs),
                 )
             )
         except EngineError as exc:
@@ -192,9 +192,25 @@ class RuntimeOperator:
             reason = str(exc) or type(exc).__name__
             raise self._failure(inputs, reason) from exc
 
+    @property
+    def _unpacked_count(self) -> int:
+        """How many results a sole output holds that is only there to be taken apart.
+
+        pnnx joins the two operators at its usual level of optimisation, not below.
+        """
+        if len(self.outputs) != 1:
+            return 0
+        consumers = self.outputs[0].consumers
+        if not consumers or any(c.type != "prim::TupleUnpack" for c in consumers):
+            return 0
+        return len(consumers[0].outputs)
+
     def _spread(self, result: object) -> tuple[object, ...]:
         """One result per output operand."""
         wanted = len(self.outputs)
+        unpacked = self._unpacked_count
+        if isinstance(result, Outputs) and 1 < unpacked <= len(result):
+            return (tuple(result[:unpacked]),)
         if isinstance(result, Outputs) and len(result) >= wanted:
             return tuple(result[:wanted])
         if wanted == 1 and not isinstance(result, Outputs):

@@ -22,6 +22,11 @@ def test_attribute_gives_the_weight_itself():
     assert layer.forward() is data
 
 
+@pytest.mark.parametrize("value", [None, 3, 1.5, True, "mean", (1, 2)])
+def test_constants(run, value):
+    assert run("prim::Constant", value=value) == value
+
+
 def test_attribute_of_any_name(run):
     np.testing.assert_array_equal(run("pnnx.Attribute", weights={"weight.x": A}), A)
 

@@ -118,6 +118,15 @@ def test_layouts(run, kind):
         np.testing.assert_allclose(of_sample, state[:, 1], rtol=1e-5, atol=1e-6)
 
 
+def test_states_first(run):
+    params = {"weights": weights_of("LSTM", 3, 4)}
+    x = some(5, 2, 3)
+    y, *states = run("nn.LSTM", x, **params)
+    swapped = run("nn.LSTM", x, pnnx_rnn_output_swapped=1, **params)
+    for ours, expected in zip(swapped, (*states, y), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
 def test_halves_stay_halves(run):
     weights = {k: v.astype(np.float16) for k, v in weights_of("GRU", 3, 4).items()}
     y, state = run("nn.GRU", some(5, 2, 3).astype(np.float16), weights=weights)
