@@ -195,15 +195,16 @@ def squeeze(input: Array, dim: Ints | None = None) -> Array:
 
 
 @register("torch.unsqueeze", "Tensor.unsqueeze", "aten::unsqueeze")
-def unsqueeze(input: Array, dim: Ints) -> Array:
+def unsqueeze(input: Array, dim: Ints | None) -> Array:
     """Insert dimensions of size 1: ``torch.unsqueeze``.
 
     Parameters
     ----------
     input : ndarray of any shape
-    dim : int or ints
+    dim : int or ints, or None
         Where, counted in the result. Several, which pnnx takes from ONNX, are inserted one
-        after the other: -1, -2, … first, then 0, 1, ….
+        after the other: -1, -2, … first, then 0, 1, …. None, an empty list of the file,
+        inserts nothing.
 
     Returns
     -------

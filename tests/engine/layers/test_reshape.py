@@ -74,6 +74,7 @@ def test_reshape_as(run):
         ("Tensor.unflatten", {"dim": -2, "sizes": (1, 3)}, (2, 1, 3, 4)),
         ("nn.Unflatten", {"dim": 0, "unflattened_size": (1, 2)}, (1, 2, 3, 4)),
         ("torch.unsqueeze", {"dim": 0}, (1, 2, 3, 4)),
+        ("torch.unsqueeze", {"dim": None}, (2, 3, 4)),
         ("torch.unsqueeze", {"dim": -1}, (2, 3, 4, 1)),
         ("torch.unsqueeze", {"dim": (0, 4)}, (1, 2, 3, 4, 1)),
         ("torch.unsqueeze", {"dim": (-1, -2, 0)}, (1, 2, 3, 4, 1, 1)),
