@@ -1,0 +1,111 @@
+"""Losses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError
+
+RNG = np.random.default_rng(9)
+X = np.array([0.5, -2.0, 3.0], np.float32)
+Y = np.array([0.0, 1.0, 3.5], np.float32)
+
+
+def some(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "expected"),
+    [
+        ("mse_loss", {}, [0.25, 9, 0.25]),
+        ("l1_loss", {}, [0.5, 3, 0.5]),
+        ("smooth_l1_loss", {"beta": 2.0}, [0.0625, 2, 0.0625]),
+        ("smooth_l1_loss", {"beta": 0.0}, [0.5, 3, 0.5]),
+        ("huber_loss", {"delta": 2.0}, [0.125, 4, 0.125]),
+        ("soft_margin_loss", {}, [math.log(2), math.log1p(math.exp(2)), 2.7536e-5]),
+        ("poisson_nll_loss", {}, [math.exp(0.5), math.exp(-2) + 2, math.exp(3) - 10.5]),
+    ],
+)
+def test_values(run, name, params, expected):
+    values = run(f"F.{name}", X, Y, reduction="none", **params)
+    np.testing.assert_allclose(values, expected, rtol=1e-4)
+    assert run(f"F.{name}", X, Y, **params) == pytest.approx(np.mean(expected), rel=1e-5)
+    total = run(f"aten::{name}", X, Y, reduction=2, **params)
+    assert total == pytest.approx(np.sum(expected), rel=1e-5)
+    assert total.dtype == np.float32
+
+
+def test_cross_entropy_by_hand(run):
+    logits = np.log(np.array([[1, 3], [1, 1], [7, 1]], np.float32))
+    target = np.array([1, 0, 0])
+    expected = [-math.log(0.75), -math.log(0.5), -math.log(0.875)]
+    values = run("F.cross_entropy", logits, target, reduction="none")
+    np.testing.assert_allclose(values, expected, rtol=1e-5)
+    target = np.array([1, -100, 0])
+    mean = run("aten::cross_entropy_loss", logits, target, None, 1, -100, 0.0)
+    assert mean == pytest.approx((expected[0] + expected[2]) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "params", "sentence"),
+    [
+        ("F.mse_loss", (X, Y[:2]), {}, "input and target of shapes 3, 2 do not fit"),
+        ("F.mse_loss", (X, Y), {"reduction": "most"}, "reduction=most is none of none, mean"),
+        ("F.nll_loss", (some(2, 3), np.array([0, 3])), {}, "not one of the 3 classes"),
+        ("F.nll_loss", (some(2, 3), np.array([0])), {}, "does not fit targets of shape 1"),
+    ],
+)
+def test_refusals(run, name, operands, params, sentence):
+    with pytest.raises(LayerError, match=sentence):
+        run(name, *operands, **params)
+
+
+SIGNS = np.where(RNG.random((4, 5)) < 0.5, -1, 1).astype(np.float32)
+SHARES = RNG.random((4, 5)).astype(np.float32)
+CASES = [
+    ("mse_loss", (some(4, 5), some(4, 5)), {}),
+    ("smooth_l1_loss", (some(4, 5), some(4, 5)), {"beta": 0.5}),
+    ("huber_loss", (some(4, 5), some(4, 5)), {"delta": 0.5}),
+    ("soft_margin_loss", (some(4, 5), SIGNS), {}),
+    ("hinge_embedding_loss", (some(4, 5), SIGNS), {"margin": 0.5}),
+    ("margin_ranking_loss", (some(4, 5), some(4, 5), SIGNS), {"margin": 0.3}),
+    ("triplet_margin_loss", (some(4, 5), some(4, 5), some(4, 5)), {"p": 1.5}),
+    ("triplet_margin_loss", (some(4, 5), some(4, 5), some(4, 5)), {"swap": True}),
+    ("kl_div", (some(4, 5), SHARES), {}),
+    ("kl_div", (some(4, 5), some(4, 5)), {"log_target": True}),
+    ("poisson_nll_loss", (some(4, 5), 3 * SHARES), {"full": True}),
+    ("poisson_nll_loss", (3 * SHARES, SHARES), {"log_input": False}),
+    ("binary_cross_entropy", (SHARES, np.round(SHARES)), {}),
+    ("binary_cross_entropy", (np.round(SHARES), SHARES, SHARES), {}),
+    ("binary_cross_entropy_with_logits", (some(4, 5), SHARES), {}),
+    ("nll_loss", (some(4, 5), np.array([1, 4, 0, 2])), {}),
+    ("nll_loss", (some(4, 5), np.array([1, 4, 0, 2]), SHARES[0]), {"ignore_index": 4}),
+    ("nll_loss", (some(5), np.array(3)), {}),
+    ("cross_entropy", (some(4, 5, 3), RNG.integers(0, 5, (4, 3))), {}),
+    ("cross_entropy", (some(4, 5), np.array([1, 4, 0, 2]), SHARES[1]), {"ignore_index": 0}),
+    ("cross_entropy", (some(4, 5), np.array([1, 4, 0, 2])), {"label_smoothing": 0.2}),
+    (
+        "cross_entropy",
+        (some(4, 5), np.array([1, 4, 0, 2]), SHARES[1]),
+        {"label_smoothing": 0.2, "ignore_index": 2},
+    ),
+    ("cross_entropy", (some(4, 5), SHARES), {"label_smoothing": 0.1}),
+    ("cross_entropy", (some(4, 5), SHARES, SHARES[0]), {}),
+]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(("name", "operands", "params"), CASES)
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+def test_against_pytorch(run, name, operands, params, reduction):
+    torch = pytest.importorskip("torch")
+    function = getattr(torch.nn.functional, name)
+    tensors = [torch.from_numpy(np.array(x)) for x in operands]
+    expected = function(*tensors, reduction=reduction, **params).numpy()
+    found = run(f"F.{name}", *operands, reduction=reduction, **params)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
