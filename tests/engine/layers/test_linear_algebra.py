@@ -1,0 +1,62 @@
+"""Square matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import LayerError
+
+A = np.array([[2, 1], [1, 3]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "params", "expected"),
+    [
+        ("torch.inverse", (A,), {}, [[0.6, -0.2], [-0.2, 0.4]]),
+        ("torch.linalg.det", (A,), {}, 5),
+        ("torch.linalg.solve", (A, A[:, 0] * 2), {}, [2, 0]),
+        ("torch.linalg.solve", (A, A * 2), {}, [[2, 0], [0, 2]]),
+        ("torch.linalg.solve", (A, A[:1]), {"left": False}, [[1, 0]]),
+        ("torch.linalg.cholesky", (A,), {}, [[2**0.5, 0], [0.5**0.5, 2.5**0.5]]),
+        ("torch.linalg.cholesky", (A,), {"upper": True}, [[2**0.5, 0.5**0.5], [0, 2.5**0.5]]),
+        ("torch.kron", (A[:1], A[:1]), {}, [[4, 2, 2, 1]]),
+    ],
+)
+def test_by_hand(run, name, operands, params, expected):
+    y = run(name, *operands, **params)
+    np.testing.assert_allclose(y, expected, rtol=1e-6, atol=1e-7)
+    assert y.dtype == np.float32
+
+
+def test_sign_and_logarithm(run):
+    sign, logarithm = run("torch.slogdet", np.stack([A, A[::-1]]))
+    np.testing.assert_array_equal(sign, [1, -1])
+    np.testing.assert_allclose(logarithm, [np.log(5)] * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "sentence"),
+    [
+        ("torch.inverse", (A * 0,), "a matrix is singular"),
+        ("torch.inverse", (A[:1],), "input must hold square matrices; its shape is 1×2"),
+        ("torch.det", (A.astype(int),), "input is int64, not floating-point"),
+        ("torch.linalg.solve", (A * 0, A), "the equations have no solution"),
+        ("torch.linalg.solve", (A, np.ones((3, 3), np.float32)), "shapes 2×2, 3×3 do not fit"),
+        ("torch.linalg.cholesky", (-A,), "not positive-definite"),
+    ],
+)
+def test_refusals(run, name, operands, sentence):
+    with pytest.raises(LayerError, match=sentence):
+        run(name, *operands)
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "cholesky", "solve"])
+def test_against_pytorch(run, name):
+    torch = pytest.importorskip("torch")
+    matrices = np.random.default_rng(2).standard_normal((3, 4, 4)).astype(np.float32)
+    matrices = matrices @ matrices.swapaxes(1, 2) + np.eye(4, dtype=np.float32)
+    operands = (matrices, matrices[:, :, :2]) if name == "solve" else (matrices,)
+    expected = getattr(torch.linalg, name)(*map(torch.from_numpy, map(np.copy, operands)))
+    found = run(f"torch.linalg.{name}", *operands)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-4)
