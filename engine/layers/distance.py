@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.layers.arguments import axis_of, cast
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import axis_of, cast, require_ndim
 from engine.layers.norm import vector_norm
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
+from engine.layers.windows import new_output
 from engine.promotion import promote
 from engine.values import Array
 
-__all__ = ["cosine_similarity", "pairwise_distance"]
+__all__ = ["cdist", "cosine_similarity", "dist", "pairwise_distance", "pdist"]
 
 
 @register("F.pairwise_distance", "torch.pairwise_distance", "nn.PairwiseDistance")
@@ -66,3 +68,66 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
         for x in (left, right)
     ]
     return cast(np.asarray(np.sum(units[0] * units[1], axis)), arrays[0].dtype)
+
+
+@register("torch.cdist", "aten::cdist")
+def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None = None) -> Array:
+    """Distance of each vector of one list to each of another: ``torch.cdist``.
+
+    Parameters
+    ----------
+    x1 : ndarray of shape (..., P, D)
+    x2 : ndarray of shape (..., R, D)
+        The leading dimensions are broadcast.
+    p : float
+        Order of the norm of their difference.
+    compute_mode : str
+        Of no effect but on PyTorch's speed.
+
+    Returns
+    -------
+    ndarray of shape (..., P, R)
+    """
+    left, right = promote(x1, x2)
+    if min(left.ndim, right.ndim) < 2 or left.shape[-1] != right.shape[-1]:
+        raise _unequal(x1, x2)
+    try:
+        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise _unequal(x1, x2) from None
+    result = new_output((*batch, left.shape[-2], right.shape[-2]), left.dtype)
+    for row in range(left.shape[-2]):  # one at a time, for all differences are many
+        result[..., row, :] = vector_norm(left[..., row, np.newaxis, :] - right, p, -1)
+    return result
+
+
+@register("F.pdist", "torch.pdist", "aten::pdist")
+def pdist(input: Array, p: float = 2.0) -> Array:
+    """Distance of each vector to each after it: ``F.pdist``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, D)
+    p : float
+        Order of the norm of their difference.
+
+    Returns
+    -------
+    ndarray of shape (N * (N - 1) / 2,)
+    """
+    require_ndim(input, 2)
+    return cdist(input, input, p)[np.triu_indices(len(input), 1)]
+
+
+@register("torch.dist", "Tensor.dist", "aten::dist")
+def dist(input: Array, other: Array, p: float = 2.0) -> Array:
+    """Norm of the difference of two tensors: ``torch.dist``; of shape ()."""
+    left, right = promote(input, other)
+    return vector_norm(left - right, p)
+
+
+def _unequal(x1: Array, x2: Array) -> LayerError:
+    shapes = describe_shapes([x1.shape, x2.shape])
+    return LayerError(
+        f"vectors of shapes {shapes} cannot be compared", InferStatus.kInferArraySizeMismatch
+    )

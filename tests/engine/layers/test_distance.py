@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from engine.errors import LayerError
+
 A = np.array([[1, 2], [3, 4]], np.float32)
 B = np.array([[4, 6], [3, 4]], np.float32)
 
@@ -50,3 +52,29 @@ def test_against_pytorch(run, name, shapes):
     expected = getattr(torch.nn.functional, name)(torch.from_numpy(x), torch.from_numpy(y))
     result = run(f"F.{name}", x, y)
     np.testing.assert_allclose(result, expected.numpy(), rtol=2e-6, atol=2e-6)
+
+
+def test_all_pairs_by_hand(run):
+    x = np.array([[0, 0], [3, 4], [0, 1]], np.float32)
+    expected = [[0, 5, 1], [5, 0, 18**0.5], [1, 18**0.5, 0]]
+    np.testing.assert_allclose(run("torch.cdist", x, x), expected, rtol=1e-6)
+    np.testing.assert_allclose(run("F.pdist", x, p=1.0), [7, 1, 6])
+    assert run("torch.dist", x[1], x[2], np.inf).item() == 3
+
+
+def test_vectors_that_cannot_be_compared(run):
+    with pytest.raises(LayerError, match="vectors of shapes 3×2, 3×4 cannot be compared"):
+        run("torch.cdist", np.ones((3, 2)), np.ones((3, 4)))
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, np.inf])
+def test_all_pairs_against_pytorch(run, p):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(1)
+    left = rng.standard_normal((2, 1, 5, 3), dtype=np.float32)
+    right = rng.standard_normal((4, 6, 3), dtype=np.float32)
+    expected = torch.cdist(*map(torch.from_numpy, (left, right)), p=p)
+    found = run("torch.cdist", left, right, p=p)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+    expected = torch.nn.functional.pdist(torch.from_numpy(right[0]), p=p)
+    np.testing.assert_allclose(run("F.pdist", right[0], p=p), expected.numpy(), rtol=1e-4)
