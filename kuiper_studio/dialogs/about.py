@@ -29,9 +29,8 @@ __all__ = ["AboutDialog", "component_versions"]
 
 _LICENCES = (
     "Kuiper Studio is free software under the MIT licence. It is made with Qt for Python "
-    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT), Pillow "
-    "(MIT-CMU) and safetensors (Apache 2.0). Inter and JetBrains Mono come under the SIL Open "
-    "Font License."
+    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT) and Pillow "
+    "(MIT-CMU). Inter and JetBrains Mono come under the SIL Open Font License."
 )
 
 
