@@ -601,6 +601,7 @@ class MainWindow(QMainWindow):
     @override
     def closeEvent(self, event: QCloseEvent) -> None:
         self._remember()
+        self.hide()  # the engine's thread ends with the operator that it is busy with
         self.session.close()
         super().closeEvent(event)
 
