@@ -218,7 +218,7 @@ class RuntimeOperator:
             # of a torch.split that gives one part.
             if isinstance(result, (tuple, list)) and len(result) == 1:
                 return (result if self.outputs[0].shape is None else result[0],)
-            return (result,)
+            return (self._with_kept_dims(result),)
         if isinstance(result, (tuple, list)) and len(result) == wanted:
             return tuple(result)
         if wanted == 0:
@@ -230,6 +230,19 @@ class RuntimeOperator:
             if not count
             else InferStatus.kInferArraySizeMismatch,
         )
+
+    def _with_kept_dims(self, result: object) -> object:
+        """Give a 0-d result the dimensions of size 1 that the file annotates.
+
+        pnnx loses ONNX's ``keepdims`` of a ``ReduceMax`` over everything; a 0-d tensor itself
+        is never annotated.
+        """
+        shape = self.outputs[0].shape
+        if not shape or set(shape) != {1}:
+            return result
+        if not isinstance(result, (np.ndarray, np.generic)) or result.ndim:
+            return result
+        return result.reshape((1,) * len(shape))
 
     def _failure(
         self,
