@@ -1,0 +1,134 @@
+"""Bags of embeddings: rows of a table, summed up bag by bag."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.embedding import embedding
+from engine.layers.layer import Outputs
+from engine.layers.registry import register
+from engine.layers.windows import new_output
+from engine.values import Array
+
+__all__ = ["embedding_bag"]
+
+_MODES: Final[dict[int | str, str]] = {0: "sum", 1: "mean", 2: "max"}  # PyTorch's numbers
+
+
+@register("nn.EmbeddingBag", "F.embedding_bag")
+def embedding_bag(
+    input: Array,
+    weight: Array,
+    offsets: Array | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str | int = "mean",
+    sparse: bool = False,
+    per_sample_weights: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+    num_embeddings: int | None = None,
+    embedding_dim: int | None = None,
+) -> Array:
+    """Combine the rows of a table that belong to each bag: ``torch.nn.EmbeddingBag``.
+
+    Parameters
+    ----------
+    input : integer ndarray of shape (B, N), or of shape (L,) with `offsets`
+        Indices of rows.
+    weight : ndarray of shape (K, D)
+    offsets : integer ndarray of shape (B,), optional
+        Where each bag begins; it ends where the next one begins.
+    max_norm, norm_type
+        As in ``F.embedding``.
+    mode : str
+        ``sum``, ``mean`` or ``max``.
+    per_sample_weights : ndarray of the shape of `input`, optional
+        What each row is multiplied by; for ``sum`` only.
+    include_last_offset : bool
+        Whether `offsets` also says where the last bag ends.
+    padding_idx : int, optional
+        An index that does not count.
+    scale_grad_by_freq, sparse, num_embeddings, embedding_dim
+        Of no effect at inference.
+
+    Returns
+    -------
+    ndarray of shape (B, D)
+        0 for an empty bag.
+    """
+    method = _MODES.get(mode, str(mode))
+    if method not in _MODES.values():
+        raise LayerError(f"mode {mode} is none of {', '.join(_MODES.values())}")
+    if per_sample_weights is not None and method != "sum":
+        raise LayerError(f"per_sample_weights are for mode sum, not {method}")
+    starts, stops = _bounds(input, offsets, include_last_offset=include_last_offset)
+    indices = input.reshape(-1)
+    rows = embedding(indices, weight, max_norm=max_norm, norm_type=norm_type)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1).astype(rows.dtype, copy=False)
+    counted = np.ones(indices.shape, np.bool_)
+    if padding_idx is not None:
+        counted = indices != padding_idx % len(weight)
+    result = new_output((len(starts), weight.shape[1]), rows.dtype, 0)
+    for bag, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+        members = rows[start:stop][counted[start:stop]]
+        if len(members):
+            result[bag] = getattr(members, method)(axis=0)
+    return result
+
+
+@register("aten::embedding_bag")
+def embedding_bag_traced(
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Array | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Outputs:
+    """Combine the rows of each bag; as ``torch.nn.EmbeddingBag``.
+
+    The three further outputs, which only the gradient needs, are None.
+    """
+    padding = None if padding_idx == -1 else padding_idx
+    result = embedding_bag(
+        indices,
+        weight,
+        offsets,
+        mode=mode,
+        per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset,
+        padding_idx=padding,
+    )
+    return Outputs((result, None, None, None))
+
+
+def _bounds(
+    input: Array, offsets: Array | None, *, include_last_offset: bool
+) -> tuple[list[int], list[int]]:
+    """Where each bag starts and stops in the flattened indices."""
+    if input.ndim == 2 and offsets is None:
+        count, size = input.shape
+        return [n * size for n in range(count)], [(n + 1) * size for n in range(count)]
+    if input.ndim != 1 or offsets is None or offsets.ndim != 1:
+        shapes = describe_shapes([x.shape for x in (input, offsets) if x is not None])
+        raise LayerError(
+            "indices must be B×N, or one list with offsets of the bags; the shapes are "
+            f"{shapes}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    starts = [int(n) for n in offsets]
+    stops = [*starts[1:], len(input)]
+    if include_last_offset and starts:
+        starts, stops = starts[:-1], stops[:-1]
+    if starts and (starts[0] != 0 or min(starts) < 0 or max(stops) > len(input)):
+        raise LayerError(f"offsets must begin with 0 and stay below {len(input)}")
+    return starts, stops
