@@ -176,7 +176,7 @@ class MainWindow(QMainWindow):
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(panel.windowTitle(), self)
-        dock.setObjectName(f"{panel.objectName()}Dock")
+        dock.setObjectName(panel.objectName())
         bar = DockTitleBar.of(panel, self.theme)
         bar.close_requested.connect(dock.close)
         dock.setTitleBarWidget(bar)
@@ -187,7 +187,7 @@ class MainWindow(QMainWindow):
     def _make_bottom_dock(self) -> QDockWidget:
         """Timeline and log share a dock, whose header are their tabs."""
         dock = QDockWidget("Timeline and log", self)
-        dock.setObjectName("timelineDock")
+        dock.setObjectName(self.timeline_panel.objectName())
         dock.setTitleBarWidget(QWidget())
         dock.setWidget(TabbedPanels((self.timeline_panel, self.log_panel), self.theme, dock))
         return dock
