@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _BOX_ROOM = 9  # characters that a box shows
+_LEAST_SPAN = 1e-300  # with steps that floats can tell apart
 
 
 def tick_text(value: float, step: float) -> str:
@@ -110,7 +111,7 @@ def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
         Steps are 1, 2 or 5 times a power of ten.
     """
     span = high - low
-    if not math.isfinite(span) or span <= 0:
+    if not math.isfinite(span) or span < _LEAST_SPAN:
         return []
     power = 10.0 ** math.floor(math.log10(span / most))
     for factor in (1, 2, 5, 10, 20):

@@ -1,0 +1,423 @@
+"""The chart of a vector: axes, bars and the outline of long vectors, by pyqtgraph.
+
+The only module that imports pyqtgraph, which takes a quarter of a second; `VectorPlot` imports
+it when there is a vector to show.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPen
+from PySide6.QtWidgets import QGraphicsView
+
+from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.numbers import axis_texts, nice_ticks
+from kuiper_studio.tensor_view.vector_marks import Bars, VectorMarks
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPainterPath, QTransform
+    from PySide6.QtWidgets import QWidget
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["VectorChart"]
+
+_AXIS_WIDTH: Final = 56
+_AXIS_HEIGHT: Final = 34
+_HEADROOM: Final = 22  # above the highest bar, for its number and for the pick
+_FOOTROOM: Final = 14  # below the lowest bar, for its number
+_WIDEST: Final = 96.0  # pixels a bar, zoomed by hand
+_WIDEST_FITTED: Final = 56.0
+_SPACED: Final = 4  # bars from this width on have an outline and a gap between them
+_STOPS: Final = 256
+_MOST_GROUPED: Final = 8  # entries that share a bar; where there are more, the outline is drawn
+_LEAST_WIDTH: Final = 64  # of a chart whose last entries are sure to be seen
+
+
+class VectorChart(QObject):
+    """Shows a vector in a view of pyqtgraph that leaves mouse and keyboard to its parent.
+
+    Entries lie along x, entry k from k to k + 1. Along y, values are divided by the largest
+    one: Qt's transformations do not carry the ends of what a float can hold.
+
+    Parameters
+    ----------
+    theme : Theme
+    parent : QWidget
+        Holds the view; its coordinates are those of the methods.
+
+    Signals
+    -------
+    zoom_changed
+        `zoom` is another one.
+    """
+
+    zoom_changed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._values: Array = np.zeros(1, np.float32)
+        self._special: Array = np.empty(0, np.int64)  # entries that are not finite
+        self._low, self._high, self._unit = 0.0, 1.0, 1.0
+        self._coloring = Coloring()
+        self._pick: int | None = None
+        self._hovered: int | None = None
+        self._fitting = True
+        self._drawn, self._tinted = False, False  # whether the outline knows vector and colours
+        self._zoom = 0.0
+        self.view = pg.GraphicsView(parent, background=None)
+        self.view.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
+        # Nothing is linked to the box, so pyqtgraph need not keep it on its lists.
+        self._box.unregister()
+        self._left, self._bottom = pg.AxisItem("left"), pg.AxisItem("bottom")
+        self._lines = pg.AxisItem("right", showValues=False)
+        self._grid = pg.GraphicsLayout()
+        self._bars = pg.BarGraphItem(x0=[], x1=[], y0=[], y1=[])
+        self._outline = pg.PlotDataItem(
+            autoDownsample=True,
+            autoDownsampleFactor=1.0,
+            downsampleMethod="peak",
+            clipToView=True,
+            skipFiniteCheck=True,
+        )
+        self._zero = pg.InfiniteLine(pos=0, angle=0)
+        self._marks = VectorMarks(theme, self._grid, _HEADROOM)
+        self._arrange()
+        self.restyle()
+        self._box.sigXRangeChanged.connect(self._on_range_changed)
+        self._box.sigResized.connect(self._on_resized)
+        self.view.show()  # its parent may be shown already
+
+    def _arrange(self) -> None:
+        # The parent's ground, colour bar and focus ring are seen through the view.
+        self.view.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self.view.viewport().setAutoFillBackground(False)
+        self._grid.setSpacing(0)
+        self._grid.addItem(self._left, 0, 0)
+        self._grid.addItem(self._box, 0, 1)
+        self._grid.addItem(self._lines, 0, 2)
+        self._grid.addItem(self._bottom, 1, 1)
+        self.view.setCentralItem(self._grid)
+        self._left.setWidth(_AXIS_WIDTH)
+        self._left.setStyle(tickTextOffset=8, tickLength=0)
+        self._lines.setWidth(0)
+        self._lines.setGrid(255)
+        self._lines.setZValue(-1000)  # behind the bars
+        self._bottom.setHeight(_AXIS_HEIGHT)
+        self._bottom.setStyle(tickTextOffset=3, tickLength=5, hideOverlappingLabels=40)
+        for axis in (self._left, self._lines, self._bottom):
+            axis.setStyle(tickAlpha=0 if axis is self._left else 255)
+            axis.linkToView(self._box)
+            axis.setPen(pg.mkPen(None))
+        for item in (self._bars, self._outline, self._zero):
+            self._box.addItem(item, ignoreBounds=True)
+
+    # What is shown
+
+    def set_vector(self, values: Array, low: float, high: float) -> None:
+        """Show real values of shape (K,), on an axis from `low` to `high`; 0 is inside."""
+        if len(values) != len(self._values):
+            self._fitting = True
+        self._values, self._drawn, self._tinted = values, False, False
+        finite = np.isfinite(values)
+        self._special = np.flatnonzero(~finite) if not finite.all() else np.empty(0, np.int64)
+        self._low, self._high = low, high
+        self._unit = max(-low, high)
+        self._settle()
+
+    def set_coloring(self, coloring: Coloring) -> None:
+        """Choose the colours."""
+        self._coloring, self._tinted = coloring, False
+        self._draw()
+
+    def set_pick(self, pick: int | None) -> None:
+        """Mark an entry."""
+        self._pick = pick
+        self._show_elements()
+
+    def set_hovered(self, entry: int | None) -> None:
+        """Light up an entry."""
+        self._hovered = entry
+        self._show_elements()
+
+    def restyle(self) -> None:
+        """Take on the theme's colours and fonts."""
+        color = self._theme.color
+        for axis in (self._left, self._bottom):
+            axis.setTickFont(self._theme.mono_font(9.5))
+            axis.setTextPen(color("text3"))
+        self._lines.setTickPen(color("line"))
+        self._bottom.setTickPen(color("ctl"))
+        self._zero.setPen(color("ctl"))
+        self._draw()
+
+    # Geometry
+
+    def set_size(self, size: QSize, right: float) -> None:
+        """Be of the parent's size, with some room at the right."""
+        self._grid.setContentsMargins(0, 0, right, 0)
+        self.view.setGeometry(QRect(QPoint(0, 0), size))
+        self._grid.layout.activate()
+
+    @property
+    def zoom(self) -> float:
+        """Pixels an entry."""
+        first, last = self._box.viewRange()[0]
+        return float(self._width / (last - first))
+
+    @property
+    def plot(self) -> QRectF:
+        """Where the bars are, without the room above them."""
+        area: QRectF = self._box.geometry()
+        return area.adjusted(0, _HEADROOM, 0, 0)
+
+    @property
+    def visible(self) -> tuple[int, int]:
+        """First entry in view, and the one behind the last."""
+        first, last = self._box.viewRange()[0]
+        return max(0, math.floor(first)), min(len(self._values), math.ceil(last - 1e-9))
+
+    def entry(self, x: float) -> float:
+        """The entry at a place, with fractions."""
+        return float(self._box.viewRange()[0][0] + (x - self.plot.left()) / self.zoom)
+
+    def x_of(self, entry: float) -> float:
+        """Where an entry begins."""
+        return float(self.plot.left() + (entry - self._box.viewRange()[0][0]) * self.zoom)
+
+    @property
+    def _width(self) -> float:
+        return max(float(self._box.width()), 1.0)
+
+    @property
+    def _pixel(self) -> float:
+        """Height of a pixel, in parts of the largest value."""
+        span = self._high / self._unit - self._low / self._unit
+        return span / max(float(self._box.height()) - _HEADROOM - self._footroom, 1.0)
+
+    @property
+    def _footroom(self) -> int:
+        return _FOOTROOM if self._low < 0 else 0
+
+    # Zooming
+
+    def zoom_by(self, factor: float, about: float | None = None) -> None:
+        """Zoom, keeping a place (the middle) where it is."""
+        center = None if about is None else (self.entry(about), 0.0)
+        self._box.scaleBy(x=1 / factor, center=center)
+        self._fitting = self._shows_all
+
+    def fit(self) -> None:
+        """Show all entries, and go on doing so."""
+        self._fitting = True
+        self._settle()
+
+    def pan(self, across: float) -> None:
+        """Move the entries by some pixels, as far as there are more."""
+        self._box.translateBy(x=-across / self.zoom)
+
+    def reveal(self, entry: int) -> None:
+        """Move so far that an entry is seen."""
+        first, last = self._box.viewRange()[0]
+        self._box.translateBy(x=min(entry - first, 0.0) or max(entry + 1 - last, 0.0))
+
+    @property
+    def _extent(self) -> float:
+        """How many entries there is room for when all are in view."""
+        return max(float(len(self._values)), self._width / _WIDEST_FITTED)
+
+    @property
+    def _shows_all(self) -> bool:
+        first, last = self._box.viewRange()[0]
+        return bool(last - first > self._extent * (1 - 1e-9))
+
+    def _settle(self) -> None:
+        """Bring the ranges in line with the vector and with the size of the view."""
+        extent, pixel = self._extent, self._pixel
+        self._marks.set_area(self._box.geometry())
+        self._box.setLimits(
+            xMin=0, xMax=extent, maxXRange=extent, minXRange=min(self._width / _WIDEST, extent)
+        )
+        bottom = self._low / self._unit - self._footroom * pixel
+        top = self._high / self._unit + _HEADROOM * pixel
+        self._box.setYRange(bottom, top, padding=0)
+        if self._fitting:
+            self._box.setXRange(0, extent, padding=0)
+        self._on_range_changed()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        """Draw what is in view: bars, or the outline of more entries than there is room for."""
+        group = max(1, math.ceil(1 / (self.zoom * self.view.devicePixelRatioF()) - 1e-9))
+        as_bars = group <= _MOST_GROUPED
+        bars = self._make_bars(group) if as_bars else Bars()
+        self._show_bars(bars)
+        self._outline.setVisible(not as_bars)
+        if not as_bars:
+            self._show_outline()
+        self._marks.show_bars(bars, self._coloring)
+        self._marks.show_columns([] if as_bars else self._special_columns())
+        clipped = self._coloring.mark_clipped and not as_bars
+        self._marks.show_outside(self._outside if clipped else None)
+        self._show_ticks()
+        self._show_elements()
+
+    def _make_bars(self, group: int) -> Bars:
+        """The bars in view, each of some entries; it has the value that is furthest from 0."""
+        first, last = self.visible
+        first -= first % group
+        values = self._values[first : -(-last // group) * group].astype(np.float64)
+        starts = np.arange(0, len(values), group)
+        finite = np.isfinite(values)
+        heights = np.where(finite, values, 0) / self._unit
+        low = np.minimum(np.minimum.reduceat(heights, starts), 0)
+        high = np.maximum(np.maximum.reduceat(heights, starts), 0)
+        shown = np.where(-low > high, low, high) * self._unit
+        if group == 1:
+            shown = values
+        # What is not finite shows itself, on the whole height.
+        special = np.unique(np.flatnonzero(~finite) // group)
+        shown[np.flatnonzero(~finite) // group] = values[~finite]
+        zero, pixel, zoom = self._y_of(0.0), self._pixel, self.zoom
+        top, bottom = zero - high / pixel, zero - low / pixel
+        top[bottom - top < 1] = zero  # nothing to be seen: one line with the axis
+        top[special], bottom[special] = _HEADROOM, self._box.height()
+        left = (first + starts - self._box.viewRange()[0][0]) * zoom
+        width = group * zoom - (zoom >= _SPACED)
+        edges = np.stack([left, top, left + width, np.maximum(bottom, top + 1)], axis=1)
+        return Bars(shown, self._coloring.paint(shown), edges)
+
+    def _y_of(self, value: float) -> float:
+        """Where a value is in the box, in pixels."""
+        clipped = min(max(value, self._low), self._high)
+        return _HEADROOM + (self._high / self._unit - clipped / self._unit) / self._pixel
+
+    def _show_bars(self, bars: Bars) -> None:
+        spaced = self.zoom >= _SPACED
+        # The pen goes through the middle of the outermost pixels.
+        inset = 0.5 if spaced else 0.0
+        left, top, right, bottom = (bars.edges + np.array([inset, inset, -inset, -inset])).T
+        start, (_, highest) = self._box.viewRange()[0][0], self._box.viewRange()[1]
+        # A light bar on white, a dark one on black: the outline tells its end.
+        pen = pg.mkPen(self._theme.color("ctl")) if spaced else pg.mkPen(None)
+        colors, kinds = np.unique(bars.colors, axis=0, return_inverse=True)
+        brushes = [QBrush(QColor(*color)) for color in colors.tolist()]
+        self._bars.setOpts(
+            x0=start + left / self.zoom,
+            x1=start + right / self.zoom,
+            y0=highest - bottom * self._pixel,
+            y1=highest - top * self._pixel,
+            pen=pen,
+            brushes=[brushes[kind] for kind in kinds.ravel().tolist()],
+        )
+
+    def _show_outline(self) -> None:
+        if self._drawn and self._tinted:
+            return
+        pen = QPen(self._gradient(), 1)
+        pen.setCosmetic(True)
+        self._tinted = True
+        if self._drawn:
+            self._outline.setPen(pen)
+            self._outline.setFillBrush(pen.brush())
+            return
+        self._drawn = True
+        # pyqtgraph leaves out the last group of entries where it is not a whole one; with some
+        # zeros behind the end, that group is out of sight.
+        count = len(self._values)
+        heights = np.zeros(count + count // _LEAST_WIDTH + 1)
+        heights[:count] = self._values
+        heights[self._special] = 0
+        heights /= self._unit
+        places = np.arange(len(heights)) + 0.5
+        self._outline.setData(places, heights, pen=pen, fillLevel=0, fillBrush=pen.brush())
+
+    def _gradient(self) -> QBrush:
+        """Each value's colour at its height."""
+        low, high = self._low / self._unit, self._high / self._unit
+        shares = np.linspace(0, 1, _STOPS)
+        colors = self._coloring.paint((low + shares * (high - low)) * self._unit).tolist()
+        gradient = QLinearGradient(QPointF(0, low), QPointF(0, high))
+        for share, color in zip(shares.tolist(), colors, strict=True):
+            gradient.setColorAt(share, QColor(*color))
+        return QBrush(gradient)
+
+    def _special_columns(self) -> list[tuple[float, QColor]]:
+        """Places in pixels and colours of the values that are not finite."""
+        first, last = self.visible
+        some = self._special[np.searchsorted(self._special, first) :]
+        some = some[: np.searchsorted(some, last)]
+        start, ratio = self._box.viewRange()[0][0], self.view.devicePixelRatioF()
+        places, chosen = np.unique(
+            np.floor((some - start) * self.zoom * ratio), return_index=True
+        )
+        colors = self._coloring.paint(self._values[some[chosen]].astype(np.float64)).tolist()
+        return [
+            (place / ratio, QColor(*color))
+            for place, color in zip(places.tolist(), colors, strict=True)
+        ]
+
+    def _outside(self) -> tuple[QPainterPath, float, float]:
+        """Area of the outline, and how far up and down it is inside of the range, in pixels."""
+        transform: QTransform = self._box.childTransform()
+        path = transform.map(self._outline.curve.getPath())
+        if not path.isEmpty():
+            zero = self._y_of(0.0)
+            path.lineTo(path.currentPosition().x(), zero)
+            path.lineTo(path.elementAt(0).x, zero)
+            path.closeSubpath()
+        return path, self._y_of(self._coloring.high), self._y_of(self._coloring.low)
+
+    def _show_elements(self) -> None:
+        """Show which entry is picked, and which one is under the mouse."""
+        left = self.plot.left()
+        picked = stretch = None
+        if self._pick is not None and self._pick < len(self._values):
+            text = f"[{self._pick}] {self._values[self._pick]!s}"
+            picked = self.x_of(self._pick + 0.5) - left, text
+        if self._hovered is not None:
+            stretch = self.x_of(self._hovered) - left, self.x_of(self._hovered + 1) - left
+        self._marks.show_pick(picked)
+        self._marks.show_hovered(stretch)
+
+    def _show_ticks(self) -> None:
+        room = max(2, min(6, int((self._box.height() - _HEADROOM) / 28)))
+        ticks = nice_ticks(self._low, self._high, room)
+        places = [tick / self._unit for tick in ticks]
+        for axis in (self._left, self._lines):
+            axis.setTicks([list(zip(places, axis_texts(ticks), strict=True))])
+        first, last = self.visible
+        entries = _entry_ticks(first, last, int(self._width / (18 + 7 * len(str(last)))))
+        middle = 0.5 if self.zoom >= _SPACED else 0.0
+        self._bottom.setTicks([[(entry + middle, str(entry)) for entry in entries]])
+
+    # Answers to pyqtgraph
+
+    @Slot()
+    def _on_range_changed(self) -> None:
+        self._draw()
+        if self.zoom != self._zoom:
+            self._zoom = self.zoom
+            self.zoom_changed.emit()
+
+    @Slot()
+    def _on_resized(self) -> None:
+        self._settle()
+
+
+def _entry_ticks(first: int, last: int, most: int) -> list[int]:
+    """Round entry numbers of a stretch; all of them where there is room."""
+    if last - first <= max(most, 1):
+        return list(range(first, last))
+    ticks = nice_ticks(first, last, max(most, 2))
+    return [int(tick) for tick in ticks if tick == int(tick)]

@@ -1,0 +1,243 @@
+"""What is painted over the bars of a vector: numbers, marks, hatches, the pick."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtWidgets import QGraphicsItem
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.images import Coloring, contrasting, hatch_brush
+from kuiper_studio.tensor_view.numbers import brief_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PySide6.QtWidgets import QStyleOptionGraphicsItem, QWidget
+
+    from engine.values import Array
+    from kuiper_studio.theme import Theme
+
+__all__ = ["Bars", "VectorMarks"]
+
+_MARKED: Final = 8  # bars from this width on carry marks of special values
+_NUMBERED: Final = 20  # and from this one on their values, where these fit
+
+_OUT: Final = 7
+_CLEAR: Final = 5  # between two numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The bars that are in view.
+
+    Attributes
+    ----------
+    values : ndarray of shape (N,), float64
+    colors : ndarray of shape (N, 4), uint8
+        RGBA.
+    edges : ndarray of shape (N, 4), float64
+        Left, top, right and bottom in the plot, in pixels.
+    """
+
+    values: Array = field(default_factory=lambda: np.empty(0))
+    colors: Array = field(default_factory=lambda: np.empty((0, 4), np.uint8))
+    edges: Array = field(default_factory=lambda: np.empty((0, 4)))
+
+    def rect(self, place: int) -> QRectF:
+        """Where a bar is."""
+        left, top, right, bottom = self.edges[place].tolist()
+        return QRectF(left, top, right - left, bottom - top)
+
+
+class VectorMarks(QGraphicsItem):
+    """Lies over the plot of a chart, in whose pixels it paints.
+
+    Parameters
+    ----------
+    theme : Theme
+    parent : QGraphicsItem
+    headroom : float
+        Between the plot's upper edge and the highest bar.
+    """
+
+    def __init__(self, theme: Theme, parent: QGraphicsItem, headroom: float) -> None:
+        super().__init__(parent)
+        self.setZValue(10)
+        self._theme = theme
+        self._headroom = headroom
+        self._area = QRectF(0, 0, 1, 1)
+        self._bars = Bars()
+        self._coloring = Coloring()
+        self._columns: list[tuple[float, QColor]] = []
+        self._outside: Callable[[], tuple[QPainterPath, float, float]] | None = None
+        self._picked: tuple[float, str] | None = None
+        self._hovered: tuple[float, float] | None = None
+
+    # What is shown
+
+    def set_area(self, area: QRectF) -> None:
+        """Lie over a part of the parent."""
+        if area != QRectF(self.pos(), self._area.size()):
+            self.prepareGeometryChange()
+            self.setPos(area.topLeft())
+            self._area = QRectF(QPointF(0, 0), area.size())
+
+    def show_bars(self, bars: Bars, coloring: Coloring) -> None:
+        """Mark these bars."""
+        self._bars, self._coloring = bars, coloring
+        self.update()
+
+    def show_columns(self, columns: list[tuple[float, QColor]]) -> None:
+        """Fill some columns, a pixel wide."""
+        self._columns = columns
+        self.update()
+
+    def show_outside(
+        self, outside: Callable[[], tuple[QPainterPath, float, float]] | None
+    ) -> None:
+        """Hatch what lies outside of the range.
+
+        Parameters
+        ----------
+        outside : callable, optional
+            Gives an area, and the heights between which it is inside of the range.
+        """
+        self._outside = outside
+        self.update()
+
+    def show_pick(self, picked: tuple[float, str] | None) -> None:
+        """Point to a place, and write beside it."""
+        if picked != self._picked:
+            self._picked = picked
+            self.update()
+
+    def show_hovered(self, stretch: tuple[float, float] | None) -> None:
+        """Light up what is between two places."""
+        if stretch != self._hovered:
+            self._hovered = stretch
+            self.update()
+
+    # Painting
+
+    def _paint_clipped(self, painter: QPainter) -> None:
+        scale = painter.device().devicePixelRatioF()
+        bars, coloring = self._bars, self._coloring
+        finite = np.isfinite(bars.values)
+        for outside, rising in (
+            (finite & (bars.values > coloring.high), True),
+            (finite & (bars.values < coloring.low), False),
+        ):
+            for place in np.flatnonzero(outside).tolist():
+                ink = contrasting(QColor(*bars.colors[place].tolist()))
+                brush = hatch_brush(ink, rising=rising, scale=scale)
+                painter.fillRect(bars.rect(place), brush)
+        if self._outside is None:
+            return
+        area, high, low = self._outside()
+        width, height = self._area.width(), self._area.height()
+        for stretch, rising in (
+            (QRectF(0, 0, width, high), True),
+            (QRectF(0, low, width, height - low), False),
+        ):
+            ink = contrasting(self._coloring.end_color(upper=rising))
+            brush = hatch_brush(ink, rising=rising, scale=scale)
+            painter.save()
+            painter.setClipRect(stretch, Qt.ClipOperation.IntersectClip)
+            painter.setPen(QPen(brush, 1))  # the area has needles without any width
+            painter.setBrush(brush)
+            painter.drawPath(area)
+            painter.restore()
+
+    def _paint_numbers(self, painter: QPainter) -> None:
+        """Values above and below their bars, and marks on special ones."""
+        edges = self._bars.edges
+        width = float(edges[0, 2] - edges[0, 0]) if len(edges) else 0.0
+        if width < _MARKED:
+            return
+        number_font = self._theme.mono_font(10)
+        mark_font = self._theme.mono_font(min(18.0, width))
+        metrics = QFontMetricsF(number_font)
+        center = int(Qt.AlignmentFlag.AlignCenter)
+        for place, value in enumerate(self._bars.values.tolist()):
+            rect = self._bars.rect(place)
+            if not math.isfinite(value):
+                if self._coloring.mark_special:
+                    painter.setFont(mark_font)
+                    painter.setPen(QColor("#FFFFFF" if math.isnan(value) else "#000000"))
+                    painter.drawText(rect, center, _sign(value))
+            elif width >= _NUMBERED:
+                text = brief_text(value)
+                # Only where it keeps clear of the numbers beside it.
+                if metrics.horizontalAdvance(text) <= width - _CLEAR:
+                    painter.setFont(number_font)
+                    painter.setPen(self._theme.color("text2"))
+                    painter.drawText(_beside(rect, below=value < 0), center, text)
+
+    def _paint_pick(self, painter: QPainter) -> None:
+        area = self._area
+        if self._hovered is not None:
+            left, right = self._hovered
+            band = QRectF(left, self._headroom, max(right - left, 1), area.height())
+            painter.fillRect(band, self._theme.color("text", 0.12))
+        if self._picked is None:
+            return
+        x, text = self._picked
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self._theme.color("focus"), 1.4))
+        painter.drawLine(QPointF(x, self._headroom - 4), QPointF(x, area.bottom()))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(self._theme.color("focus"))
+        tip = QPointF(x, self._headroom - 3)
+        painter.drawPolygon(QPolygonF([tip, tip + QPointF(-5, -7), tip + QPointF(5, -7)]))
+        painter.setFont(self._theme.mono_font(10))
+        painter.setPen(self._theme.color("text"))
+        width = painter.fontMetrics().horizontalAdvance(text) + 8
+        place = QRectF(x + 8, 0, width, 14)
+        if place.right() > area.right():
+            place.moveRight(x - 8)
+        painter.drawText(place, int(Qt.AlignmentFlag.AlignCenter), text)
+
+    # Overrides of Qt methods
+
+    @override
+    def boundingRect(self) -> QRectF:
+        # The pick's arrow and its line may reach out of the plot.
+        return self._area.adjusted(-_OUT, 0, _OUT, 0)
+
+    @override
+    def paint(
+        self,
+        painter: QPainter,
+        option: QStyleOptionGraphicsItem,
+        widget: QWidget | None = None,
+    ) -> None:
+        painter.save()
+        painter.setClipRect(self._area)
+        for x, color in self._columns:
+            painter.fillRect(QRectF(x, self._headroom, 1, self._area.height()), color)
+        if self._coloring.mark_clipped:
+            self._paint_clipped(painter)
+        self._paint_numbers(painter)
+        painter.restore()
+        self._paint_pick(painter)
+
+
+def _beside(bar: QRectF, *, below: bool) -> QRectF:
+    """Room for a number at the end of a bar."""
+    place = QRectF(bar.left() - 1, 0, bar.width() + 2, 14)
+    if below:
+        place.moveTop(bar.bottom() + 1)
+    else:
+        place.moveBottom(bar.top() - 1)
+    return place
+
+
+def _sign(value: float) -> str:
+    """The mark of a value that is not finite."""
+    return "×" if math.isnan(value) else "▲" if value > 0 else "▼"
