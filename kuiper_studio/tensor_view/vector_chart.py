@@ -84,7 +84,7 @@ class VectorChart(QObject):
         self._bars = pg.BarGraphItem(x0=[], x1=[], y0=[], y1=[])
         self._outline = pg.PlotDataItem(
             autoDownsample=True,
-            autoDownsampleFactor=1.0,
+            autoDownsampleFactor=parent.devicePixelRatioF(),  # a group a pixel
             downsampleMethod="peak",
             clipToView=True,
             skipFiniteCheck=True,
