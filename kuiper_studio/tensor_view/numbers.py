@@ -22,7 +22,7 @@ __all__ = [
     "tick_text",
 ]
 
-_BOX_ROOM = 9  # characters that a box shows
+_BOX_ROOM = 8  # characters that a box shows
 _LEAST_SPAN = 1e-300  # with steps that floats can tell apart
 
 
