@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 # Without a display Qt would end the process.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# Machines are noisy, so no example has a time limit; continuous integration must not
+# meet a new example by chance.
+settings.register_profile("developer", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 ROOT = Path(__file__).resolve().parent.parent
 
