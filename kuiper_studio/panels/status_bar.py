@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import (
     QHBoxLayout,
@@ -16,14 +16,15 @@ from PySide6.QtWidgets import (
 )
 
 from kuiper_studio.icons import pixmap
-from kuiper_studio.session import RunState
+from kuiper_studio.session import Progress, RunState
 
 if TYPE_CHECKING:
-    from kuiper_studio.session import Progress, StudioSession
+    from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["StatusBar"]
 
+_LONG_MS: Final = 200  # a run that takes longer shows its progress
 # Word, icon and colour of each state.
 _LOOKS: Final = {
     RunState.EMPTY: ("Ready", "", "text2"),
@@ -62,6 +63,10 @@ class StatusBar(QStatusBar):
         self._cancel.setObjectName("statusCancel")
         self._cancel.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         self._cancel.clicked.connect(session.stop)
+        # A step that takes no time must not make the bar flicker.
+        self._patience = QTimer(self, singleShot=True, interval=_LONG_MS)
+        self._patience.timeout.connect(self._on_run_is_long)
+        self._long_run = False
         self._backend = _label("statusBackend", mono=True, cell=True)
         left = QWidget()
         row = QHBoxLayout(left)
@@ -96,7 +101,6 @@ class StatusBar(QStatusBar):
         theme.changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
         self._on_state_changed()
-        self._on_progress_changed(session.progress)
 
     def show_hovered(self, text: str, color: str = "") -> None:
         """Show the element under the cursor, ``[0, 44, 30, 27] 0.9067``, and its colour."""
@@ -142,6 +146,11 @@ class StatusBar(QStatusBar):
         self._state.setText(word)
         self._state.setStyleSheet(f"color: {color.name()}; font-weight: 600;")
         self._detail.setText(self._describe())
+        if session.state is not RunState.RUNNING:
+            self._patience.stop()
+        elif not self._patience.isActive():
+            self._patience.start()
+        self._on_progress_changed(session.progress)
         self._backend.setVisible(session.graph is not None)
         self._backend.setText(f"backend {session.backend}")
 
@@ -161,13 +170,22 @@ class StatusBar(QStatusBar):
             return f"after {operators[position - 1].name} · {count}"
         return count
 
+    @Slot()
+    def _on_run_is_long(self) -> None:
+        self._long_run = True
+        self._on_progress_changed(self._session.progress)
+
     @Slot(object)
     def _on_progress_changed(self, progress: Progress | None) -> None:
-        running = self._session.state is RunState.RUNNING
+        session = self._session
+        self._long_run = self._long_run and session.state is RunState.RUNNING
+        if progress is None and self._long_run and session.graph is not None:
+            total = len(session.graph.operators)
+            progress = Progress(f"{session.position} of {total}", session.position, total)
         self._progress_bar.setVisible(progress is not None)
-        self._cancel.setVisible(progress is not None or running)
+        self._cancel.setVisible(progress is not None)
         if progress is None:
-            self._on_state_changed()
+            self._detail.setText(self._describe())
             return
         self._progress_bar.setRange(0, progress.total)
         self._progress_bar.setValue(progress.done)

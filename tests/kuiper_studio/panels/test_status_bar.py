@@ -1,0 +1,62 @@
+"""The status bar: progress of a run, and its Cancel."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from engine.inputs import InputSource
+from engine.layers import register, registration
+from kuiper_studio.panels.status_bar import StatusBar
+from kuiper_studio.session import RunState
+
+_gate = threading.Event()
+
+if registration("test.Gate") is None:
+
+    @register("test.Gate")
+    def gate(x):
+        """Wait until the test opens the gate, as a long operator would."""
+        _gate.wait(10)
+        return x
+
+
+@pytest.fixture
+def running(qtbot, empty_session, theme, make_pair):
+    """A status bar and the session that it shows, in the middle of a long operator."""
+    session = empty_session
+    bar = StatusBar(session, theme)
+    qtbot.addWidget(bar)
+    bar.show()
+    session.prepare_source_list([InputSource("array", array=np.ones(3, np.float32))])
+    session.open(
+        make_pair(
+            "pnnx.Input in 0 1 0 #0=(3)f32",
+            "test.Gate slow 1 1 0 1",
+            "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2)",
+            "pnnx.Output out 1 0 2",
+        )
+    )
+    qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
+    _gate.clear()
+    session.resume()
+    yield bar, session
+    _gate.set()
+    qtbot.waitUntil(lambda: not session.busy)
+
+
+def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running):
+    bar, session = running
+    cancel = bar.findChild(QPushButton, "statusCancel")
+    assert not cancel.isVisible()  # not yet: a short step must not make it flicker
+    qtbot.waitUntil(cancel.isVisible)
+    assert bar.findChild(QLabel, "statusDetail").text().endswith("of 4")
+    cancel.click()
+    _gate.set()
+    qtbot.waitUntil(lambda: session.state is RunState.STOPPED)
+    assert session.position == 2
+    assert not cancel.isVisible()
+    assert bar.findChild(QLabel, "statusDetail").text() == "after slow · 2 of 4 run"
