@@ -39,6 +39,7 @@ __all__ = [
     "UnsupportedOperatorError",
     "ValueNotComputedError",
     "describe_shapes",
+    "spell_shape",
 ]
 
 
@@ -119,15 +120,15 @@ class InferStatus(Enum):
     kInferLayerNotImplement = 5
 
 
+def spell_shape(shape: Iterable[object]) -> str:
+    """Spell a shape: ``1×64×?×56``, None being an unknown dimension; ``scalar`` for 0-d."""
+    return "×".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+
+
 def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
-    """Spell shapes the way the window does: ``1×64×56×56, 3``; a 0-d shape is ``scalar``."""
-
-    def one(shape: tuple[int, ...] | str) -> str:
-        if isinstance(shape, str):
-            return shape
-        return "×".join(map(str, shape)) or "scalar"
-
-    return ", ".join(one(shape) for shape in shapes) or "none"
+    """Spell several shapes: ``1×64×56×56, 3``; words stay words."""
+    spelled = (shape if isinstance(shape, str) else spell_shape(shape) for shape in shapes)
+    return ", ".join(spelled) or "none"
 
 
 class EngineError(Exception):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Protocol
 import numpy as np
 
 from engine.atomic import spoken
-from engine.errors import FeedError
+from engine.errors import FeedError, spell_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -278,7 +278,7 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
     shape = _known_shape(operand)
     dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
     if math.prod(shape) * dtype.itemsize > MAX_INPUT_BYTES:
-        raise FeedError(f"input {operand.name} of {_spell(shape)} is larger than 8 GiB")
+        raise FeedError(f"input {operand.name} of {spell_shape(shape)} is larger than 8 GiB")
     if source.kind == "constant":
         return np.full(shape, _fitting(source.value, dtype, operand.name), dtype=dtype)
     rng = np.random.default_rng(source.seed)
@@ -321,10 +321,6 @@ def _known_shape(operand: _InputOperand) -> tuple[int, ...]:
     return tuple(known)
 
 
-def _spell(shape: Sequence[object]) -> str:
-    return "×".join("?" if dim is None else str(dim) for dim in shape)
-
-
 # NumPy's files
 
 
@@ -354,7 +350,7 @@ def _read_array(file: BinaryIO, available: int, where: str) -> Array:
     wanted = math.prod(shape) * dtype.itemsize
     if wanted > available or wanted > MAX_INPUT_BYTES:
         raise FeedError(
-            f"{where} claims {_spell(shape)} {dtype}, {wanted} bytes, but has {available}"
+            f"{where} claims {spell_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
         )
     data = file.read(wanted)
     if len(data) != wanted:
@@ -451,7 +447,7 @@ def _image_tensor(source: InputSource, operand: _InputOperand, options: ImageOpt
     shape = operand.shape
     if shape is not None and len(shape) not in {3, 4}:
         raise FeedError(
-            f"input {operand.name} of {_spell(shape)} is no picture; give a .npy instead"
+            f"input {operand.name} of {spell_shape(shape)} is no picture; give a .npy instead"
         )
     pixels = read_image(_path_of(source))
     channels, rows, columns = _picture_dims(shape, pixels, options)

@@ -14,6 +14,7 @@ from engine.errors import (
     SessionStateError,
     UnknownNameError,
     describe_shapes,
+    spell_shape,
 )
 from engine.pnnx import DTYPES, Graph
 from engine.runtime.operand import RuntimeOperand
@@ -365,8 +366,7 @@ def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
 def _spell(operand: RuntimeOperand) -> str:
     if operand.shape is None:
         return f"{operand.name} of any shape"
-    dims = "×".join("?" if dim is None else str(dim) for dim in operand.shape)
-    return f"{operand.name} of {dims}"
+    return f"{operand.name} of {spell_shape(operand.shape)}"
 
 
 def _convert(operand: RuntimeOperand, value: Array) -> Array:

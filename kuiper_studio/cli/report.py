@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost
+from engine.errors import spell_shape
 from engine.plain import plain
 from kuiper_studio.cli.terminal import say, say_table
 
@@ -126,5 +127,5 @@ def shape_text(shape: Sequence[object] | None, dtype: str | None) -> str:
     """Spell a shape and a dtype: ``1×3×224×224 float32``."""
     if shape is None:
         return "?"
-    dims = "×".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+    dims = spell_shape(shape)
     return f"{dims} {dtype}" if dtype else dims

@@ -288,11 +288,6 @@ class GraphCanvas(QWidget):
         self._legend_visible = visible
         self.update()
 
-    def close_background(self) -> None:
-        """Stop making layouts and thumbnails."""
-        self._layout_cancel.set()
-        self._background.close()
-
     # Layout
 
     def _lay_out(self) -> None:

@@ -53,7 +53,6 @@ class Geometry:
         self.rects = np.hstack((corners, corners + sizes))
         self.bounds = QRectF(*layout.bounds)
         self._edge_bounds = _bounds_of(layout.branches)
-        self._route_bounds = _bounds_of(layout.routes)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
         self._arrows: dict[int, QPolygonF] = {}
 
@@ -103,10 +102,6 @@ class Geometry:
     def edges_in(self, area: QRectF) -> npt.NDArray[np.intp]:
         """Edges whose own part touches an area, ascending."""
         return _touching(self._edge_bounds, area)
-
-    def routes_in(self, area: QRectF) -> npt.NDArray[np.intp]:
-        """Edges whose whole route touches an area, ascending."""
-        return _touching(self._route_bounds, area)
 
     def edge_at(self, point: QPointF, zoom: float) -> int:
         """Edge within 6 pixels of a point, on the screen; -1 for none."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from kuiper_studio.item_models import text
+from kuiper_studio.item_models.text import MINUS, dtype_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
 __all__ = ["MINUS", "dtype_text", "number_text", "range_text", "shape_text", "split_expression"]
 
-MINUS: Final = "\N{MINUS SIGN}"
-_TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _MOST_DIGITS: Final = 3
 
 
@@ -27,19 +26,7 @@ def shape_text(shape: Sequence[int | str | None] | None, *, with_batch: bool = F
     with_batch : bool
         Keep a leading 1, which is left out otherwise.
     """
-    if shape is None:
-        return ""
-    dims = list(shape)
-    if not with_batch and len(dims) > 1 and dims[0] == 1:
-        dims = dims[1:]
-    return _TIMES.join("?" if dim is None else str(dim) for dim in dims) or "scalar"
-
-
-def dtype_text(dtype: np.dtype[Any] | None) -> str:
-    """Dtype as pnnx spells it, e.g. ``f32``; ``""`` for None."""
-    if dtype is None:
-        return ""
-    return "bool" if dtype.kind == "b" else f"{dtype.kind}{8 * dtype.itemsize}"
+    return text.shape_text(shape, drop_batch=not with_batch)
 
 
 def number_text(value: float, digits: int = _MOST_DIGITS) -> str:

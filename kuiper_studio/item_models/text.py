@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import spell_shape
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -41,7 +43,7 @@ def shape_text(shape: Sequence[int | str | None] | None, *, drop_batch: bool = F
     dims = list(shape)
     if drop_batch and len(dims) > 1 and dims[0] == 1:
         dims = dims[1:]
-    return "×".join("?" if dim is None else str(dim) for dim in dims) or "scalar"
+    return spell_shape(dims)
 
 
 def dtype_text(dtype: np.dtype[Any] | str | None) -> str:

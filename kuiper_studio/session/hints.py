@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.errors import spell_shape
+
 if TYPE_CHECKING:
     from engine.errors import InferenceError
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
@@ -62,7 +64,8 @@ def _about(
     exported: tuple[int | str | None, ...],
     shape: tuple[int, ...],
 ) -> str:
-    spelled = "×".join("?" if dim is None else str(dim) for dim in exported)
-    got = "×".join(map(str, shape))
     source = f"{producer.type} {producer.name}" if producer is not None else "its producer"
-    return f"Look at {source}: operand {name} was exported as {spelled} and is {got} here."
+    return (
+        f"Look at {source}: operand {name} was exported as {spell_shape(exported)} "
+        f"and is {spell_shape(shape)} here."
+    )
