@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from engine.dump import DumpOptions, write_dump
+    from engine.layers import load_layers
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
     from engine.tensor import Tensor
@@ -28,6 +29,7 @@ __all__ = [
     "StepRecord",
     "Tensor",
     "load",
+    "load_layers",
     "write_dump",
 ]
 
@@ -41,6 +43,7 @@ _HOME = {
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
     "load": "engine.runtime",
+    "load_layers": "engine.layers",
     "write_dump": "engine.dump",
 }
 

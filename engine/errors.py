@@ -30,9 +30,11 @@ __all__ = [
     "InferStatus",
     "InferenceError",
     "LayerError",
+    "LayerFileError",
     "ModelFileError",
     "ParameterError",
     "ParseParameterAttrStatus",
+    "RegistrationError",
     "SessionStateError",
     "TensorError",
     "UnknownNameError",
@@ -145,6 +147,28 @@ class ModelFileError(EngineError):
         Line of the ``.param`` file, counted from 1; None where no line is to blame.
     reason : str
         What is wrong and what to do, without the place.
+    """
+
+    def __init__(self, path: Path | str, reason: str, line: int | None = None) -> None:
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{place}: {reason}")
+        self.path, self.line, self.reason = path, line, reason
+
+
+class RegistrationError(EngineError, ValueError):
+    """Code cannot be registered for an operator type."""
+
+
+class LayerFileError(EngineError):
+    """A user's file of layers cannot be loaded; nothing of it counts.
+
+    Attributes
+    ----------
+    path : Path
+    line : int or None
+        Line of the file, counted from 1; None where no line is to blame.
+    reason : str
+        What is wrong, without the place.
     """
 
     def __init__(self, path: Path | str, reason: str, line: int | None = None) -> None:

@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 
 from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs
+from engine.layers.places import reason_of
 from engine.layers.registry import (
     Registration,
     build_layer,
@@ -17,19 +18,25 @@ from engine.layers.registry import (
     registered_types,
     registration,
 )
+from engine.layers.user_layers import LayerFile, layer_files, load_layers, unload_layers
 
 __all__ = [
     "Floats",
     "Ints",
     "Layer",
+    "LayerFile",
     "Number",
     "OperatorCall",
     "Outputs",
     "Registration",
     "build_layer",
+    "layer_files",
+    "load_layers",
+    "reason_of",
     "register",
     "registered_types",
     "registration",
+    "unload_layers",
 ]
 
 for _module in pkgutil.iter_modules(__path__):

@@ -26,6 +26,7 @@ from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError
 from engine.layers.layer import Layer, OperatorCall
+from engine.layers.places import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -93,6 +94,9 @@ def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
         # A user's layer may import what its annotations name for type checkers only; its
         # parameters then come as they are.
         return {}
+    except Exception as exc:
+        name = getattr(code, "__qualname__", code)
+        raise LayerError(f"the annotations of {name} cannot be read: {exc}") from exc
 
 
 def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
@@ -119,9 +123,10 @@ def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
             return _bind_class(target, call)
         return _bind_function(target, call)
     except ParameterError as exc:
-        raise _located(exc.parameter, exc.reason, call) from exc
-    except (LayerError, ValueError, TypeError) as exc:
-        raise _located("", str(exc), call) from exc
+        raise _located(exc.parameter, reason_of(exc), call) from exc
+    except Exception as exc:
+        # A layer may be anybody's code: whatever it raises, the model opens without it.
+        raise _located("", reason_of(exc), call) from exc
 
 
 def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:

@@ -4,24 +4,42 @@ Each operator's file registers its types with a decorator; registering a type tw
 error at import. What is registered is either a function with PyTorch's argument names or a
 `Layer` class whose ``__init__`` takes parameters and attributes by name and whose
 ``forward`` takes the operands (see `engine.layers.binding`).
+
+A user's file of layers (`engine.layers.user_layers`) lies over the engine's own: what it
+registers counts as a whole or not at all, and goes again with the file.
 """
 
 from __future__ import annotations
 
+import inspect
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.errors import UnsupportedOperatorError
+from engine.errors import RegistrationError, UnsupportedOperatorError
 from engine.layers.binding import bind
+from engine.layers.layer import Layer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from engine.layers.layer import Layer, OperatorCall
+    from engine.layers.layer import OperatorCall
 
-__all__ = ["Registration", "build_layer", "register", "registered_types", "registration"]
+__all__ = [
+    "Registration",
+    "build_layer",
+    "drop_file",
+    "register",
+    "registered_files",
+    "registered_types",
+    "registering",
+    "registration",
+]
 
 Target = TypeVar("Target", bound="Callable[..., Any]")
+Table = dict[str, "Registration"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,51 +51,191 @@ class Registration:
     type : str
     target : callable
         A function, or a `Layer` class.
+    file : Path or None
+        The user's file that it comes from; None for the engine's own.
+    replaces : bool
+        Whether it may take the place of another one.
     """
 
     type: str
     target: Callable[..., Any]
+    file: Path | None = None
+    replaces: bool = False
+
+    @property
+    def place(self) -> str:
+        """Where its code is, for an error: ``engine.layers.fold.fold``, ``Gate in my.py``."""
+        name = getattr(self.target, "__qualname__", repr(self.target))
+        return (
+            f"{name} in {self.file.name}" if self.file else f"{self.target.__module__}.{name}"
+        )
 
 
-_registrations: dict[str, Registration] = {}
+class _Registry:
+    """The engine's own registrations, and over them those of each of the user's files.
+
+    Attributes
+    ----------
+    current : dict of str to Registration
+        What counts. Replaced as a whole when a file comes or goes, so that another thread
+        sees all of it or nothing.
+    """
+
+    def __init__(self) -> None:
+        self.current: Table = {}
+        self._own: Table = {}
+        self._files: dict[Path, Table] = {}
+
+    def add(self, entry: Registration) -> None:
+        """Register one of the engine's own."""
+        if not entry.replaces:
+            _refuse(entry, self.current.get(entry.type))
+        self._own[entry.type] = entry
+        if all(entry.type not in table for table in self._files.values()):
+            self.current[entry.type] = entry
+
+    def check(self, entry: Registration) -> None:
+        """Refuse what a file may not register: a file says so that it replaces another's.
+
+        Files count in the order they were first loaded in, whichever is loaded again.
+        """
+        files = list(self._files)
+        place = files.index(entry.file) if entry.file in self._files else len(files)
+        if not entry.replaces:
+            for below in (self._own, *(self._files[file] for file in files[:place])):
+                _refuse(entry, below.get(entry.type))
+        for file in files[place + 1 :]:
+            above = self._files[file].get(entry.type)
+            if above is not None and not above.replaces:
+                _refuse(entry, above)
+
+    def put_file(self, file: Path, table: Table) -> None:
+        """Let a file's registrations count, in place of its earlier ones."""
+        self._files[file] = table
+        self._merge()
+
+    def drop_file(self, file: Path) -> None:
+        """Forget a file's registrations."""
+        self._files.pop(file, None)
+        self._merge()
+
+    def files(self) -> dict[Path, tuple[str, ...]]:
+        """Types by file, both in order."""
+        return {file: tuple(table) for file, table in self._files.items()}
+
+    def _merge(self) -> None:
+        merged = dict(self._own)
+        for table in self._files.values():
+            merged.update(table)
+        self.current = merged
 
 
-def register(*types: str) -> Callable[[Target], Target]:
+def _refuse(entry: Registration, taken: Registration | None) -> None:
+    if taken is not None:
+        raise RegistrationError(
+            f"{entry.type!r} is already registered by {taken.place}; "
+            "register(…, replace=True) takes its place"
+        )
+
+
+_registry = _Registry()
+
+# The file that is being run, with what it has registered so far.
+_recording: ContextVar[tuple[Path, Table] | None] = ContextVar("recording", default=None)
+
+
+def register(*types: str, replace: bool = False) -> Callable[[Target], Target]:
     """Register a function or a `Layer` class for operator types.
 
     Parameters
     ----------
     *types : str
         Operator types as the file writes them, e.g. ``"nn.ReLU", "F.relu"``.
+    replace : bool
+        Take the place of a registration that there is already.
 
     Raises
     ------
-    ValueError
-        If a type is registered already.
+    RegistrationError
+        If a type is registered already and not to be replaced, if there is no type, or if
+        the target is neither a function nor a `Layer` that can be built.
     """
+    given: tuple[object, ...] = types  # a bare @register gives the function itself
+    if not all(isinstance(name, str) and name for name in given or ("",)):
+        raise RegistrationError('say for which operator types: @register("my.Operator")')
 
     def decorate(target: Target) -> Target:
+        _check_target(target)
+        recording = _recording.get()
         for operator_type in types:
-            earlier = _registrations.get(operator_type)
-            if earlier is not None:
-                raise ValueError(
-                    f"{operator_type!r} is already registered by "
-                    f"{earlier.target.__module__}.{earlier.target.__qualname__}"
-                )
-            _registrations[operator_type] = Registration(operator_type, target)
+            if recording is None:
+                _registry.add(Registration(operator_type, target, None, replace))
+                continue
+            file, table = recording
+            entry = Registration(operator_type, target, file, replace)
+            if not replace:
+                _refuse(entry, table.get(operator_type))
+            _registry.check(entry)
+            table[operator_type] = entry
         return target
 
     return decorate
 
 
+def _check_target(target: object) -> None:
+    if not callable(target):
+        raise RegistrationError(f"{target!r} is no function and no Layer class")
+    if not isinstance(target, type):
+        return
+    if not issubclass(target, Layer):
+        raise RegistrationError(
+            f"{target.__qualname__} is no Layer: write class {target.__qualname__}(Layer)"
+        )
+    if inspect.isabstract(target):
+        raise RegistrationError(f"{target.__qualname__} has no method forward(self, input, …)")
+
+
+@contextmanager
+def registering(file: Path) -> Iterator[Table]:
+    """Take what the block registers as a file's; all of it counts at the end, or nothing.
+
+    Parameters
+    ----------
+    file : Path
+        Resolved. What it registered earlier is replaced.
+
+    Yields
+    ------
+    dict of str to Registration
+        What has been registered in the block so far.
+    """
+    table: Table = {}
+    token = _recording.set((file, table))
+    try:
+        yield table
+    finally:
+        _recording.reset(token)
+    _registry.put_file(file, table)
+
+
+def drop_file(file: Path) -> None:
+    """Forget what a file registered; what it replaced counts again."""
+    _registry.drop_file(file)
+
+
+def registered_files() -> dict[Path, tuple[str, ...]]:
+    """The user's files with the types that each registered, in the order they were loaded."""
+    return _registry.files()
+
+
 def registration(operator_type: str) -> Registration | None:
     """Look up what is registered for an operator type."""
-    return _registrations.get(operator_type)
+    return _registry.current.get(operator_type)
 
 
 def registered_types() -> tuple[str, ...]:
     """All operator types that have a layer, sorted."""
-    return tuple(sorted(_registrations))
+    return tuple(sorted(_registry.current))
 
 
 def build_layer(call: OperatorCall) -> Layer:
@@ -90,7 +248,8 @@ def build_layer(call: OperatorCall) -> Layer:
     ParameterError
         If a parameter or attribute is missing, wrong, or not known to the layer.
     """
-    entry = _registrations.get(call.type)
+    table = _registry.current
+    entry = table.get(call.type)
     if entry is None:
-        raise UnsupportedOperatorError(call.name, call.type, _registrations)
+        raise UnsupportedOperatorError(call.name, call.type, table)
     return bind(entry.target, call)

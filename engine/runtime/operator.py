@@ -17,12 +17,13 @@ from engine.errors import (
     ParameterError,
     UnsupportedOperatorError,
 )
-from engine.layers import OperatorCall, Outputs, build_layer
+from engine.layers import OperatorCall, Outputs, build_layer, reason_of, registration
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.values import describe_value, freeze
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from engine.layers import Layer
     from engine.pnnx import Operator
@@ -51,6 +52,8 @@ class RuntimeOperator:
         None before `build`, and when `error` says why there is none.
     error : EngineError or None
         Why the operator cannot run: no layer for its type, or wrong parameters.
+    layer_file : Path or None
+        The user's file that the layer comes from; None for the engine's own.
     """
 
     __slots__ = (
@@ -60,6 +63,7 @@ class RuntimeOperator:
         "index",
         "inputs",
         "layer",
+        "layer_file",
         "outputs",
     )
 
@@ -75,6 +79,7 @@ class RuntimeOperator:
         self.inputs, self.outputs = inputs, outputs
         self.layer: Layer | None = None
         self.error: EngineError | None = None
+        self.layer_file: Path | None = None
 
     @property
     def name(self) -> str:
@@ -133,6 +138,8 @@ class RuntimeOperator:
         """
         if self.is_input or self.is_output:
             return
+        found = registration(self.type)
+        self.layer_file = found.file if found is not None else None
         try:
             self.layer = build_layer(
                 OperatorCall(
@@ -182,15 +189,13 @@ class RuntimeOperator:
                 results = self._spread(self.layer.forward(*inputs))
             return tuple(freeze(result) for result in results)
         except LayerError as exc:
-            raise self._failure(inputs, str(exc), exc.status) from exc
+            raise self._failure(inputs, reason_of(exc), exc.status) from exc
         except ParameterError as exc:  # of a layer whose parameters came as operands
-            raise self._failure(inputs, exc.reason, InferStatus.kInferParameterError) from exc
-        except MemoryError as exc:
-            raise self._failure(inputs, f"not enough memory: {exc}") from exc
+            status = InferStatus.kInferParameterError
+            raise self._failure(inputs, reason_of(exc), status) from exc
         except Exception as exc:
             # A layer may be anybody's code: whatever it raises is a failed operator.
-            reason = str(exc) or type(exc).__name__
-            raise self._failure(inputs, reason) from exc
+            raise self._failure(inputs, reason_of(exc)) from exc
 
     @property
     def _unpacked_count(self) -> int:

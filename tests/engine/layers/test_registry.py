@@ -16,12 +16,13 @@ from engine.layers import (
     register,
     registered_types,
     registration,
+    registry,
 )
 
 
 @pytest.fixture
 def empty_registry(monkeypatch):
-    monkeypatch.setattr("engine.layers.registry._registrations", {})
+    monkeypatch.setattr("engine.layers.registry._registry", type(registry._registry)())
 
 
 def double(input):

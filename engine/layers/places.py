@@ -1,0 +1,62 @@
+"""What an exception of a layer says, and where in a user's file it comes from."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+from typing import Final
+
+from engine.errors import EngineError, ParameterError
+
+__all__ = ["USER_PACKAGE", "reason_of", "user_place"]
+
+# The modules of users' files are in it by name, which tells their code from the engine's.
+USER_PACKAGE: Final = "kuiper_user_layers"
+
+
+def reason_of(error: BaseException) -> str:
+    """Say what an exception of a layer says; never empty.
+
+    Parameters
+    ----------
+    error : BaseException
+        With its traceback.
+
+    Returns
+    -------
+    str
+        For the code of a user's file, the kind of an unforeseen exception comes first and
+        the place last: ``KeyError: 'scale' (my_layers.py:12)``.
+    """
+    kind = type(error).__name__
+    text = error.reason if isinstance(error, ParameterError) else str(error)
+    if isinstance(error, MemoryError):
+        text = f"not enough memory: {text}"
+    place = user_place(error)
+    if not place:
+        return text or kind
+    if not isinstance(error, EngineError):
+        text = f"{kind}: {text}" if text else kind
+    return f"{text} ({place})"
+
+
+def user_place(error: BaseException) -> str:
+    """Place in a user's file where an exception comes from: ``my_layers.py:12``.
+
+    Parameters
+    ----------
+    error : BaseException
+        With its traceback.
+
+    Returns
+    -------
+    str
+        The deepest line of such a file; ``""`` where none took part.
+    """
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
+        # An annotation is evaluated in the module too, but it is no line of the file.
+        if module.startswith(f"{USER_PACKAGE}.") and file == frame.f_globals.get("__file__"):
+            place = f"{Path(file).name}:{line}"
+    return place
