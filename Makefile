@@ -37,6 +37,7 @@ check: lint wheel test
 # Make the sample models anew; needs PyTorch and pnnx, which are large.
 samples: $(VENV)/.samples
 	$(BIN)/python samples/make_samples.py
+	$(BIN)/python samples/layers/contrast_net.py
 
 system-libraries:
 	@bash .ci/system_libraries.sh

@@ -122,6 +122,10 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         help="the .param file, the .bin beside it, or their folder",
     )  # fmt: skip
     parser.add_argument("--bin", metavar="FILE", help="the weights, where not found by itself")
+    parser.add_argument(
+        "--layers", metavar="FILE", nargs="+", action="extend", default=[],
+        help="Python files with layers of your own, which are run",
+    )  # fmt: skip
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:

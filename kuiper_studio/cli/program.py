@@ -113,7 +113,17 @@ def _load(arguments: argparse.Namespace) -> RuntimeGraph:
     import engine
     from engine.pnnx import pair
 
+    _load_layers(arguments)
     return engine.load(*pair(arguments.model, arguments.bin))
+
+
+def _load_layers(arguments: argparse.Namespace) -> None:
+    """Run the user's files of layers, in order."""
+    if arguments.layers:  # the window opens sooner without the engine's layers
+        from engine.layers import load_layers
+
+        for path in arguments.layers:
+            load_layers(path)
 
 
 def _fed_session(arguments: argparse.Namespace) -> Session:
@@ -239,6 +249,7 @@ def _open_window(arguments: argparse.Namespace) -> int:
         return _DONE
     if not arguments.demo:
         _require_display()
+    _load_layers(arguments)
     from kuiper_studio.app import run_demo, run_window
 
     start = run_demo if arguments.demo else run_window
@@ -313,13 +324,15 @@ def _not_executed(
 def _reason(session: Session, operator: RuntimeOperator) -> str:
     """Why an operator did not run: the first one above it that cannot."""
     from engine.session import OperatorStatus
+    from kuiper_studio.cli.report import is_unknown
 
     while session.status(operator.name) is OperatorStatus.BLOCKED:
         above = (o.producer for o in operator.inputs if not session.has_value(o.name))
         operator = next(producer for producer in above if producer is not None)
+    advice = "; --layers FILE loads layers of your own" if is_unknown(operator) else ""
     others = len(session.graph.unsupported) - 1
     more = f"; info tells why {others} more cannot run" if others > 0 else ""
-    return f"{operator.reason}{more}"
+    return f"{operator.reason}{advice}{more}"
 
 
 def _inputs_text(graph: RuntimeGraph) -> str:

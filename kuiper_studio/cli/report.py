@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost
-from engine.errors import spell_shape
+from engine.errors import UnsupportedOperatorError, spell_shape
 from engine.plain import plain
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
 
-__all__ = ["count_text", "model_facts", "say_facts", "shape_text"]
+__all__ = ["count_text", "is_unknown", "model_facts", "say_facts", "shape_text"]
 
 _SHOWN_INDEXES: Final = 8
 
@@ -59,6 +60,7 @@ def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
         "flops": spent.flops,
         "nbytes": spent.nbytes,
         "parameters": spent.parameters,
+        "layer_file": str(operator.layer_file) if operator.layer_file is not None else None,
         "reason": operator.reason,
     }
 
@@ -82,6 +84,8 @@ def say_facts(graph: RuntimeGraph) -> None:
         say(f"weights: {graph.bin_path}")
     elif not graph.has_weights:
         say("weights: none found, structure only")
+    for path, types in _own_types(graph).items():
+        say(f"layers: {path}: {', '.join(types)}")
     for role in ("input", "output"):
         for operand in facts[f"{role}s"]:
             say(f"{role}: {operand['name']} {shape_text(operand['shape'], operand['dtype'])}")
@@ -94,6 +98,17 @@ def say_facts(graph: RuntimeGraph) -> None:
         rows.append((str(row["index"]), row["type"], row["name"], shown, count, macs))
     say_table(rows, right={0, 4, 5})
     _say_unsupported(graph)
+
+
+def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:
+    """Types of the model's operators whose layers come from files of the user, by file."""
+    types: dict[Path, list[str]] = {}
+    for operator in graph.operators:
+        if operator.layer_file is not None:
+            of_file = types.setdefault(operator.layer_file, [])
+            if operator.type not in of_file:
+                of_file.append(operator.type)
+    return types
 
 
 def _say_unsupported(graph: RuntimeGraph) -> None:
@@ -111,6 +126,13 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
         if len(indexes) > _SHOWN_INDEXES:
             indexes[_SHOWN_INDEXES:] = [f"and {len(indexes) - _SHOWN_INDEXES} more"]
         say(f"  {', '.join(indexes)}: {reason}")
+    if any(is_unknown(operator) for operator in graph.unsupported):
+        say("layers of your own are loaded with --layers FILE")
+
+
+def is_unknown(operator: RuntimeOperator) -> bool:
+    """Whether an operator cannot run because there is no layer for its type."""
+    return isinstance(operator.error, UnsupportedOperatorError)
 
 
 def count_text(count: int) -> str:

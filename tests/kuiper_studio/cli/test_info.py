@@ -112,6 +112,7 @@ def test_json(run, digits):
         "flops": 2 * 32 * 256 * 16 * 9,
         "nbytes": 4 * (16 * 1024 + 32 * 256 + 32 * 16 * 9 + 32),
         "parameters": 4640,
+        "layer_file": None,
         "reason": "",
     }
 

@@ -176,6 +176,7 @@ def test_an_operator_that_cannot_run_is_named(run, residual, tmp_path):
     ended = run("run", residual, "--input", "ones", "--output", tmp_path / "o.npz")
     assert ended.sentence == (
         "the model does not run to its end: 'strange': no layer for operator type my.Strange"
+        "; --layers FILE loads layers of your own"
     )
     assert not (tmp_path / "o.npz").exists()
 
@@ -189,8 +190,8 @@ def test_the_operator_to_blame_is_named_and_not_another(run, make_pair):
         "pnnx.Output out 1 0 d",
     )
     assert run("run", param, "--input", "ones").sentence == (
-        "the model does not run to its end: 'cause': no layer for operator type my.Cause; info "
-        "tells why 1 more cannot run"
+        "the model does not run to its end: 'cause': no layer for operator type my.Cause; "
+        "--layers FILE loads layers of your own; info tells why 1 more cannot run"
     )
 
 
