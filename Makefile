@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUN_OUTPUT := out
+SEEDS ?= 4
+ARGUMENTS ?=
 
-.PHONY: run test lint format wheel check samples clean system-libraries
+.PHONY: run test crosscheck lint format wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -17,6 +19,11 @@ run: $(VENV)/.app system-libraries
 
 test: $(VENV)/.test system-libraries
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest
+
+# Random modules, exported with pnnx, here and in PyTorch; needs both, which are large.
+# SEEDS is how many cases each specification draws; ARGUMENTS="--only relu" and so on.
+crosscheck: $(VENV)/.crosscheck
+	PYTHONPATH=tests $(BIN)/python -m crosscheck --seeds $(SEEDS) $(ARGUMENTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -55,6 +62,10 @@ $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.lint: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,lint]"
+	@touch $@
+
+$(VENV)/.crosscheck: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,crosscheck]"
 	@touch $@
 
 $(VENV)/.samples: pyproject.toml | $(VENV)/bin/python

@@ -1,0 +1,1 @@
+"""Specifications, a file for each family of operators; every file here is read."""
