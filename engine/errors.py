@@ -32,6 +32,7 @@ __all__ = [
     "LayerError",
     "LayerFileError",
     "ModelFileError",
+    "OpenShapeError",
     "ParameterError",
     "ParseParameterAttrStatus",
     "RegistrationError",
@@ -204,13 +205,20 @@ class LayerError(EngineError):
     Attributes
     ----------
     status : InferStatus
+    pinned_by : str
+        Name of the argument that decides the size which the inputs do not have; where the
+        file states that argument, the operator runs at one size only. ``""`` for another
+        reason.
     """
 
     def __init__(
-        self, reason: str, status: InferStatus = InferStatus.kInferParameterError
+        self,
+        reason: str,
+        status: InferStatus = InferStatus.kInferParameterError,
+        pinned_by: str = "",
     ) -> None:
         super().__init__(reason)
-        self.status = status
+        self.status, self.pinned_by = status, pinned_by
 
 
 class ParameterError(EngineError):
@@ -269,6 +277,8 @@ class InferenceError(EngineError):
     shapes : tuple of tuple of int or str
         Shapes of the operator's inputs; a word for an input that is no tensor.
     status : InferStatus
+    circumstance : str
+        What of the whole run may be to blame; ``""`` for nothing.
     """
 
     def __init__(
@@ -278,12 +288,22 @@ class InferenceError(EngineError):
         shapes: Sequence[tuple[int, ...] | str],
         reason: str,
         status: InferStatus = InferStatus.kInferUnknown,
+        circumstance: str = "",
     ) -> None:
         super().__init__(
             f"{operator_type} {operator!r} failed on inputs {describe_shapes(shapes)}: {reason}"
+            + (f"; {circumstance}" if circumstance else "")
         )
         self.operator, self.operator_type, self.reason = operator, operator_type, reason
         self.shapes, self.status = tuple(shapes), status
+        self.circumstance = circumstance
+
+    def under(self, circumstance: str) -> InferenceError:
+        """The same error, saying what of the whole run may be to blame."""
+        return InferenceError(
+            self.operator, self.operator_type, self.shapes, self.reason, self.status,
+            circumstance,
+        )  # fmt: skip
 
 
 class ExpressionError(EngineError):
@@ -314,6 +334,20 @@ class TensorError(EngineError, ValueError):
 
 class FeedError(EngineError):
     """What was fed does not fit the model's inputs."""
+
+
+class OpenShapeError(FeedError):
+    """The sizes of an input are not known, and must be asked for.
+
+    Attributes
+    ----------
+    suggestions : tuple of str
+        Likely sizes, as ``--shape`` and `engine.shapes.parse_shapes` take them.
+    """
+
+    def __init__(self, sentence: str, suggestions: tuple[str, ...]) -> None:
+        super().__init__(f"{sentence}; say how large")
+        self.sentence, self.suggestions = sentence, suggestions
 
 
 class SessionStateError(EngineError):

@@ -1,28 +1,25 @@
-"""Turn what a user names as an input into the array that the model takes.
-
-Nothing that a file says is believed before it is checked: NumPy files are read without
-pickle, and the size that a header claims is compared with the file's before memory is taken.
-"""
+"""Turn what a user names as an input into the array that the model takes."""
 
 from __future__ import annotations
 
 import math
 import warnings
-import zipfile
-import zlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
 from engine.atomic import spoken
-from engine.errors import FeedError, spell_shape
+from engine.errors import FeedError, UnknownNameError, spell_shape
+from engine.numpy_files import MAX_BYTES, read_npy, read_npz
+from engine.shapes import InputShapes, require_closed, settle_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.runtime import RuntimeGraph, RuntimeOperand
+    from engine.shapes import ExportedShape
     from engine.values import Array
 
 __all__ = [
@@ -31,8 +28,11 @@ __all__ = [
     "InputSource",
     "load_input",
     "load_inputs",
+    "load_outputs",
+    "named_outputs",
     "parse_number",
     "parse_source",
+    "parse_supply",
     "read_image",
     "read_labels",
 ]
@@ -48,16 +48,14 @@ IMAGE_SUFFIXES: Final = (
     ".webp",
     ".ppm",
 )
-MAX_INPUT_BYTES: Final = 8 << 30
-
 Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
-class _InputOperand(Protocol):
+class _Operand(Protocol):
     """What is read of an operand here."""
 
     name: str
-    shape: tuple[int | str | None, ...] | None
+    shape: ExportedShape | None
     dtype: np.dtype[Any] | None
 
 
@@ -178,30 +176,40 @@ def _parse_seed(text: str) -> int:
 
 
 def _file_source(text: str) -> InputSource:
-    path, member = Path(text), ""
-    if not path.exists() and ".npz:" in text:
-        stem, _, member = text.rpartition(":")
-        path = Path(stem)
-    suffix = path.suffix.lower()
-    kinds: dict[str, Kind] = {
-        ".npy": "npy",
-        ".npz": "npz",
-        **dict.fromkeys(IMAGE_SUFFIXES, "image"),
-    }
-    if suffix not in kinds:
+    source = _numpy_source(text)
+    if source is not None:
+        return source
+    path = Path(text)
+    if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise FeedError(
             f"input {text!r} is no image, .npy or .npz file, nor random[:SEED], ones, zeros "
             "or constant:VALUE"
         )
     if not path.is_file():
-        raise FeedError(f"input {text!r}: there is no such file")
-    return InputSource(kinds[suffix], path=path, member=member)
+        raise FeedError(f"{text}: there is no such file")
+    return InputSource("image", path=path)
+
+
+def _numpy_source(text: str) -> InputSource | None:
+    """The ``.npy`` or ``.npz`` that a text names; None where it names something else."""
+    path, member = Path(text), ""
+    if not path.exists() and ".npz:" in text:
+        stem, _, member = text.rpartition(":")
+        path = Path(stem)
+    kinds: dict[str, Kind] = {".npy": "npy", ".npz": "npz"}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        return None
+    if not path.is_file():
+        raise FeedError(f"{text}: there is no such file")
+    return InputSource(kind, path=path, member=member)
 
 
 def load_inputs(
     sources: Sequence[InputSource],
-    operands: Sequence[_InputOperand],
+    operands: Sequence[_Operand],
     options: ImageOptions | None = None,
+    shapes: InputShapes | None = None,
 ) -> dict[str, Array]:
     """Load the values of all inputs of a model.
 
@@ -214,55 +222,93 @@ def load_inputs(
         The model's inputs.
     options : ImageOptions, optional
         For pictures.
+    shapes : InputShapes, optional
+        Sizes to make values and pictures of, where the model leaves them open or is to run
+        at others than it was exported at. Arrays have theirs already, which must agree.
 
     Returns
     -------
     dict of str to ndarray
-        By operand name.
+        By operand name; a source array is returned as it is, not copied.
 
     Raises
     ------
+    OpenShapeError
+        If a value is to be made up whose size is not known.
     FeedError
-        If the numbers do not match, or a source cannot be loaded.
+        If the numbers do not match, or a source cannot be loaded or has another size than
+        it should.
     """
-    if len(sources) == 1 and len(operands) > 1:
-        only = sources[0]
-        if only.kind == "npz" and not only.member:
-            return _load_archive(only, operands)
-        if only.kind in {"random", "constant"}:
-            sources = [replace(only, seed=only.seed + i) for i in range(len(operands))]
+    sources, loaded = _spread(sources, operands)
     if len(sources) != len(operands):
         names = ", ".join(operand.name for operand in operands) or "none"
         given = "1 input was" if len(sources) == 1 else f"{len(sources)} inputs were"
         raise FeedError(f"{given} given, the model takes {len(operands)} ({names})")
-    pairs = zip(sources, operands, strict=True)
-    return {operand.name: load_input(source, operand, options) for source, operand in pairs}
+    asked = shapes if shapes is not None else InputShapes()
+    by_kind = _sorted_out(sources, operands)
+    for source, operand in by_kind["array"]:
+        if operand.name not in loaded:
+            loaded[operand.name] = _read_source(source, operand)
+    # Pictures are scaled, and numbers made up, to what symbols stand for in the arrays.
+    settled = settle_shapes(operands, asked, _shapes_of(loaded))
+    for source, operand in by_kind["picture"]:
+        shape = settled[operand.name]
+        loaded[operand.name] = _image_tensor(source, operand, shape, options or ImageOptions())
+    settled = settle_shapes(operands, asked, _shapes_of(loaded))
+    closed = require_closed([operand for _, operand in by_kind["made up"]], settled)
+    for source, operand in by_kind["made up"]:
+        loaded[operand.name] = _generated(source, operand, closed[operand.name])
+    return {operand.name: loaded[operand.name] for operand in operands}
+
+
+def _spread(
+    sources: Sequence[InputSource], operands: Sequence[_Operand]
+) -> tuple[Sequence[InputSource], dict[str, Array]]:
+    """A single source that serves all inputs, for each of them; arrays if it has them."""
+    if len(sources) != 1 or len(operands) < 2:
+        return sources, {}
+    only = sources[0]
+    if only.kind == "npz" and not only.member:
+        return [only] * len(operands), _from_archive(only, operands)
+    if only.kind in {"random", "constant"}:
+        return [replace(only, seed=only.seed + i) for i in range(len(operands))], {}
+    return sources, {}
+
+
+def _sorted_out(
+    sources: Sequence[InputSource], operands: Sequence[_Operand]
+) -> dict[str, list[tuple[InputSource, _Operand]]]:
+    groups: dict[str, list[tuple[InputSource, _Operand]]] = {
+        "array": [],
+        "picture": [],
+        "made up": [],
+    }
+    names = {"image": "picture", "random": "made up", "constant": "made up"}
+    for source, operand in zip(sources, operands, strict=True):
+        groups[names.get(source.kind, "array")].append((source, operand))
+    return groups
+
+
+def _shapes_of(arrays: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}
 
 
 def load_input(
-    source: InputSource, operand: _InputOperand, options: ImageOptions | None = None
+    source: InputSource,
+    operand: _Operand,
+    options: ImageOptions | None = None,
+    shapes: InputShapes | None = None,
 ) -> Array:
-    """Load the value of one input.
+    """Load the value of one input; see `load_inputs`."""
+    return load_inputs([source], [operand], options, shapes)[operand.name]
 
-    Returns
-    -------
-    ndarray
-        Of the operand's rank; a source array is returned as it is, not copied.
 
-    Raises
-    ------
-    FeedError
-        If the file cannot be read or does not fit.
-    """
+def _read_source(source: InputSource, operand: _Operand) -> Array:
     if source.kind == "array":
         return np.asarray(source.array)
-    if source.kind == "image":
-        return _image_tensor(source, operand, options or ImageOptions())
     if source.kind == "npy":
-        return _load_npy(_path_of(source))
-    if source.kind == "npz":
-        return _load_archive(source, [operand])[operand.name]
-    return _generated(source, operand)
+        return read_npy(_path_of(source))
+    return _from_archive(source, [operand])[operand.name]
 
 
 def _path_of(source: InputSource) -> Path:
@@ -271,14 +317,99 @@ def _path_of(source: InputSource) -> Path:
     return source.path
 
 
+# What stands for the outputs of operators
+
+
+def parse_supply(text: str) -> tuple[str, InputSource]:
+    """Read ``NAME=FILE`` as the command line takes it.
+
+    Parameters
+    ----------
+    text : str
+        Operand or operator, and an ``.npy`` or ``.npz`` (``file.npz:name`` for one of its
+        arrays).
+
+    Returns
+    -------
+    name : str
+    source : InputSource
+
+    Raises
+    ------
+    FeedError
+        If it is no such text, or the file is not there.
+    """
+    name, _, file = text.partition("=")
+    source = _numpy_source(file)
+    if not name or source is None:
+        raise FeedError(f"supply {text!r} is not like OPERAND=FILE.npy or OPERATOR=FILE.npz")
+    return name, source
+
+
+def named_outputs(graph: RuntimeGraph, name: str) -> tuple[RuntimeOperand, ...]:
+    """The operand of a name, else the outputs of the operator of that name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is neither, with the nearest name as a suggestion.
+    """
+    if name in graph.operands:
+        return (graph.operand(name),)
+    names = [operator.name for operator in graph.operators]
+    if name in names:
+        return graph.operator(name).outputs
+    raise UnknownNameError("operand or operator", name, [*names, *graph.operands])
+
+
+def load_outputs(
+    source: InputSource, operands: Sequence[_Operand]
+) -> dict[str, Array | tuple[Array, ...]]:
+    """Load what stands for the outputs of an operator.
+
+    Parameters
+    ----------
+    source : InputSource
+        An ``.npy`` for a single operand, or an ``.npz`` with an array per operand, named by
+        operand or in order. The arrays of an ``.npz`` for a single operand without a shape
+        are its members: it holds a list.
+    operands : sequence of operands
+
+    Returns
+    -------
+    dict of str to ndarray, or tuple of ndarray
+        By operand name.
+
+    Raises
+    ------
+    FeedError
+        If the file cannot be read, or has not as many arrays as there are operands.
+    """
+    names = ", ".join(operand.name for operand in operands)
+    if not operands:
+        raise FeedError(f"{source.text} cannot be supplied: the operator has no outputs")
+    if len(operands) > 1 and (source.kind != "npz" or source.member):
+        raise FeedError(
+            f"{source.text} is one array, the operator has {len(operands)} outputs "
+            f"({names}): supply an .npz, or one of them"
+        )
+    if len(operands) == 1 and source.kind == "npz" and not source.member:
+        (operand,) = operands
+        if operand.shape is None:
+            found = read_npz(_path_of(source), lambda members: {m: m for m in members})
+            if operand.name not in found and len(found) > 1:
+                return {operand.name: tuple(found.values())}
+    if source.kind == "npz":
+        return dict(_from_archive(source, operands))
+    return {operands[0].name: read_npy(_path_of(source))}
+
+
 # Numbers made up
 
 
-def _generated(source: InputSource, operand: _InputOperand) -> Array:
-    shape = _known_shape(operand)
+def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -> Array:
     dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
-    if math.prod(shape) * dtype.itemsize > MAX_INPUT_BYTES:
-        raise FeedError(f"input {operand.name} of {spell_shape(shape)} is larger than 8 GiB")
+    _require_room(operand.name, shape, dtype)
     if source.kind == "constant":
         return np.full(shape, _fitting(source.value, dtype, operand.name), dtype=dtype)
     rng = np.random.default_rng(source.seed)
@@ -294,6 +425,11 @@ def _generated(source: InputSource, operand: _InputOperand) -> Array:
     return rng.integers(0, top, shape).astype(dtype)
 
 
+def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if math.prod(shape) * dtype.itemsize > MAX_BYTES:
+        raise FeedError(f"input {name} of {spell_shape(shape)} is larger than 8 GiB")
+
+
 def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
     """A number as a dtype that can hold it; floats may be rounded, but not to infinity."""
     with np.errstate(all="ignore"):
@@ -304,86 +440,17 @@ def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
     return number
 
 
-def _known_shape(operand: _InputOperand) -> tuple[int, ...]:
-    if operand.shape is None:
-        raise FeedError(
-            f"the model does not say the shape of input {operand.name}; give a .npy"
-        )
-    known: list[int] = []
-    for place, dim in enumerate(operand.shape):
-        if not isinstance(dim, int):
-            shown = "?" if dim is None else dim
-            raise FeedError(
-                f"dimension {place} of input {operand.name} is left open ({shown}); give a "
-                ".npy of the size you want"
-            )
-        known.append(dim)
-    return tuple(known)
-
-
 # NumPy's files
 
 
-def _load_npy(path: Path) -> Array:
-    try:
-        with path.open("rb") as file:
-            return _read_array(file, path.stat().st_size, str(path))
-    except OSError as exc:
-        raise FeedError(f"{path} cannot be read: {spoken(exc)}") from exc
-
-
-def _read_array(file: BinaryIO, available: int, where: str) -> Array:
-    """Read one ``.npy`` whose bytes are at most `available`."""
-    try:
-        version = np.lib.format.read_magic(file)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read_header is None:
-            raise FeedError(f"{where} is of .npy version {version}, which is not supported")
-        shape, fortran, dtype = read_header(file)
-    except (ValueError, SyntaxError, TokenError, RecursionError, MemoryError) as exc:
-        raise FeedError(f"{where} is no .npy array: its header cannot be read") from exc
-    if dtype.hasobject or dtype.kind not in "?biufc":
-        raise FeedError(f"{where} holds {dtype}, not numbers")
-    wanted = math.prod(shape) * dtype.itemsize
-    if wanted > available or wanted > MAX_INPUT_BYTES:
-        raise FeedError(
-            f"{where} claims {spell_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
-        )
-    data = file.read(wanted)
-    if len(data) != wanted:
-        raise FeedError(f"{where} is cut short: {len(data)} of {wanted} bytes")
-    array = np.frombuffer(data, dtype=dtype)
-    return array.reshape(shape, order="F" if fortran else "C")
-
-
-def _load_archive(source: InputSource, operands: Sequence[_InputOperand]) -> dict[str, Array]:
+def _from_archive(source: InputSource, operands: Sequence[_Operand]) -> dict[str, Array]:
+    """The array of each operand in an ``.npz``, by operand name."""
     path = _path_of(source)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {
-                info.filename.removesuffix(".npy"): info
-                for info in archive.infolist()
-                if info.filename.endswith(".npy")
-            }
-            chosen = _choose_members(path, source.member, tuple(members), operands)
-            loaded = {}
-            for operand, name in chosen.items():
-                with archive.open(members[name]) as file:
-                    size = members[name].file_size
-                    loaded[operand] = _read_array(file, size, f"{name} in {path}")  # type: ignore[arg-type]
-            return loaded
-    except OSError as exc:
-        raise FeedError(f"{path} cannot be read as .npz: {spoken(exc)}") from exc
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
-        reason = str(exc) or "it is cut short"
-        raise FeedError(f"{path} cannot be read as .npz: {reason}") from exc
+    return read_npz(path, lambda names: _choose_members(path, source.member, names, operands))
 
 
 def _choose_members(
-    path: Path, member: str, names: tuple[str, ...], operands: Sequence[_InputOperand]
+    path: Path, member: str, names: tuple[str, ...], operands: Sequence[_Operand]
 ) -> Mapping[str, str]:
     """Array name of each operand."""
     if member:
@@ -393,9 +460,11 @@ def _choose_members(
     if all(operand.name in names for operand in operands):
         return {operand.name: operand.name for operand in operands}
     if len(names) != len(operands):
+        wanted = ", ".join(operand.name for operand in operands)
+        operand_s = "operand" if len(operands) == 1 else "operands"
         raise FeedError(
-            f"{path} has {len(names)} arrays ({', '.join(names[:8])}), the model takes "
-            f"{len(operands)}; name one as {path.name}:NAME"
+            f"{path} has {len(names)} arrays ({', '.join(names[:8])}) for {len(operands)} "
+            f"{operand_s} ({wanted}); name one as {path.name}:NAME"
         )
     return {o.name: name for o, name in zip(operands, names, strict=True)}
 
@@ -442,26 +511,32 @@ def _require_reasonable(path: Path, width: int, height: int, limit: int) -> None
         raise FeedError(f"{path} has {width}×{height} pixels, too many to read")
 
 
-def _image_tensor(source: InputSource, operand: _InputOperand, options: ImageOptions) -> Array:
+def _image_tensor(
+    source: InputSource,
+    operand: _Operand,
+    shape: ExportedShape | None,
+    options: ImageOptions,
+) -> Array:
     """Picture as (1, C, H, W) or (C, H, W), as the operand has it; repeated over N."""
-    shape = operand.shape
     if shape is not None and len(shape) not in {3, 4}:
         raise FeedError(
             f"input {operand.name} of {spell_shape(shape)} is no picture; give a .npy instead"
         )
     pixels = read_image(_path_of(source))
     channels, rows, columns = _picture_dims(shape, pixels, options)
+    dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
+    batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1
+    batch = 1 if shape is not None and len(shape) == 3 else batch
+    _require_room(operand.name, (batch, channels, rows, columns), dtype)
     picture = _fitted(_with_channels(pixels, channels), rows, columns, options.fit)
     planes = np.moveaxis(picture, 2, 0)
     if channels == 3 and options.order == "BGR":
         planes = planes[::-1]
-    dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
     if dtype.kind == "f":
         planes = _normalised(planes, options, operand.name)
     tensor = np.ascontiguousarray(planes, dtype=dtype)
     if shape is not None and len(shape) == 3:
         return tensor
-    batch = shape[0] if shape is not None and isinstance(shape[0], int) else 1
     return np.repeat(tensor[np.newaxis], batch, axis=0)
 
 

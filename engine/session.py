@@ -13,22 +13,25 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.backends import choose_backends
-from engine.errors import EngineError, SessionStateError, ValueNotComputedError
-from engine.values import flatten_value, freeze
+from engine.errors import (
+    EngineError,
+    InferenceError,
+    SessionStateError,
+    ValueNotComputedError,
+)
+from engine.values import flatten_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from engine.values import Value
+    from engine.values import Array, Value
 
-__all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord"]
+__all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
 
 
 class SessionState(Enum):
@@ -72,6 +75,8 @@ class StepRecord:
         Who computed it; ``""`` where nothing was computed.
     reason : str
         Why it did not run; ``""`` when it did.
+    supplied : mapping of str to str
+        The outputs that the user supplied, by operand name, and where each comes from.
     """
 
     index: int
@@ -81,6 +86,23 @@ class StepRecord:
     status: OperatorStatus
     backend: str = ""
     reason: str = ""
+    supplied: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """A value that the user supplied in the place of a computed one.
+
+    Attributes
+    ----------
+    value : Value
+        Read-only.
+    source : str
+        Where it comes from, e.g. the name of a file; ``""`` where nobody said.
+    """
+
+    value: Value = field(repr=False)
+    source: str = ""
 
 
 class Session:
@@ -113,8 +135,8 @@ class Session:
         self.position = 0
         self.error: EngineError | None = None
         self.breakpoints: set[str] = set()
-        self._inputs: dict[str, Value] = {}
-        self._supplied: dict[str, Value] = {}
+        self._inputs: dict[str, Array] = {}
+        self._supplied: dict[str, Supplied] = {}
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
         self._kernels: list[tuple[str, Kernel]] = []
@@ -132,6 +154,8 @@ class Session:
     def feed(self, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]) -> None:
         """Give the inputs and go to the start.
 
+        Supplied outputs are dropped: they belong to the inputs before.
+
         Parameters
         ----------
         inputs : sequence of array_like, or mapping of str to array_like
@@ -142,12 +166,15 @@ class Session:
         FeedError
             If they do not fit; the session stays as it was.
         """
-        self._inputs = dict(self.graph.check_inputs(inputs))
+        self._inputs = self.graph.check_inputs(inputs)
         self._supplied.clear()
         self.restart()
 
     def restart(self) -> None:
-        """Go to the first operator and drop what was computed; inputs stay."""
+        """Go to the first operator and drop what was computed.
+
+        Inputs and supplied outputs stay.
+        """
         self._values.clear()
         self._records.clear()
         self.position = 0
@@ -253,31 +280,65 @@ class Session:
             self._forget(self.graph.operators[self.position])
         self._settle()
 
-    def supply(self, operand: str, value: npt.ArrayLike) -> None:
-        """Give the value of an operand whose producer cannot run, and go back to it.
+    def supply(
+        self, operand: str, value: npt.ArrayLike | tuple[npt.ArrayLike, ...], source: str = ""
+    ) -> None:
+        """Give the value of an operand instead of its producer, and go back to it.
+
+        Meant for operators that cannot run; those that can are overridden. Stays until
+        `withdraw` or `feed`.
 
         Parameters
         ----------
         operand : str
-        value : array_like
-            Copied.
+        value : array_like, or tuple of array_like for a list-valued operand
+            Copied, and converted to the dtype that the file states.
+        source : str, optional
+            Where it comes from, for records and dumps.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operand.
+        FeedError
+            If it is an input, or its shape or dtype is another one than the file states.
+        """
+        self.supply_all({operand: value}, source)
+
+    def supply_all(
+        self,
+        values: Mapping[str, npt.ArrayLike | tuple[npt.ArrayLike, ...]],
+        source: str = "",
+    ) -> None:
+        """Supply several operands, all or none of them; see `supply`."""
+        checked = {
+            name: Supplied(self.graph.check_output(name, value, self._inputs), source)
+            for name, value in values.items()
+        }
+        self._supplied.update(checked)
+        self._go_back_behind(checked)
+
+    def withdraw(self, *operands: str) -> None:
+        """Take supplied values back, and go back to the first of their producers.
+
+        Those that were not supplied are passed over.
 
         Raises
         ------
         UnknownNameError
             If there is no such operand.
         """
-        target = self.graph.operand(operand)
-        self._supplied[operand] = freeze(np.array(value, order="C"))
-        producer = target.producer
-        if producer is None or producer.index > self.position:
-            return
-        for operator in self.graph.operators[producer.index :]:
-            self._forget(operator)
-        self.position = producer.index
-        self._settle()
+        known = [name for name in operands if self.graph.operand(name).name in self._supplied]
+        for name in known:
+            del self._supplied[name]
+        self._go_back_behind(known)
 
     # Looking
+
+    @property
+    def supplied(self) -> Mapping[str, Supplied]:
+        """What the user supplied, by operand name."""
+        return MappingProxyType(self._supplied)
 
     @property
     def records(self) -> tuple[StepRecord, ...]:
@@ -357,6 +418,17 @@ class Session:
         for operand in operator.outputs:
             self._values.pop(operand.name, None)
 
+    def _go_back_behind(self, operands: Iterable[str]) -> None:
+        """Undo what depends on operands: go back to the first of their producers."""
+        producers = (self.graph.operand(name).producer for name in operands)
+        first = min((p.index for p in producers if p is not None), default=self.position + 1)
+        if first > self.position:
+            return
+        for operator in self.graph.operators[first:]:
+            self._forget(operator)
+        self.position = first
+        self._settle()
+
     def _settle(self) -> None:
         """Set the state that belongs to the position, nothing having failed."""
         self.error = None
@@ -378,14 +450,16 @@ class Session:
             raise SessionStateError("the session is at the end: restart it to run again")
 
     def _execute(self, operator: RuntimeOperator) -> StepRecord:
-        given = {
-            o.name: self._supplied[o.name] for o in operator.outputs if o.name in self._supplied
-        }
         if operator.is_input:
-            given = {o.name: self._inputs[o.name] for o in operator.outputs}
-        if len(given) == len(operator.outputs) and given:
-            backend = "" if operator.is_input else "supplied"
-            return self._record(operator, given, OperatorStatus.EXECUTED, backend)
+            given: dict[str, Value] = {o.name: self._inputs[o.name] for o in operator.outputs}
+            return self._record(operator, given, OperatorStatus.EXECUTED)
+        given = {
+            o.name: self._supplied[o.name].value
+            for o in operator.outputs
+            if o.name in self._supplied
+        }
+        if given and len(given) == len(operator.outputs):
+            return self._record(operator, given, OperatorStatus.EXECUTED, "supplied")
         missing = [o.name for o in operator.inputs if o.name not in self._values]
         if missing:
             why = f"its input {', '.join(dict.fromkeys(missing))} was not computed"
@@ -396,16 +470,26 @@ class Session:
             return self._record(
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
-        backend, kernel = self._kernels[operator.index]
-        arguments = [self._values[operand.name] for operand in operator.inputs]
+        backend = self._kernels[operator.index][0]
         started = time.perf_counter()
-        results = kernel(arguments)
+        results = self._compute(operator)
         seconds = time.perf_counter() - started
-        named = zip((o.name for o in operator.outputs), results, strict=True)
-        return self._record(operator, dict(named), OperatorStatus.EXECUTED, backend, seconds)
+        named = dict(zip((o.name for o in operator.outputs), results, strict=True))
+        outputs = {**named, **given}
+        return self._record(operator, outputs, OperatorStatus.EXECUTED, backend, seconds)
 
-    @staticmethod
+    def _compute(self, operator: RuntimeOperator) -> tuple[Value, ...]:
+        arguments = [self._values[operand.name] for operand in operator.inputs]
+        try:
+            return self._kernels[operator.index][1](arguments)
+        except InferenceError as exc:
+            circumstance = self.graph.circumstance(operator, self._inputs)
+            if not circumstance:
+                raise
+            raise exc.under(circumstance) from exc
+
     def _record(
+        self,
         operator: RuntimeOperator,
         outputs: dict[str, Value],
         status: OperatorStatus,
@@ -413,5 +497,14 @@ class Session:
         seconds: float = 0.0,
         reason: str = "",
     ) -> StepRecord:
-        shown = MappingProxyType(outputs)
-        return StepRecord(operator.index, operator, shown, seconds, status, backend, reason)
+        supplied = {n: self._supplied[n].source for n in outputs if n in self._supplied}
+        return StepRecord(
+            operator.index,
+            operator,
+            MappingProxyType(outputs),
+            seconds,
+            status,
+            backend,
+            reason,
+            MappingProxyType(supplied),
+        )

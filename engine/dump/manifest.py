@@ -113,6 +113,7 @@ def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]
         "status": session.status(operator.name).value,
         "reason": record.reason if record is not None else operator.reason,
         "backend": record.backend if record is not None else "",
+        "supplied": dict(record.supplied) if record is not None else {},
         "ms": round(record.seconds * 1e3, 6) if record is not None else None,
         "macs": spent.macs,
         "flops": spent.flops,

@@ -86,6 +86,7 @@ def fold(
             f"{number} positions in each channel; the input's shape is "
             f"{describe_shapes([input.shape])}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by="output_size",
         )
     lead = (*input.shape[:-2], input.shape[-2] // number)
     columns = input.reshape(*lead, number, *counts)

@@ -85,6 +85,7 @@ def _product(input: Array, weight: Array, bias: Array | None, dtype: DType) -> A
         raise LayerError(
             f"the input's last axis has size {last}, the weight takes {weight.shape[-1]}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by="in_features",
         )
     # One product of two matrices is much faster than one per leading index.
     rows = input.astype(weight.dtype, copy=False).reshape(-1, weight.shape[-1])

@@ -389,6 +389,7 @@ def _normalized_axes(input: Array, normalized_shape: Value) -> tuple[int, ...]:
             f"the input's last sizes must be {describe_shapes([shape])}; its shape is "
             f"{describe_shapes([input.shape])}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by="normalized_shape",
         )
     return tuple(range(-len(shape), 0))
 

@@ -36,7 +36,7 @@ def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
         input.shape[place - new] if size == -1 and place >= new else size
         for place, size in enumerate(wanted)
     )
-    return _stretch(input, shape)
+    return _stretch(input, shape, "sizes")
 
 
 @register("Tensor.expand_as", "aten::expand_as")
@@ -56,7 +56,7 @@ def expand_as(input: Array, other: Array) -> Array:
     return _stretch(input, other.shape)
 
 
-def _stretch(array: Array, shape: tuple[int, ...]) -> Array:
+def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
@@ -64,6 +64,7 @@ def _stretch(array: Array, shape: tuple[int, ...]) -> Array:
             f"shape {describe_shapes([array.shape])} cannot be expanded to "
             f"{describe_shapes([shape])}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by=argument,
         ) from None
 
 

@@ -26,7 +26,9 @@ __all__ = [
 ]
 
 
-def resolve_shape(shape: tuple[int, ...], source: tuple[int, ...]) -> tuple[int, ...]:
+def resolve_shape(
+    shape: tuple[int, ...], source: tuple[int, ...], argument: str = ""
+) -> tuple[int, ...]:
     """Work out the wildcards of a shape.
 
     Parameters
@@ -36,6 +38,8 @@ def resolve_shape(shape: tuple[int, ...], source: tuple[int, ...]) -> tuple[int,
         which is how pnnx writes "keep"; for a source without elements it is a plain 0.
     source : tuple of int
         Shape of the input.
+    argument : str, optional
+        Name of the argument that `shape` comes from, for the error.
 
     Raises
     ------
@@ -55,6 +59,7 @@ def resolve_shape(shape: tuple[int, ...], source: tuple[int, ...]) -> tuple[int,
             f"{elements} elements of shape {describe_shapes([source])} do not fit the shape "
             f"{describe_shapes([shape])}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by=argument,
         )
     return tuple(sizes)
 
@@ -75,7 +80,7 @@ def reshape(input: Array, shape: Ints | None) -> Array:
     ndarray of shape `shape`
         A view of `input` where possible.
     """
-    return input.reshape(resolve_shape(as_ints(shape, "shape"), input.shape))
+    return input.reshape(resolve_shape(as_ints(shape, "shape"), input.shape, "shape"))
 
 
 @register("Tensor.reshape_as", "Tensor.view_as", "aten::reshape_as", "aten::view_as")
@@ -151,9 +156,7 @@ def unflatten(input: Array, dim: int, sizes: Ints) -> Array:
     ndarray of shape (..., A, B, ...)
         A view of `input` where possible.
     """
-    axis = axis_of(dim, input.ndim)
-    inner = resolve_shape(as_ints(sizes, "sizes"), input.shape[axis : axis + 1])
-    return input.reshape(*input.shape[:axis], *inner, *input.shape[axis + 1 :])
+    return _unflattened(input, dim, sizes, "sizes")
 
 
 @register("nn.Unflatten")
@@ -172,7 +175,13 @@ def unflatten_module(input: Array, dim: int, unflattened_size: Ints) -> Array:
     ndarray of shape (..., A, B, ...)
         A view of `input` where possible.
     """
-    return unflatten(input, dim, unflattened_size)
+    return _unflattened(input, dim, unflattened_size, "unflattened_size")
+
+
+def _unflattened(input: Array, dim: int, sizes: Ints, argument: str) -> Array:
+    axis = axis_of(dim, input.ndim)
+    inner = resolve_shape(as_ints(sizes, argument), input.shape[axis : axis + 1], argument)
+    return input.reshape(*input.shape[:axis], *inner, *input.shape[axis + 1 :])
 
 
 @register("torch.squeeze", "Tensor.squeeze", "aten::squeeze")

@@ -49,6 +49,7 @@ def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
         raise LayerError(
             f"sizes {sizes} add up to {sum(sizes)}, dim {dim} has {length}",
             InferStatus.kInferArraySizeMismatch,
+            pinned_by="split_size_or_sections",
         )
     return _cut(tensor, axis, [0, *accumulate(sizes)])
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.errors import (
     FeedError,
+    InferenceError,
     ModelFileError,
     SessionStateError,
     UnknownNameError,
@@ -19,6 +20,7 @@ from engine.errors import (
 from engine.pnnx import DTYPES, Graph
 from engine.runtime.operand import RuntimeOperand
 from engine.runtime.operator import RuntimeOperator
+from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.pnnx import Operand, Operator
+    from engine.shapes import ExportedShape
     from engine.values import Array, Value
 
 __all__ = ["GraphState", "RuntimeGraph", "load"]
@@ -130,7 +133,8 @@ class RuntimeGraph:
         InferenceError, UnsupportedOperatorError, ParameterError
             If an operator cannot run.
         """
-        values: dict[str, Value] = dict(self.check_inputs(inputs))
+        fed = self.check_inputs(inputs)
+        values: dict[str, Value] = dict(fed)
         remaining = {name: len(operand.consumers) for name, operand in self._operands.items()}
         outputs: list[Value] = []
         for operator in self._operators:
@@ -140,7 +144,13 @@ class RuntimeGraph:
             if operator.is_output:
                 outputs.extend(arguments)
                 continue
-            results = operator.forward(arguments)
+            try:
+                results = operator.forward(arguments)
+            except InferenceError as exc:
+                circumstance = self.circumstance(operator, fed)
+                if not circumstance:
+                    raise
+                raise exc.under(circumstance) from exc
             values.update(zip((o.name for o in operator.outputs), results, strict=True))
             for operand in operator.inputs:
                 remaining[operand.name] -= 1
@@ -261,7 +271,7 @@ class RuntimeGraph:
         ------
         FeedError
             If one is missing, surplus, of another rank, or of a dtype that cannot be
-            converted without loss of kind.
+            converted without loss of kind; or if a symbol would stand for two sizes.
         """
         if self.state is not GraphState.COMPLETE:
             raise SessionStateError("the graph is not built: call build() first")
@@ -285,7 +295,95 @@ class RuntimeGraph:
                     + describe_shapes(_spell(operand) for operand in operands)
                 )
             given = dict(zip((o.name for o in operands), listed, strict=True))
-        return {o.name: _convert(o, np.asarray(given[o.name])) for o in operands}
+        checked = {o.name: _convert(o, np.asarray(given[o.name])) for o in operands}
+        bind_symbols(operands, _shapes_of(checked))
+        return checked
+
+    def check_output(
+        self,
+        name: str,
+        value: npt.ArrayLike | tuple[npt.ArrayLike, ...],
+        fed: Mapping[str, Array],
+    ) -> Value:
+        """Check a value that is to stand for what an operator would compute.
+
+        Parameters
+        ----------
+        name : str
+            Of the operand.
+        value : array_like, or tuple of array_like for an operand without a shape
+        fed : mapping of str to ndarray
+            The inputs that belong to it, by operand name; may be empty.
+
+        Returns
+        -------
+        Value
+            Read-only copies of the operand's dtype. Sizes are those that the file states,
+            unless the model is fed at others than it was exported at.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such operand.
+        FeedError
+            If it is an input of the model, or the value does not fit.
+        """
+        operand = self.operand(name)
+        if operand.producer is not None and operand.producer.is_input:
+            raise FeedError(f"operand {name} is an input of the model: feed it")
+        if isinstance(value, tuple) and operand.shape is None:
+            return tuple(_as_dtype(f"operand {name}", operand, item) for item in value)
+        array = np.asarray(value)
+        expected = self._expected_shape(operand, fed)
+        if expected is not None and not fits(array.shape, expected):
+            raise FeedError(
+                f"operand {name} is {spell_shape(expected)}, and the value to supply is "
+                f"{spell_shape(array.shape)}"
+            )
+        return _as_dtype(f"operand {name}", operand, array)
+
+    def _expected_shape(
+        self, operand: RuntimeOperand, fed: Mapping[str, Array]
+    ) -> ExportedShape | None:
+        """As the file states it; at other sizes than the exported ones only the rank holds."""
+        if operand.shape is None:
+            return None
+        inputs, shapes = self.input_operands, _shapes_of(fed)
+        if other_sizes(inputs, shapes):
+            return (None,) * len(operand.shape)
+        return fill_symbols(operand.shape, bind_symbols(inputs, shapes))
+
+    def circumstance(self, operator: RuntimeOperator, fed: Mapping[str, Array]) -> str:
+        """What of the whole run may be to blame when an operator fails.
+
+        Parameters
+        ----------
+        operator : RuntimeOperator
+            The one that failed.
+        fed : mapping of str to ndarray
+            The inputs by operand name.
+
+        Returns
+        -------
+        str
+            That the model is fed at another size than it was exported at, and which inputs
+            of the operator are constants that keep theirs; ``""`` where neither is so.
+        """
+        other = other_sizes(self.input_operands, _shapes_of(fed))
+        if not other:
+            return ""
+        several = len(self.input_operands) > 1
+        told = [
+            f"{f'input {name}' if several else 'the model'} was exported for "
+            f"{spell_shape(exported)} and is fed {spell_shape(given)}"
+            for name, (exported, given) in other.items()
+        ]
+        constants = [
+            f"its input {operand.name} is always {spell_shape(operand.shape)}"
+            for operand in operator.inputs
+            if operand.shape and operand.producer is not None and operand.producer.is_constant
+        ]
+        return "; ".join([*told, *constants])
 
     # Building
 
@@ -376,12 +474,21 @@ def _convert(operand: RuntimeOperand, value: Array) -> Array:
             f"input {_spell(operand)} was given {describe_shapes([value.shape])}, "
             f"which has {value.ndim} dimensions and not {len(operand.shape)}"
         )
-    dtype = operand.dtype if operand.dtype is not None else value.dtype
-    if not np.can_cast(value.dtype, dtype, casting="same_kind"):
+    return _as_dtype(f"input {operand.name}", operand, value)
+
+
+def _as_dtype(what: str, operand: RuntimeOperand, value: npt.ArrayLike) -> Array:
+    """Copy `value` as the operand's dtype, read-only."""
+    array = np.asarray(value)
+    dtype = operand.dtype if operand.dtype is not None else array.dtype
+    if not np.can_cast(array.dtype, dtype, casting="same_kind"):
         raise FeedError(
-            f"input {operand.name} takes {dtype}, and {value.dtype} cannot become that "
-            "without loss"
+            f"{what} takes {dtype}, and {array.dtype} cannot become that without loss"
         )
-    copied = np.array(value, dtype=dtype, order="C")
+    copied = np.array(array, dtype=dtype, order="C")
     copied.flags.writeable = False
     return copied
+
+
+def _shapes_of(arrays: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}

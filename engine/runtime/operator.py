@@ -126,6 +126,11 @@ class RuntimeOperator:
         return self.type == OUTPUT_TYPE
 
     @property
+    def is_constant(self) -> bool:
+        """Whether the operator gives the same whatever is fed: it takes nothing."""
+        return not self.inputs and not self.is_input
+
+    @property
     def reason(self) -> str:
         """Why there is no layer; ``""`` when the operator can run."""
         return str(self.error) if self.error is not None else ""
@@ -189,7 +194,7 @@ class RuntimeOperator:
                 results = self._spread(self.layer.forward(*inputs))
             return tuple(freeze(result) for result in results)
         except LayerError as exc:
-            raise self._failure(inputs, reason_of(exc), exc.status) from exc
+            raise self._failure(inputs, self._told(exc), exc.status) from exc
         except ParameterError as exc:  # of a layer whose parameters came as operands
             status = InferStatus.kInferParameterError
             raise self._failure(inputs, reason_of(exc), status) from exc
@@ -248,6 +253,14 @@ class RuntimeOperator:
         if not isinstance(result, (np.ndarray, np.generic)) or result.ndim:
             return result
         return result.reshape((1,) * len(shape))
+
+    def _told(self, error: LayerError) -> str:
+        """Reason of a layer; a constant of the file that pins the size is named."""
+        reason = reason_of(error)
+        if error.pinned_by not in self.params:
+            return reason
+        pinned = str(self.params[error.pinned_by]).replace(" ", "")
+        return f"it fixes the size by {error.pinned_by}={pinned}: {reason}"
 
     def _failure(
         self,

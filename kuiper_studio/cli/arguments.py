@@ -44,6 +44,7 @@ def info_parser() -> argparse.ArgumentParser:
     parser = _parser("info", "List operators, shapes, parameters and cost of a model.")
     _add_model(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
+    _add_shapes(parser, "run once on zeros of these sizes, and list the shapes and costs found")
     return parser
 
 
@@ -135,6 +136,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         help="one per input: an image, .npy, .npz, random[:SEED], ones, zeros, constant:VALUE; "
         "a single .npz, random or constant for all",
     )  # fmt: skip
+    _add_shapes(group, "sizes to run at; default the model's")
     group.add_argument(
         "--size", metavar="ROWSxCOLUMNS", type=_size, help="of pictures; default the model's"
     )
@@ -149,8 +151,20 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--std", type=_said(_numbers), default="1", help="e.g. 0.229,0.224,0.225"
     )
+    parser.add_argument(
+        "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
+        help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
+    )  # fmt: skip
     parser.add_argument("--backend", default="auto", help="auto or numpy")
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
+
+
+def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
+    group.add_argument(
+        "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
+        help=f"{purpose}: 1,3,320,320 for the next input, in0=1,3,320,320 for the one of that "
+        "name, h=320 for the symbol %%h",
+    )  # fmt: skip
 
 
 # Argparse names a converter in its messages unless the converter says a sentence of its own.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
-from engine.errors import EngineError, ExportError
+from engine.errors import EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
     dump_parser,
     image_options,
@@ -92,6 +92,9 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, OpenShapeError):
+        options = " ".join(f"--shape {text}" for text in error.suggestions)
+        return f"{error}, e.g. {options}"
     if isinstance(error, EngineError):
         return str(error)
     if isinstance(error, OSError):
@@ -128,14 +131,26 @@ def _load_layers(arguments: argparse.Namespace) -> None:
 
 def _fed_session(arguments: argparse.Namespace) -> Session:
     import engine
-    from engine.inputs import load_inputs, parse_source
+    from engine.inputs import (
+        load_inputs,
+        load_outputs,
+        named_outputs,
+        parse_source,
+        parse_supply,
+    )
+    from engine.shapes import parse_shapes
 
     sources = [parse_source(text) for text in arguments.input]
+    supplies = [parse_supply(text) for text in arguments.supply]
     graph = _load(arguments)
-    if graph.input_operands and not sources:
+    operands = graph.input_operands
+    shapes = parse_shapes(arguments.shape, operands)
+    if operands and not sources:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
     session = engine.Session(graph, backend=arguments.backend)
-    session.feed(load_inputs(sources, graph.input_operands, image_options(arguments)))
+    session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
+    for name, source in supplies:
+        session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
     return session
 
 
@@ -143,11 +158,26 @@ def _info(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.report import model_facts, say_facts
 
     graph = _load(arguments)
+    session = _propagated(graph, arguments.shape) if arguments.shape else None
     if arguments.json:
-        _say_json(model_facts(graph))
+        _say_json(model_facts(graph, session))
     else:
-        say_facts(graph)
+        say_facts(graph, session)
     return _DONE
+
+
+def _propagated(graph: RuntimeGraph, shapes: Sequence[str]) -> Session:
+    """A session that has run once at other sizes, as far as the operators allow it."""
+    import engine
+    from engine.inputs import InputSource, load_inputs
+    from engine.shapes import parse_shapes
+
+    operands = graph.input_operands
+    zeros = [InputSource("constant", value=0.0)] * len(operands)
+    session = engine.Session(graph)
+    session.feed(load_inputs(zeros, operands, shapes=parse_shapes(shapes, operands)))
+    session.run()
+    return session
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from engine.cost import cost
 from engine.errors import UnsupportedOperatorError, spell_shape
 from engine.plain import plain
@@ -14,23 +16,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from engine.session import Session
 
 __all__ = ["count_text", "is_unknown", "model_facts", "say_facts", "shape_text"]
 
 _SHOWN_INDEXES: Final = 8
 
 
-def model_facts(graph: RuntimeGraph) -> dict[str, Any]:
+def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str, Any]:
     """Facts about a model, as strict JSON can hold them.
 
-    Shapes are as the file states them: None is an open dimension, a string a symbol.
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    session : Session, optional
+        One that has run: shapes, dtypes and costs are those of its values. Without it, and
+        for what it did not compute, they are as the file states them: None is an open
+        dimension, a string a symbol.
     """
-    rows = [_operator_facts(operator) for operator in graph.operators]
+    rows = [_operator_facts(operator, session) for operator in graph.operators]
     return {
         "param": str(graph.param_path),
         "bin": str(graph.bin_path) if graph.bin_path is not None else None,
-        "inputs": [_operand_facts(operand) for operand in graph.input_operands],
-        "outputs": [_operand_facts(operand) for operand in graph.output_operands],
+        "inputs": [_operand_facts(operand, session) for operand in graph.input_operands],
+        "outputs": [_operand_facts(operand, session) for operand in graph.output_operands],
         "operands": len(graph.operands),
         "parameters": sum(row["parameters"] for row in rows),
         "macs": sum(row["macs"] for row in rows),
@@ -43,8 +52,8 @@ def model_facts(graph: RuntimeGraph) -> dict[str, Any]:
     }
 
 
-def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
-    spent = cost(operator)
+def _operator_facts(operator: RuntimeOperator, session: Session | None) -> dict[str, Any]:
+    spent = cost(operator, session)
     return {
         "index": operator.index,
         "name": operator.name,
@@ -55,7 +64,7 @@ def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
             for key, a in operator.attributes.items()
         },
         "inputs": [operand.name for operand in operator.inputs],
-        "outputs": [_operand_facts(operand) for operand in operator.outputs],
+        "outputs": [_operand_facts(operand, session) for operand in operator.outputs],
         "macs": spent.macs,
         "flops": spent.flops,
         "nbytes": spent.nbytes,
@@ -65,17 +74,22 @@ def _operator_facts(operator: RuntimeOperator) -> dict[str, Any]:
     }
 
 
-def _operand_facts(operand: RuntimeOperand) -> dict[str, Any]:
+def _operand_facts(operand: RuntimeOperand, session: Session | None) -> dict[str, Any]:
+    shape, dtype = operand.shape, operand.dtype
+    if session is not None and session.has_value(operand.name):
+        value = session.value(operand.name)
+        if isinstance(value, np.ndarray):
+            shape, dtype = value.shape, value.dtype
     return {
         "name": operand.name,
-        "shape": plain(operand.shape),
-        "dtype": operand.dtype.name if operand.dtype is not None else None,
+        "shape": plain(shape),
+        "dtype": dtype.name if dtype is not None else None,
     }
 
 
-def say_facts(graph: RuntimeGraph) -> None:
-    """Print the facts for people."""
-    facts = model_facts(graph)
+def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
+    """Print the facts for people; see `model_facts`."""
+    facts = model_facts(graph, session)
     say(
         f"{graph.param_path.name}: {len(graph.operators)} operators, {len(graph.operands)} "
         f"operands, {facts['parameters']:,} parameters, {count_text(facts['macs'])}MAC"

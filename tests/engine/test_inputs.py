@@ -14,14 +14,18 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.errors import FeedError
+import engine
+from engine.errors import FeedError, UnknownNameError
 from engine.inputs import (
     ImageOptions,
     InputSource,
     load_input,
     load_inputs,
+    load_outputs,
+    named_outputs,
     parse_number,
     parse_source,
+    parse_supply,
     read_image,
     read_labels,
 )
@@ -195,7 +199,7 @@ class TestNumpyFiles:
 
     def test_wrong_count(self, tmp_path):
         np.savez(tmp_path / "n.npz", a=np.float32(1), b=np.float32(2))
-        with pytest.raises(FeedError, match=r"has 2 arrays \(a, b\), the model takes 1"):
+        with pytest.raises(FeedError, match=r"has 2 arrays \(a, b\) for 1 operand \(0\)"):
             load_input(parse_source(str(tmp_path / "n.npz")), FakeOperand())
 
     def test_pickle_is_refused(self, tmp_path):
@@ -232,6 +236,77 @@ class TestNumpyFiles:
             load_input(parse_source(str(tmp_path / "a.npz")), FakeOperand())
 
 
+class TestOutputs:
+    """What stands for the outputs of an operator."""
+
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        np.save("a.npy", np.float32(1))
+        np.savez("two.npz", x=np.float32(1), y=np.float32(2))
+        np.savez("named.npz", b=np.float32(1), a=np.float32(2), c=np.float32(3))
+        Image.new("RGB", (2, 2)).save("p.png")
+
+    @pytest.mark.parametrize(
+        ("file", "names", "expected"),
+        [
+            ("a.npy", "b", {"b": 1}),
+            ("two.npz:y", "b", {"b": 2}),
+            ("two.npz", "ab", {"a": 1, "b": 2}),
+            ("named.npz", "ab", {"a": 2, "b": 1}),
+            ("named.npz", "c", {"c": 3}),
+        ],
+    )
+    def test_load(self, file, names, expected):
+        _, source = parse_supply(f"x={file}")
+        assert load_outputs(source, [FakeOperand(name) for name in names]) == expected
+
+    def test_a_list(self):
+        _, source = parse_supply("x=two.npz")
+        assert load_outputs(source, [FakeOperand("b", shape=None)]) == {"b": (1, 2)}
+        _, source = parse_supply("x=named.npz")
+        assert load_outputs(source, [FakeOperand("b", shape=None)]) == {"b": 1}
+
+    @pytest.mark.parametrize(
+        ("file", "names", "sentence"),
+        [
+            ("a.npy", "ab", r"a.npy is one array, the operator has 2 outputs \(a, b\)"),
+            ("two.npz:x", "ab", "two.npz:x is one array"),
+            ("two.npz", "abc", "has 2 arrays"),
+            ("two.npz", "a", r"has 2 arrays \(x, y\) for 1 operand \(a\)"),
+            ("a.npy", "", "the operator has no outputs"),
+        ],
+    )
+    def test_wrong_number(self, file, names, sentence):
+        _, source = parse_supply(f"x={file}")
+        with pytest.raises(FeedError, match=sentence):
+            load_outputs(source, [FakeOperand(name) for name in names])
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("a.npy", "is not like OPERAND=FILE.npy"),
+            ("=a.npy", "is not like"),
+            ("x=", "is not like"),
+            ("x=p.png", "is not like"),
+            ("x=gone.npy", "there is no such file"),
+        ],
+    )
+    def test_wrong_texts(self, text, sentence):
+        with pytest.raises(FeedError, match=sentence):
+            parse_supply(text)
+
+
+def test_named_outputs(make_pair):
+    graph = engine.load(
+        make_pair("pnnx.Input a 0 1 0 #0=(3)f32", "custom.Two 0 1 2 0 x y", "nn.ReLU x 1 1 x z")
+    )
+    names = {n: [o.name for o in named_outputs(graph, n)] for n in ("0", "y", "x", "a")}
+    assert names == {"0": ["0"], "y": ["y"], "x": ["x"], "a": ["0"]}
+    with pytest.raises(UnknownNameError, match="no operand or operator named 'w'"):
+        named_outputs(graph, "w")
+
+
 class TestGenerated:
     def test_random_is_repeatable(self):
         one = load_input(InputSource("random", seed=3), FakeOperand())
@@ -258,8 +333,8 @@ class TestGenerated:
         ("shape", "sentence"),
         [
             (None, "does not say the shape"),
-            ((1, None), r"dimension 1 of input 0 is left open \(\?\)"),
-            ((1, "%n"), r"left open \(%n\)"),
+            ((1, None), r"input 0 of 1×\? leaves dimension 1 open"),
+            ((1, "%n"), "input 0 of 1×%n leaves %n open"),
             ((1 << 20, 1 << 20), "larger than 8 GiB"),
         ],
     )

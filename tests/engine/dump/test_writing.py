@@ -130,6 +130,7 @@ def test_manifest(digits, tmp_path, samples):
         "name": "convbn2d_0",
         "type": "nn.Conv2d",
         "status": "executed",
+        "supplied": {},
         "reason": "",
         "macs": 16 * 32 * 32 * 9,
         "flops": 2 * 16 * 32 * 32 * 9,

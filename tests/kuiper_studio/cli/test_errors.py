@@ -59,7 +59,7 @@ SENTENCES = [
     ("info digits/digits.pnnx.param --bin none.bin", "none.bin: there is no such file"),
     # inputs
     ("run digits", "the model takes 1 input (0 1×1×32×32 float32): give them with --input"),
-    ("run digits --input none.npy", "input 'none.npy': there is no such file"),
+    ("run digits --input none.npy", "none.npy: there is no such file"),
     ("run digits --input folder", "input 'folder' is no image, .npy or .npz file"),
     ("run digits --input ones ones", "2 inputs were given, the model takes 1 (0)"),
     ("run digits --input rank.npy", "input 0 of 1×1×32×32 was given 3, which has 1 dimensions"),
@@ -68,7 +68,7 @@ SENTENCES = [
     ("run digits --input garbage.npy", "garbage.npy is no .npy array"),
     ("run digits --input empty.npy", "empty.npy is no .npy array"),
     ("run digits --input garbage.npz", "garbage.npz cannot be read as .npz"),
-    ("run digits --input two.npz", "two.npz has 2 arrays (a, b), the model takes 1"),
+    ("run digits --input two.npz", "two.npz has 2 arrays (a, b) for 1 operand (0)"),
     ("run digits --input two.npz:c", "two.npz has no array 'c'; it has a, b"),
     ("run digits --input garbage.png", "garbage.png cannot be read as a picture"),
     ("run digits --input random:x", "input 'random:x': a seed is a whole number"),

@@ -35,6 +35,25 @@ def test_text(run, digits):
     assert len(lines) == 6 + 25
 
 
+def test_shapes_and_costs_at_another_size(run, digits):
+    lines = run("info", digits, "--shape", "2,1,64,64").lines
+    # Four times the pixels and twice the samples: 147 K becomes 1.18 M.
+    assert lines[2:4] == ["input: 0 2×1×64×64 float32", "output: 23 2×10 float32"]
+    assert lines[7] == (
+        " 1  nn.Conv2d             convbn2d_0       2×16×64×64 float32         160  1.18 M"
+    )
+    facts = strict(run("info", digits, "--shape", "2,1,64,64", "--json").out)
+    assert facts["inputs"][0]["shape"] == [2, 1, 64, 64]
+    assert facts["operators"][1]["macs"] == 2 * 16 * 64 * 64 * 9
+
+
+def test_symbols_and_open_dimensions_are_shown(run, make_pair):
+    param = make_pair("pnnx.Input in 0 1 x #x=(1,?,%w)f32", "pnnx.Output out 1 0 x")
+    assert run("info", param).lines[2] == "input: x 1×?×%w float32"
+    assert run("info", param, "--shape", "w=4", "1,2,?").lines[2] == "input: x 1×2×4 float32"
+    assert run("info", param, "--shape", "w=4").sentence.endswith("e.g. --shape x=1,16,4")
+
+
 @pytest.mark.parametrize("named", ["digits.pnnx.param", "digits.pnnx.bin", "."])
 def test_a_model_may_be_named_by_either_file_or_their_folder(run, digits, named):
     assert run("info", digits / named).lines[0].startswith("digits.pnnx.param: 25 operators")

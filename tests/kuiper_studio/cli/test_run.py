@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -170,6 +173,91 @@ def test_a_failing_operator_is_named(run, failing):
     assert run("run", failing, "--input", "ones").sentence.startswith(
         "pnnx.Expression 'sum' failed on inputs 1×3×6×6, 1×3×8×8: "
     )
+
+
+class TestShapes:
+    OPEN = (
+        "pnnx.Input in 0 1 in0 #in0=(1,%h,?)f32",
+        "pnnx.Input mask 0 1 in1 #in1=(%h)f32",
+        "nn.ReLU relu 1 1 in0 x",
+        "pnnx.Output out 2 0 x in1",
+    )
+
+    def test_open_dimensions_are_asked_for(self, run, make_pair):
+        assert run("run", make_pair(*self.OPEN), "--input", "ones").sentence == (
+            "input in0 of 1×%h×? leaves dimension 2 and %h open; input in1 of %h leaves %h "
+            "open; say how large, e.g. --shape h=16 --shape in0=1,?,16"
+        )
+
+    @pytest.mark.parametrize(
+        "shapes",
+        [
+            pytest.param(["h=5", "in0=1,?,6"], id="symbol"),
+            pytest.param(["%h=5", "1,?,6"], id="in order"),
+            pytest.param(["1,5,6"], id="a shape says what the symbol is"),
+            pytest.param(["1,5,6", "5"], id="all"),
+        ],
+    )
+    def test_given(self, run, make_pair, shapes):
+        param = make_pair(*self.OPEN)
+        lines = run("run", param, "--input", "ones", "--shape", *shapes).lines
+        assert lines[1:] == ["out0: 1×5×6 float32", "out1: 5 float32"]
+
+    def test_repeated_option(self, run, make_pair):
+        arguments = ("--input", "ones", "--shape", "h=5", "--shape", "2,?,6")
+        assert run("run", make_pair(*self.OPEN), *arguments).lines[1] == "out0: 2×5×6 float32"
+
+    def test_checked_against_files(self, run, make_pair, tmp_path):
+        np.save(tmp_path / "x.npy", np.zeros((1, 5, 6), np.float32))
+        arguments = ("--input", tmp_path / "x.npy", "ones", "--shape", "h=7")
+        assert run("run", make_pair(*self.OPEN), *arguments).sentence == (
+            "%h stands for one size, but is 7 as asked for and 5 in input in0 of 1×5×6"
+        )
+
+    def test_another_size_than_the_exported_one(self, run, digits):
+        arguments = ("--input", digits / "digit_3.png", "--shape", "3,1,48,40")
+        assert run("run", digits, *arguments).lines[1] == "out0: 3×10 float32"
+
+
+class TestSupply:
+    @pytest.fixture
+    def files(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        np.save("five.npy", np.full((1, 4, 4, 4), 5, np.float64))
+        np.savez("five.npz", anything=np.full((1, 4, 4, 4), 5, np.float32))
+        np.save("small.npy", np.zeros((1, 4, 4), np.float32))
+
+    @pytest.mark.parametrize("supply", ["5=five.npy", "strange=five.npz", "strange=five.npy"])
+    def test_an_operator_that_cannot_run(self, run, residual, files, supply):
+        arguments = ("--input", "ones", "--supply", supply, "--output", "o.npz")
+        assert run("run", residual, *arguments).lines[1] == "out0: 1×4×4×4 float32"
+        with np.load("o.npz") as found:
+            np.testing.assert_array_equal(found["out0"], np.full((1, 4, 4, 4), 5))
+
+    @pytest.mark.parametrize(
+        ("supply", "sentence"),
+        [
+            ("5=small.npy", "operand 5 is 1×4×4×4, and the value to supply is 1×4×4"),
+            ("6=gone.npy", "gone.npy: there is no such file"),
+            (
+                "strangr=five.npy",
+                "the graph has no operand or operator named 'strangr'; did you mean 'strange'?",
+            ),
+            ("0=five.npy", "operand 0 is an input of the model: feed it"),
+            ("out=five.npy", "five.npy cannot be supplied: the operator has no outputs"),
+        ],
+    )  # fmt: skip
+    def test_wrong(self, run, residual, files, supply, sentence):
+        assert run("run", residual, "--input", "ones", "--supply", supply).sentence == sentence
+
+    def test_the_manifest_says_so(self, run, residual, files):
+        run("dump", residual, "--input", "ones", "--supply", "5=five.npy", "--output", "d")
+        manifest = json.loads(Path("d/manifest.json").read_text(encoding="utf-8"))
+        row = manifest["operators"][5]
+        assert (row["status"], row["backend"], row["supplied"]) == (
+            "executed", "supplied", {"5": "five.npy"},
+        )  # fmt: skip
+        assert manifest["operators"][4]["supplied"] == {}
 
 
 def test_an_operator_that_cannot_run_is_named(run, residual, tmp_path):

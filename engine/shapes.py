@@ -1,0 +1,357 @@
+"""Shapes of a model's inputs: what the file leaves open, and what a user asks for.
+
+A dimension of an exported shape is a number, a symbol such as ``%h``, which stands for the
+same number wherever it is written, or None, which is open (``?``). A model may run at other
+numbers than those it was exported at, as far as its operators allow it; a symbol must mean
+one number in all inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
+
+from engine.errors import FeedError, OpenShapeError, spell_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = [
+    "ExportedShape",
+    "InputShapes",
+    "bind_symbols",
+    "fill_symbols",
+    "fits",
+    "likely_size",
+    "other_sizes",
+    "parse_shapes",
+    "require_closed",
+    "settle_shapes",
+]
+
+ExportedShape: TypeAlias = tuple[int | str | None, ...]
+T = TypeVar("T")
+
+LARGEST_SIZE: Final = 1 << 31
+_USUAL_SIDE: Final = 224
+_USUAL_LENGTH: Final = 16
+
+
+class _InputOperand(Protocol):
+    """What is read of an operand here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> ExportedShape | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InputShapes:
+    """The sizes that a user asks for.
+
+    Attributes
+    ----------
+    shapes : mapping of str to tuple of (int or None)
+        By operand name. None leaves a dimension as the model has it.
+    symbols : mapping of str to int
+        By name with the ``%``.
+    """
+
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    symbols: Mapping[str, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.shapes or self.symbols)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The sizes as `parse_shapes` reads them."""
+        shapes = (f"{name}={_listed(shape)}" for name, shape in self.shapes.items())
+        return (*shapes, *(f"{name}={size}" for name, size in self.symbols.items()))
+
+
+def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> InputShapes:
+    """Read sizes as the command line takes them.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each is a shape, which belongs to the next input (``1,3,320,320``; a ``?`` leaves a
+        dimension as the model has it), a shape of a named input (``in0=1,3,320,320``), or
+        the size of a symbol (``h=320`` or ``%h=320``).
+    operands : sequence of operands
+        The model's inputs.
+
+    Raises
+    ------
+    FeedError
+        If a text is none of these, names nothing that the model has, or says what another
+        one says already.
+    """
+    shapes: dict[str, tuple[int | None, ...]] = {}
+    symbols: dict[str, int] = {}
+    waiting = [operand.name for operand in operands]
+    known = {dim for o in operands for dim in o.shape or () if isinstance(dim, str)}
+    unnamed = 0
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.rpartition("="))
+        symbol = name if name.startswith("%") else f"%{name}"
+        if not equals:
+            if unnamed == len(waiting):
+                raise FeedError(
+                    f"shape {text!r} is one too many: the inputs of the model are "
+                    f"{', '.join(waiting) or 'none'}"
+                )
+            name = waiting[unnamed]
+            unnamed += 1
+        if name in waiting:
+            _add(shapes, name, _parse_dims(value, text), text)
+        elif symbol in known:
+            _add(symbols, symbol, _parse_size(value, text), text)
+        else:
+            has = ", ".join([*waiting, *sorted(known)]) or "nothing to give a shape to"
+            raise FeedError(
+                f"shape {text!r}: {name} is neither an input nor a symbol of the model, which "
+                f"has {has}"
+            )
+    return InputShapes(shapes, symbols)
+
+
+def _add(found: dict[str, T], name: str, value: T, text: str) -> None:
+    if name in found:
+        raise FeedError(f"shape {text!r}: {name} was given a shape already")
+    found[name] = value
+
+
+def _parse_dims(value: str, text: str) -> tuple[int | None, ...]:
+    words = re.split(r"\s*[,x×]\s*", value.strip("()[] "), flags=re.IGNORECASE)
+    return tuple(None if word == "?" else _parse_size(word, text) for word in words)
+
+
+def _parse_size(word: str, text: str) -> int:
+    if not (word.isascii() and word.isdecimal() and 0 < int(word[:12]) <= LARGEST_SIZE):
+        raise FeedError(
+            f"shape {text!r}: {word or 'nothing'!r} is no size; write whole numbers from 1, "
+            "such as 1,3,224,224"
+        )
+    return int(word)
+
+
+def settle_shapes(
+    operands: Sequence[_InputOperand],
+    asked: InputShapes,
+    fed: Mapping[str, tuple[int, ...]] | None = None,
+) -> dict[str, ExportedShape | None]:
+    """Work out the shapes of the inputs, as far as they are known.
+
+    Parameters
+    ----------
+    operands : sequence of operands
+        The model's inputs.
+    asked : InputShapes
+        Go before the sizes of the file.
+    fed : mapping of str to tuple of int, optional
+        Shapes of the arrays that are there already, by operand name.
+
+    Returns
+    -------
+    dict of str to ExportedShape or None
+        By operand name. What is still a symbol or None is open.
+
+    Raises
+    ------
+    FeedError
+        If what is asked contradicts itself, a fed array or the rank of an input.
+    """
+    fed = fed or {}
+    partly: dict[str, tuple[int | None, ...]] = {}
+    for operand in operands:
+        wanted, actual = asked.shapes.get(operand.name), fed.get(operand.name)
+        if wanted is not None:
+            _require_rank(operand, wanted)
+            if actual is not None and not fits(actual, wanted):
+                raise FeedError(
+                    f"input {operand.name} is to be {_spell(operand, wanted)}, and what is "
+                    f"given is {spell_shape(actual)}"
+                )
+            partly[operand.name] = wanted
+        if actual is not None:
+            partly[operand.name] = actual
+    symbols = bind_symbols(operands, partly, asked.symbols)
+    return {operand.name: _filled(operand, partly, symbols) for operand in operands}
+
+
+def _filled(
+    operand: _InputOperand,
+    partly: Mapping[str, tuple[int | None, ...]],
+    symbols: Mapping[str, int],
+) -> ExportedShape | None:
+    wanted = partly.get(operand.name)
+    if operand.shape is None or (wanted is not None and len(wanted) != len(operand.shape)):
+        return wanted
+    known = fill_symbols(operand.shape, symbols)
+    chosen = wanted or known
+    pairs = zip(chosen, known, strict=True)
+    return tuple(dim if size is None else size for size, dim in pairs)
+
+
+def _require_rank(operand: _InputOperand, wanted: tuple[int | None, ...]) -> None:
+    if operand.shape is not None and len(operand.shape) != len(wanted):
+        raise FeedError(
+            f"input {operand.name} of {spell_shape(operand.shape)} has {len(operand.shape)} "
+            f"dimensions, and {spell_shape(wanted)} has {len(wanted)}"
+        )
+
+
+def fits(actual: tuple[int, ...], expected: ExportedShape) -> bool:
+    """Whether a shape has the rank and the known dimensions of another."""
+    if len(actual) != len(expected):
+        return False
+    pairs = zip(actual, expected, strict=True)
+    return all(size == dim for size, dim in pairs if isinstance(dim, int))
+
+
+def fill_symbols(shape: ExportedShape, symbols: Mapping[str, int]) -> ExportedShape:
+    """Put sizes in the place of the symbols that are known."""
+    return tuple(symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in shape)
+
+
+def bind_symbols(
+    operands: Sequence[_InputOperand],
+    shapes: Mapping[str, tuple[int | None, ...]],
+    asked: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Find what the symbols of the inputs stand for.
+
+    Parameters
+    ----------
+    operands : sequence of operands
+    shapes : mapping of str to tuple of (int or None)
+        By operand name; those that are not there say nothing.
+    asked : mapping of str to int, optional
+        Sizes of symbols that the user asks for.
+
+    Raises
+    ------
+    FeedError
+        If a symbol would stand for two numbers, naming it and where it does.
+    """
+    found = {symbol: (size, "as asked for") for symbol, size in (asked or {}).items()}
+    for operand in operands:
+        shape = shapes.get(operand.name)
+        if shape is None or operand.shape is None or len(shape) != len(operand.shape):
+            continue
+        for dim, size in zip(operand.shape, shape, strict=True):
+            if not isinstance(dim, str) or size is None:
+                continue
+            where = f"in input {operand.name} of {spell_shape(shape)}"
+            known, place = found.setdefault(dim, (size, where))
+            if known != size:
+                raise FeedError(
+                    f"{dim} stands for one size, but is {known} {place} and {size} {where}"
+                )
+    return {symbol: size for symbol, (size, _) in found.items()}
+
+
+def require_closed(
+    operands: Sequence[_InputOperand], shapes: Mapping[str, ExportedShape | None]
+) -> dict[str, tuple[int, ...]]:
+    """Take the shapes whose every dimension is known.
+
+    Parameters
+    ----------
+    operands : sequence of operands
+        The inputs that need a whole shape.
+    shapes : mapping of str to ExportedShape or None
+        From `settle_shapes`.
+
+    Raises
+    ------
+    OpenShapeError
+        Naming every input and dimension that is open, and sizes that are likely.
+    """
+    closed: dict[str, tuple[int, ...]] = {}
+    sentences: list[str] = []
+    likely: dict[str, str] = {}
+    for operand in operands:
+        shape = shapes.get(operand.name)
+        if shape is None:
+            sentences.append(f"the model does not say the shape of input {operand.name}")
+            likely[operand.name] = f"{operand.name}=1,3,{_USUAL_SIDE},{_USUAL_SIDE}"
+            continue
+        sizes = tuple(dim for dim in shape if isinstance(dim, int))
+        if len(sizes) == len(shape):
+            closed[operand.name] = sizes
+            continue
+        sentences.append(_open_sentence(operand.name, shape))
+        for key, text in _likely_texts(operand.name, shape).items():
+            likely.setdefault(key, text)
+    if sentences:
+        raise OpenShapeError("; ".join(sentences), tuple(likely.values()))
+    return closed
+
+
+def _open_sentence(name: str, shape: ExportedShape) -> str:
+    symbols = list(dict.fromkeys(dim for dim in shape if isinstance(dim, str)))
+    places = [str(place) for place, dim in enumerate(shape) if dim is None]
+    dims = [f"dimension{'s' if len(places) > 1 else ''} {_and(places)}"] if places else []
+    return f"input {name} of {spell_shape(shape)} leaves {_and([*dims, *symbols])} open"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _likely_texts(name: str, shape: ExportedShape) -> dict[str, str]:
+    """What to write for the open dimensions of a shape, by operand or symbol."""
+    sizes = {
+        dim: likely_size(place, len(shape))
+        for place, dim in enumerate(shape)
+        if isinstance(dim, str)
+    }
+    texts = {symbol: f"{symbol.removeprefix('%')}={size}" for symbol, size in sizes.items()}
+    if None in shape:
+        dims = [
+            likely_size(place, len(shape)) if dim is None else "?" if dim in sizes else dim
+            for place, dim in enumerate(shape)
+        ]
+        texts[name] = f"{name}={','.join(map(str, dims))}"
+    return texts
+
+
+def likely_size(axis: int, rank: int) -> int:
+    """Size to propose for an open dimension: one sample, a picture's side, a short row."""
+    if axis == 0:
+        return 1
+    return _USUAL_SIDE if rank == 4 and axis >= 2 else _USUAL_LENGTH
+
+
+def other_sizes(
+    operands: Sequence[_InputOperand], fed: Mapping[str, tuple[int, ...]]
+) -> dict[str, tuple[ExportedShape, tuple[int, ...]]]:
+    """Inputs that are fed at another size than the model was exported at.
+
+    Returns
+    -------
+    dict of str to (ExportedShape, tuple of int)
+        Exported and fed shape by operand name. Open dimensions may have any size.
+    """
+    return {
+        o.name: (o.shape, fed[o.name])
+        for o in operands
+        if o.shape is not None and o.name in fed and not fits(fed[o.name], o.shape)
+    }
+
+
+def _spell(operand: _InputOperand, wanted: tuple[int | None, ...]) -> str:
+    """A shape asked for, with the exported dimensions where it leaves them."""
+    exported = operand.shape or (None,) * len(wanted)
+    pairs = zip(wanted, exported, strict=True)
+    return spell_shape(dim if want is None else want for want, dim in pairs)
+
+
+def _listed(shape: tuple[int | None, ...]) -> str:
+    return ",".join("?" if dim is None else str(dim) for dim in shape)
