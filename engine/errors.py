@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import difflib
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from pathlib import Path
 
 __all__ = [
     "EngineError",
@@ -175,7 +175,7 @@ class LayerFileError(EngineError):
     def __init__(self, path: Path | str, reason: str, line: int | None = None) -> None:
         place = f"{path}:{line}" if line is not None else f"{path}"
         super().__init__(f"{place}: {reason}")
-        self.path, self.line, self.reason = path, line, reason
+        self.path, self.line, self.reason = Path(path), line, reason
 
 
 class UnknownNameError(EngineError, KeyError):

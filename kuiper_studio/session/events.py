@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
+    from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph
     from engine.session import SessionState, StepRecord
     from engine.values import Array
@@ -23,6 +24,8 @@ __all__ = [
     "Failure",
     "Fed",
     "FeedRequest",
+    "LayersLoaded",
+    "LoadLayersRequest",
     "LogEntry",
     "OpenRequest",
     "Opened",
@@ -97,6 +100,8 @@ class Failure:
         Name of the operator that failed; ``""`` where none did.
     suspect : str
         Name of the operator where the cause may lie; ``""`` where nothing points to one.
+    layer_file : Path or None
+        The user's file of layers that is wrong, where one is.
     """
 
     title: str
@@ -104,6 +109,7 @@ class Failure:
     hint: str = ""
     operator: str = ""
     suspect: str = ""
+    layer_file: Path | None = None
 
 
 # Requests: session to worker
@@ -123,6 +129,14 @@ class OpenRequest:
     param: Path
     bin: Path | None
     backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLayersRequest:
+    """Run the user's files of layers, in order, up to the first that is wrong."""
+
+    run_id: int
+    paths: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +205,14 @@ class Opened:
     run_id: int
     graph: RuntimeGraph
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayersLoaded:
+    """The user's files of layers have been run."""
+
+    run_id: int
+    files: tuple[LayerFile, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
-from engine.errors import InferenceError
+from engine.errors import InferenceError, LayerFileError
 from engine.inputs import ImageOptions
 from engine.session import OperatorStatus, SessionState
 from engine.statistics import TensorStatistics, statistics
@@ -19,6 +19,8 @@ from kuiper_studio.session.events import (
     Failure,
     Fed,
     FeedRequest,
+    LayersLoaded,
+    LoadLayersRequest,
     LogEntry,
     Opened,
     OpenRequest,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from engine.dump import DumpOptions
     from engine.inputs import InputSource
+    from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
     from engine.values import Value
@@ -61,6 +64,8 @@ class _Pending:
 
     sources: tuple[InputSource, ...] = ()
     labels: tuple[str, ...] = ()
+    breakpoints: frozenset[str] = frozenset()
+    selected: str = ""
 
 
 class StudioSession(QObject):
@@ -93,6 +98,8 @@ class StudioSession(QObject):
         The set of breakpoints is another one.
     labels_changed
         Other class labels.
+    layers_changed
+        Files of the user's own layers came or went.
     progress_changed
         A `Progress`, or None when nothing long is under way.
     logged
@@ -112,6 +119,7 @@ class StudioSession(QObject):
     operand_changed = Signal(str)
     breakpoints_changed = Signal()
     labels_changed = Signal()
+    layers_changed = Signal()
     progress_changed = Signal(object)
     logged = Signal(object)
     failed = Signal(object)
@@ -123,6 +131,7 @@ class StudioSession(QObject):
         self._backend = backend
         self._graph: RuntimeGraph | None = None
         self._paths: tuple[Path, Path | None] | None = None
+        self._opening: tuple[Path, Path | None] | None = None
         self._state = RunState.EMPTY
         self._position = 0
         self._selected = ""
@@ -134,11 +143,13 @@ class StudioSession(QObject):
         self._pending = _Pending()
         self._image_options = ImageOptions()
         self._labels: tuple[str, ...] = ()
+        self._layer_files: tuple[LayerFile, ...] = ()
         self._breakpoints: set[str] = set()
         self._failure: Failure | None = None
         self._progress: Progress | None = None
         self._log_entries: list[LogEntry] = []
         self._run_id = 0
+        self._kept_run = -1
         self._busy = False
         self._deferred: tuple[int | None, str | None] | None = None
         self._cancel = threading.Event()
@@ -207,6 +218,11 @@ class StudioSession(QObject):
     def labels(self) -> tuple[str, ...]:
         """Class labels; empty where no file was given."""
         return self._labels
+
+    @property
+    def layer_files(self) -> tuple[LayerFile, ...]:
+        """Files of the user's own layers, in the order they were first loaded."""
+        return self._layer_files
 
     @property
     def breakpoints(self) -> frozenset[str]:
@@ -278,25 +294,25 @@ class StudioSession(QObject):
         """Open a pair by either of its files; the present model stays until that worked."""
         self._stop_running()
         param, weights = Path(path), Path(bin_path) if bin_path is not None else None
-        self._paths = (param, weights)
+        self._opening = (param, weights)
         self._set_progress(Progress(f"Opening {param.name}"))
         if self._graph is None:
             self._set_state(RunState.LOADING)
-        self._send(OpenRequest(self._next_run(), param, weights, self._backend))
+        run_id = self._next_run(keep_steps=True)
+        self._send(OpenRequest(run_id, param, weights, self._backend))
 
     def reload(self) -> None:
-        """Open the present model anew, with the same inputs."""
-        if self._paths is not None and self._graph is not None:
-            wanted = [operand.name for operand in self._graph.input_operands]
-            sources = [self._sources[name] for name in wanted if name in self._sources]
-            self._pending = _Pending(tuple(sources), self._labels)
-            self.open(*self._paths)
+        """Run the files of layers and open the present model anew, with the same inputs."""
+        if self._layer_files:
+            self._load_layers(tuple(file.path for file in self._layer_files))
+        else:
+            self._reopen()
 
     def close_model(self) -> None:
         """Close the model."""
         self._stop_running()
         self._next_run()
-        self._paths = None
+        self._paths = self._opening = None
         self._sources = {}
         self._labels = ()
         self._adopt(None)
@@ -308,6 +324,29 @@ class StudioSession(QObject):
             return
         self._backend = name
         self.reload()
+
+    # Layers of the user's own
+
+    def load_layers(self, path: str | Path) -> None:
+        """Run a Python file with layers; the model is opened anew with them, inputs stay."""
+        self._load_layers((Path(path),))
+
+    def unload_layers(self) -> None:
+        """Go back to the engine's own layers; the model is opened anew, inputs stay."""
+        from engine.layers import unload_layers
+
+        unload_layers()
+        self.log("info", "layers of your own are unloaded")
+        self._note_layers()
+        self._reopen()
+
+    def adopt_layers(self) -> None:
+        """Take note of the files of layers that were loaded before the window was there."""
+        from engine.layers import layer_files
+
+        for file in layer_files():
+            self._log_layers(file)
+        self._note_layers()
 
     # Inputs
 
@@ -474,6 +513,7 @@ class StudioSession(QObject):
         self._worker.moveToThread(self._thread)
         self._requested.connect(self._worker.handle)
         self._worker.opened.connect(self._on_opened)
+        self._worker.layers_loaded.connect(self._on_layers_loaded)
         self._worker.fed.connect(self._on_fed)
         self._worker.stepped.connect(self._on_stepped)
         self._worker.ended.connect(self._on_ended)
@@ -481,7 +521,13 @@ class StudioSession(QObject):
         self._worker.progressed.connect(self._on_progressed)
         self._thread.start()
 
-    def _next_run(self) -> int:
+    def _next_run(self, *, keep_steps: bool = False) -> int:
+        """Number of the next request.
+
+        `keep_steps`: it leaves the present model as it is, at least if it fails, so what a
+        run has done up to then still counts.
+        """
+        self._kept_run = self._run_id if keep_steps else -1
         self._run_id += 1
         return self._run_id
 
@@ -507,6 +553,33 @@ class StudioSession(QObject):
         self._set_state(RunState.RUNNING)
         stops = frozenset(self._breakpoints)
         self._send(RunRequest(self._next_run(), steps, until, stops, self._cancel))
+
+    def _load_layers(self, paths: tuple[Path, ...]) -> None:
+        self._stop_running()
+        names = ", ".join(path.name for path in paths)
+        self._set_progress(Progress(f"Loading layers of {names}"))
+        self._send(LoadLayersRequest(self._next_run(keep_steps=True), paths))
+
+    def _note_layers(self) -> None:
+        from engine.layers import layer_files
+
+        self._layer_files = layer_files()
+        self.layers_changed.emit()
+
+    def _log_layers(self, file: LayerFile) -> None:
+        self.log("info", f"layers of {file.path.name}: {', '.join(file.types)}")
+
+    def _reopen(self) -> None:
+        """Open the model anew: with its inputs, labels, breakpoints and selection."""
+        if self._opening is not None:  # what is being opened may have got the old layers
+            self.open(*self._opening)
+        elif self._paths is not None and self._graph is not None:
+            wanted = [operand.name for operand in self._graph.input_operands]
+            sources = [self._sources[name] for name in wanted if name in self._sources]
+            self._pending = _Pending(
+                tuple(sources), self._labels, self.breakpoints, self._selected
+            )
+            self.open(*self._paths)
 
     def _idle(self, state: RunState) -> None:
         """A request has ended; go on with a run that waited for it."""
@@ -591,6 +664,7 @@ class StudioSession(QObject):
             return
         self._busy = False
         self._set_progress(None)
+        self._paths, self._opening = self._opening, None
         graph = answer.graph
         self._sources = {}
         self._labels = ()
@@ -604,9 +678,13 @@ class StudioSession(QObject):
         )
         for operator in graph.unsupported[:50]:
             self.log("warning", operator.reason)
-        if graph.operators:
-            self.select(graph.operators[0].name)
         pending, self._pending = self._pending, _Pending()
+        names = [operator.name for operator in graph.operators]
+        if names:
+            self.select(pending.selected if pending.selected in names else names[0])
+        self._breakpoints = set(pending.breakpoints.intersection(names))
+        if self._breakpoints:
+            self.breakpoints_changed.emit()
         self.set_labels(pending.labels)
         wanted = [operand.name for operand in graph.input_operands]
         self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
@@ -614,6 +692,16 @@ class StudioSession(QObject):
             self.set_inputs(
                 dict(zip(wanted, _spread(pending.sources, len(wanted)), strict=False))
             )
+
+    @Slot(object)
+    def _on_layers_loaded(self, answer: LayersLoaded) -> None:
+        for file in answer.files:  # a fact, whatever was asked for since
+            self._log_layers(file)
+        self._note_layers()
+        if answer.run_id != self._run_id:
+            return
+        self._idle(self._state)
+        self._reopen()
 
     @Slot(object)
     def _on_fed(self, answer: Fed) -> None:
@@ -626,7 +714,7 @@ class StudioSession(QObject):
 
     @Slot(object)
     def _on_stepped(self, answer: Stepped) -> None:
-        if answer.run_id != self._run_id:
+        if answer.run_id not in {self._run_id, self._kept_run}:
             return
         for record in answer.records:
             self._records[record.operator.name] = record
@@ -652,6 +740,7 @@ class StudioSession(QObject):
             return
         self._busy = False
         self._deferred = None
+        self._opening, self._pending = None, _Pending()
         self._set_progress(None)
         self._failure = self._describe(answer)
         self.log("error", str(answer.error))
@@ -677,6 +766,8 @@ class StudioSession(QObject):
 
     def _describe(self, answer: WorkFailed) -> Failure:
         error = answer.error
+        if isinstance(error, LayerFileError):
+            return Failure("The layers cannot be loaded", str(error), layer_file=error.path)
         if isinstance(error, InferenceError):
             title, graph = f"{error.operator} failed", self._graph
             if graph is None:

@@ -17,11 +17,12 @@ import engine
 from engine.errors import EngineError
 from engine.inputs import load_inputs
 from engine.pnnx import pair
-from engine.session import SessionState
 from kuiper_studio.session.events import (
     ExportRequest,
     Fed,
     FeedRequest,
+    LayersLoaded,
+    LoadLayersRequest,
     Opened,
     OpenRequest,
     Progress,
@@ -51,13 +52,14 @@ class Worker(QObject):
 
     Signals
     -------
-    opened, fed, stepped, ended, failed
+    opened, layers_loaded, fed, stepped, ended, failed
         Carry the frozen response of that name.
     progressed
         A `Progress`, while long work goes on.
     """
 
     opened = Signal(object)
+    layers_loaded = Signal(object)
     fed = Signal(object)
     stepped = Signal(object)
     ended = Signal(object)
@@ -73,6 +75,7 @@ class Worker(QObject):
         """Carry out a request; whatever goes wrong becomes a `WorkFailed`."""
         handlers: dict[type, Callable[..., None]] = {
             OpenRequest: self._open,
+            LoadLayersRequest: self._load_layers,
             FeedRequest: self._feed,
             RestartRequest: self._restart,
             StepBackRequest: self._step_back,
@@ -99,6 +102,12 @@ class Worker(QObject):
         graph = engine.load(*pair(request.param, request.bin))
         self._session = engine.Session(graph, backend=request.backend)
         self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
+
+    def _load_layers(self, request: LoadLayersRequest) -> None:
+        from engine.layers import load_layers
+
+        files = tuple(load_layers(path) for path in request.paths)
+        self.layers_loaded.emit(LayersLoaded(request.run_id, files))
 
     def _feed(self, request: FeedRequest) -> None:
         session = self._opened_session()
@@ -172,7 +181,7 @@ class Worker(QObject):
             self.failed.emit(WorkFailed(run_id, error))
             return
         failed = session.failed_operator
-        record = session.record(failed.name) if failed is not None else None
-        if session.state is not SessionState.FAILED:
-            record = None
+        record = None
+        if failed is not None and error is session.error:
+            record = session.record(failed.name)
         self.failed.emit(WorkFailed(run_id, error, record, session.state, session.position))
