@@ -250,6 +250,8 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
     window = make_window(theme=theme)
     session = window.session
+    if arguments.layers:
+        session.adopt_layers()
     if arguments.sample:
         window.open_sample(default_sample())
     elif arguments.model is not None:

@@ -64,7 +64,11 @@ COMMANDS: Final = (
             ("Ctrl+I",), "image", _OPEN),
     Command("file.openLabels", "Open &labels…", "Choose a text file with one class name a line",
             states=_OPEN),
-    Command("file.reload", "&Reload", "Open the model's files anew", ("Ctrl+R",), states=_OPEN),
+    Command("file.loadLayers", "Load la&yers…", "Run a Python file with layers of your own",
+            icon="layers", states=_ALWAYS - {RunState.LOADING}),
+    Command("file.unloadLayers", "&Unload layers", "Go back to the layers that are built in"),
+    Command("file.reload", "&Reload", "Open the model's files anew, and those of layers",
+            ("Ctrl+R",), states=_OPEN),
     Command("file.close", "&Close model", "Close the model", ("Ctrl+W",), states=_OPEN),
     Command("file.exportDump", "&Dump of tensors…", "Write every operator's tensors to files",
             ("Ctrl+E",), "export", _OPEN),
@@ -73,6 +77,7 @@ COMMANDS: Final = (
     Command("file.exportGraph", "&Graph as picture…", "Save the graph as SVG or PNG",
             ("Ctrl+Shift+E",), states=_OPEN),
     Command("file.clearRecent", "&Clear recent models", "Forget the recent models"),
+    Command("file.clearRecentLayers", "&Clear recent layers", "Forget the recent layer files"),
     Command("file.quit", "&Quit", "Close the window", ("Ctrl+Q",)),
     Command("edit.find", "&Find operator", "Filter the list of operators", ("Ctrl+F",),
             "search", _OPEN),
@@ -121,11 +126,12 @@ COMMANDS: Final = (
     Command("help.about", "&About Kuiper Studio", "Version and licences", icon="info"),
 )  # fmt: skip
 
-# Menu titles and their command ids; "" is a separator, "recent", "docks" and "tensor" are
-# places that the window fills.
+# Menu titles and their command ids; "" is a separator; "recent", "recentLayers", "docks" and
+# "tensor" are places that the window fills.
 MENUS: Final = {
     "&File": (
         "file.open", "file.openSample", "recent", "", "file.openInput", "file.openLabels", "",
+        "file.loadLayers", "recentLayers", "file.unloadLayers", "",
         "file.exportDump", "file.exportPicture", "file.exportGraph", "",
         "file.reload", "file.close", "", "file.quit",
     ),

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.errors import EngineError
+from engine.errors import EngineError, UnsupportedOperatorError
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
 from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.about import AboutDialog
@@ -62,6 +62,7 @@ __all__ = ["MainWindow"]
 # Changes when docks come or go: an older layout is not restored then.
 _LAYOUT_VERSION: Final = 1
 _MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
+_LAYER_FILES: Final = "Python (*.py);;All files (*)"
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -89,6 +90,7 @@ class MainWindow(QMainWindow):
         self.setAcceptDrops(True)
         self.setDockNestingEnabled(True)
         self.recents = Recents(settings)
+        self.recent_layers = Recents(settings, key="recentLayers")
         self.actions_by_id = make_actions(self, theme)
         self._hidden_docks: list[QDockWidget] | None = None
         self._restored = False
@@ -202,6 +204,9 @@ class MainWindow(QMainWindow):
                 elif entry == "recent":
                     self._recent_menu = menu.addMenu("Open &recent")
                     self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
+                elif entry == "recentLayers":
+                    self._recent_layers_menu = menu.addMenu("Recent layer &files")
+                    self._recent_layers_menu.aboutToShow.connect(self._fill_recent_layers_menu)
                 elif entry == "docks":
                     for dock in self._docks.values():
                         menu.addAction(dock.toggleViewAction())
@@ -229,6 +234,9 @@ class MainWindow(QMainWindow):
             "file.openSample": self._open_default_sample,
             "file.openInput": self.choose_input,
             "file.openLabels": self.choose_labels,
+            "file.loadLayers": self.choose_layers,
+            "file.unloadLayers": session.unload_layers,
+            "file.clearRecentLayers": self.recent_layers.clear,
             "file.reload": session.reload,
             "file.close": session.close_model,
             "file.exportDump": self.export_dump,
@@ -273,10 +281,12 @@ class MainWindow(QMainWindow):
         session.position_changed.connect(self._on_state_changed)
         session.selection_changed.connect(self._on_state_changed)
         session.failed.connect(self._on_failed)
+        session.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
         self.start_page.open_requested.connect(self.choose_model)
         self.start_page.path_requested.connect(self.open_model)
         self.start_page.sample_requested.connect(self.open_sample)
+        self.properties_panel.layers_requested.connect(self.choose_layers)
         self.graph_view.tensor_requested.connect(self.tensor_view.setFocus)
         self.graph_view.menu_requested.connect(self._on_graph_menu)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
@@ -357,22 +367,57 @@ class MainWindow(QMainWindow):
         return str(self.settings.value(f"folder/{kind}", ""))
 
     @Slot()
+    def choose_layers(self) -> None:
+        """Ask for a Python file of layers and run it."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Load layers of your own", self._folder("layers"), _LAYER_FILES
+        )
+        if path:
+            self.load_layers(path)
+
+    def load_layers(self, path: str | Path) -> None:
+        """Run a Python file of layers; an open model gets them."""
+        self.settings.setValue("folder/layers", str(Path(path).parent))
+        self.session.load_layers(path)
+
+    @Slot()
     def _fill_recent_menu(self) -> None:
-        menu = self._recent_menu
+        self._fill_recents(
+            self._recent_menu, self.recents, "file.clearRecent", self._on_recent_triggered
+        )
+
+    @Slot()
+    def _fill_recent_layers_menu(self) -> None:
+        self._fill_recents(
+            self._recent_layers_menu,
+            self.recent_layers,
+            "file.clearRecentLayers",
+            self._on_recent_layers_triggered,
+        )
+
+    def _fill_recents(
+        self, menu: QMenu, recents: Recents, clear: str, chosen: Callable[[], None]
+    ) -> None:
         menu.clear()
-        for place, recent in enumerate(self.recents.entries()):
+        for place, recent in enumerate(recents.entries()):
             action = menu.addAction(f"&{(place + 1) % 10} {recent.path}")
             action.setData(str(recent.path))
             action.setEnabled(Path(recent.path).exists())
-            action.triggered.connect(self._on_recent_triggered)
+            action.triggered.connect(chosen)
         menu.addSeparator()
-        menu.addAction(self.actions_by_id["file.clearRecent"])
+        menu.addAction(self.actions_by_id[clear])
 
     @Slot()
     def _on_recent_triggered(self) -> None:
         action = self.sender()
         if isinstance(action, QAction):
             self.open_model(str(action.data()))
+
+    @Slot()
+    def _on_recent_layers_triggered(self) -> None:
+        action = self.sender()
+        if isinstance(action, QAction):
+            self.load_layers(str(action.data()))
 
     # Exporting
 
@@ -539,11 +584,22 @@ class MainWindow(QMainWindow):
         state = self.session.state
         for command in COMMANDS:
             self.actions_by_id[command.id].setEnabled(state in command.states)
+        if not self.session.layer_files:
+            self.actions_by_id["file.unloadLayers"].setEnabled(False)
         if not self.session.selected:
             for name in ("debug.runToSelected", "debug.toggleBreakpoint"):
                 self.actions_by_id[name].setEnabled(False)
         if state is not RunState.FAILED and self.banner.concerns_operator:
             self.banner.clear()
+
+    @Slot()
+    def _on_layers_changed(self) -> None:
+        for file in self.session.layer_files:
+            self.recent_layers.add(file.path, len(file.types))
+        if self.banner.concerns_layers:
+            self.banner.clear()
+        self.start_page.banner.clear()
+        self._on_state_changed()
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
@@ -562,6 +618,8 @@ class MainWindow(QMainWindow):
                 "debug.runToSelected", "debug.toggleBreakpoint", "", "view.centerCurrent",
                 "file.exportDump",
             ]  # fmt: skip
+            if self._lacks_layer(operator):
+                commands += ["", "file.loadLayers"]
         menu = QMenu(self)
         for command in commands:
             if command:
@@ -570,6 +628,11 @@ class MainWindow(QMainWindow):
                 menu.addSeparator()
         menu.popup(place)
         menu.aboutToHide.connect(menu.deleteLater)
+
+    def _lacks_layer(self, operator: str) -> bool:
+        graph = self.session.graph
+        error = graph.operator(operator).error if graph is not None else None
+        return isinstance(error, UnsupportedOperatorError)
 
     @Slot()
     def _on_theme_changed(self) -> None:

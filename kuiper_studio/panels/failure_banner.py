@@ -12,6 +12,8 @@ from kuiper_studio.item_models.text import shape_text
 from kuiper_studio.panels.message_banner import MessageBanner
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from PySide6.QtWidgets import QWidget
 
     from kuiper_studio.session import Failure, StudioSession
@@ -38,9 +40,11 @@ class FailureBanner(MessageBanner):
         self._failure: Failure | None = None
         self._go_to_suspect = self.add_button("", "danger")
         self._go_to_failed = self.add_button("")
+        self._load_again = self.add_button("")
         self._copy = self.add_button("Copy details")
         self._go_to_suspect.clicked.connect(self._select_suspect)
         self._go_to_failed.clicked.connect(self._select_failed)
+        self._load_again.clicked.connect(self._load_layers_again)
         self._copy.clicked.connect(self._copy_details)
         self.closed.connect(self._dismiss)
 
@@ -48,6 +52,11 @@ class FailureBanner(MessageBanner):
     def concerns_operator(self) -> bool:
         """Whether it shows the failure of an operator."""
         return self._failure is not None and bool(self._failure.operator)
+
+    @property
+    def concerns_layers(self) -> bool:
+        """Whether it shows what is wrong with a file of the user's layers."""
+        return self._failure is not None and self._failure.layer_file is not None
 
     def show_failure(self, failure: Failure) -> None:
         """Explain a failure."""
@@ -61,7 +70,25 @@ class FailureBanner(MessageBanner):
         self._go_to_suspect.setVisible(bool(failure.suspect))
         self._go_to_failed.setText(f"Go to {failure.operator}")
         self._go_to_failed.setVisible(bool(failure.operator))
+        layers = self._layer_file()
+        self._load_again.setText(f"Load {layers.name} again" if layers is not None else "")
+        self._load_again.setVisible(layers is not None)
         self.show_message(failure.title, failure.reason, failure.hint, detail)
+
+    def _layer_file(self) -> Path | None:
+        """The user's file to mend: one that cannot be loaded, or whose layer has failed."""
+        graph, failure = self._session.graph, self._failure
+        if failure is None:
+            return None
+        if graph is not None and failure.operator:
+            return graph.operator(failure.operator).layer_file
+        return failure.layer_file
+
+    @Slot()
+    def _load_layers_again(self) -> None:
+        path = self._layer_file()
+        if path is not None:
+            self._session.load_layers(path)
 
     @Slot()
     def _select_suspect(self) -> None:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QHeaderView,
     QLabel,
+    QPushButton,
     QScrollArea,
     QSizePolicy,
     QTabBar,
@@ -22,7 +23,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.cost import Cost, cost
-from engine.errors import EngineError
+from engine.errors import EngineError, UnsupportedOperatorError
 from kuiper_studio.background import Background, Done
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
@@ -80,7 +81,15 @@ class WeightKey:
 
 
 class _Header(QFrame):
-    """Type, family, state, name, index and cost of the operator."""
+    """Type, family, state, name, index and cost of the operator; what it cannot run for.
+
+    Signals
+    -------
+    layers_requested
+        The user wants to load a layer for an operator that has none.
+    """
+
+    layers_requested = Signal()
 
     def __init__(self, session: StudioSession, theme: Theme) -> None:
         super().__init__()
@@ -101,12 +110,19 @@ class _Header(QFrame):
         self._reason.setProperty("role", "secondary")
         self._reason.setWordWrap(True)
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._file = ElidedLabel("secondary")
+        self._load = QPushButton("Load layers…")
+        self._load.setProperty("role", "link")
+        self._load.setToolTip("Run a Python file with layers of your own")
+        self._load.clicked.connect(self.layers_requested)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 10, 8)
         column.setSpacing(2)
         column.addLayout(self._row(self._type, self._chip, self._glyph, self._state))
         column.addLayout(self._row(self._name, self._index, None, self._cost))
+        column.addWidget(self._file)
         column.addWidget(self._reason)
+        column.addWidget(self._load, 0, Qt.AlignmentFlag.AlignLeft)
 
     @staticmethod
     def _row(
@@ -151,6 +167,11 @@ class _Header(QFrame):
         )
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
+        file = operator.layer_file
+        self._file.setText(f"layer from {file.name}" if file is not None else "")
+        self._file.setToolTip(str(file or ""))
+        self._file.setVisible(file is not None)
+        self._load.setVisible(isinstance(operator.error, UnsupportedOperatorError))
         self.update()
 
     @override
@@ -283,7 +304,14 @@ class PropertiesPanel(Panel):
     ----------
     session : StudioSession
     theme : Theme
+
+    Signals
+    -------
+    layers_requested
+        The user wants to load a layer for an operator that has none.
     """
+
+    layers_requested = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -407,6 +435,7 @@ class PropertiesPanel(Panel):
         self.operand_table.resized.connect(self._fit_operand_columns)
         self.operand_table.clicked.connect(self._follow_link)
         self.operand_table.activated.connect(self._follow_link)
+        self._header.layers_requested.connect(self.layers_requested)
         self._tabs.tabBarClicked.connect(self._go_to_section)
         self._scroll.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self._attribute_section.head.toggled.connect(self._request_summaries)

@@ -1,4 +1,4 @@
-"""The models that were opened last, remembered between runs."""
+"""The models, and the files of layers, that were opened last, remembered between runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 LIMIT: Final = 10
-_KEY: Final = "recents"
 _log = logging.getLogger(__name__)
 
 
@@ -41,6 +40,7 @@ class RecentModel:
     path : str
         Absolute path of the ``.param``.
     operators : int
+        Of a file of layers, the operator types that it registers.
     opened : str
         Local time in ISO 8601.
     pinned : bool
@@ -136,6 +136,8 @@ class Recents(QObject):
     settings : QSettings
     clock : callable, optional
         Gives the present local time; for tests.
+    key : str
+        Where in the settings.
 
     Signals
     -------
@@ -150,11 +152,13 @@ class Recents(QObject):
         settings: QSettings,
         clock: Callable[[], datetime] = datetime.now,
         parent: QObject | None = None,
+        key: str = "recents",
     ) -> None:
         super().__init__(parent)
         self._settings = settings
         self._clock = clock
-        self._entries = from_json(str(settings.value(_KEY, "")))
+        self._key = key
+        self._entries = from_json(str(settings.value(key, "")))
 
     def now(self) -> datetime:
         """The present local time."""
@@ -188,5 +192,5 @@ class Recents(QObject):
     def _store(self, entries: tuple[RecentModel, ...]) -> None:
         if entries != self._entries:
             self._entries = entries
-            self._settings.setValue(_KEY, to_json(entries))
+            self._settings.setValue(self._key, to_json(entries))
             self.changed.emit()

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QEvent, QSettings
+from PySide6.QtWidgets import QApplication
 
 from engine.inputs import InputSource
+from kuiper_studio.app import make_window
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
 
@@ -119,3 +122,29 @@ def step(settle) -> Callable[[StudioSession, int], None]:
             settle(session)
 
     return run
+
+
+@pytest.fixture
+def settings(tmp_path):
+    """Settings of a user who has none yet."""
+    return QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)
+
+
+@pytest.fixture
+def open_window(qtbot, settings):
+    """A function that makes a window, shown at 1440x900 and closed at the end."""
+    windows = []
+
+    def make(model=None, inputs=(), scheme=Scheme.DARK):
+        window = make_window(model, inputs, theme=Theme(scheme), settings=settings)
+        windows.append(window)
+        window.resize(1440, 900)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield make
+    for window in windows:
+        window.close()
+        window.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

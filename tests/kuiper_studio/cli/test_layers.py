@@ -99,3 +99,14 @@ def test_a_layer_that_fails_names_its_line(run, place):
         "contrast_net.LocalContrast 'contrast' failed on inputs 1×3×96×96: ValueError: "
         "operands could not be broadcast together with shapes (1,3,96,96) (3,) (failing.py:5)"
     )
+
+
+def test_the_window_says_which_types_a_file_has(run, place, qapp, monkeypatch):
+    texts = []
+    monkeypatch.setattr(
+        "kuiper_studio.session.StudioSession.log",
+        lambda session, level, text: texts.append(text),
+    )
+    ended = run(".", "--input", "scene_1.png", "--demo", "out", "--layers", "my_layers.py")
+    assert "contrast.pnnx.param: 6 of 6 operators stepped" in ended.lines
+    assert texts[0] == "layers of my_layers.py: contrast_net.Squash, contrast_net.LocalContrast"
