@@ -13,7 +13,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from engine.backends import choose_backends
+from engine.backends import make_kernels
 from engine.errors import (
     EngineError,
     InferenceError,
@@ -113,7 +113,8 @@ class Session:
     graph : RuntimeGraph
         Built.
     backend : str
-        ``auto`` or the name of a backend.
+        ``auto``, the fastest for each operator, or ``numpy``, ``onnxruntime`` or ``ncnn``,
+        where NumPy computes what they cannot.
 
     Attributes
     ----------
@@ -128,7 +129,6 @@ class Session:
     """
 
     def __init__(self, graph: RuntimeGraph, backend: str = "auto") -> None:
-        backends = choose_backends(backend)
         self.graph = graph
         self.backend = backend
         self.state = SessionState.NEED_INPUT
@@ -139,13 +139,7 @@ class Session:
         self._supplied: dict[str, Supplied] = {}
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
-        self._kernels: list[tuple[str, Kernel]] = []
-        for operator in graph.operators:
-            for candidate in backends:
-                kernel = candidate.kernel(operator)
-                if kernel is not None:
-                    self._kernels.append((candidate.name, kernel))
-                    break
+        self._kernels: list[Kernel] = make_kernels(backend, graph.operators)
         if not graph.input_operands:
             self.restart()
 
@@ -209,7 +203,7 @@ class Session:
                 MappingProxyType({}),
                 0.0,
                 OperatorStatus.FAILED,
-                self._kernels[operator.index][0],
+                self._kernels[operator.index].backend,
                 str(exc),
             )
             raise
@@ -470,18 +464,20 @@ class Session:
             return self._record(
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
-        backend = self._kernels[operator.index][0]
-        started = time.perf_counter()
-        results = self._compute(operator)
-        seconds = time.perf_counter() - started
+        kernel = self._kernels[operator.index]
+        results, seconds = self._compute(operator, kernel)
         named = dict(zip((o.name for o in operator.outputs), results, strict=True))
         outputs = {**named, **given}
-        return self._record(operator, outputs, OperatorStatus.EXECUTED, backend, seconds)
+        return self._record(operator, outputs, OperatorStatus.EXECUTED, kernel.backend, seconds)
 
-    def _compute(self, operator: RuntimeOperator) -> tuple[Value, ...]:
+    def _compute(
+        self, operator: RuntimeOperator, kernel: Kernel
+    ) -> tuple[tuple[Value, ...], float]:
         arguments = [self._values[operand.name] for operand in operator.inputs]
         try:
-            return self._kernels[operator.index][1](arguments)
+            kernel.prepare(arguments)
+            started = time.perf_counter()
+            return kernel(arguments), time.perf_counter() - started
         except InferenceError as exc:
             circumstance = self.graph.circumstance(operator, self._inputs)
             if not circumstance:

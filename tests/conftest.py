@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 # Without a display Qt would end the process.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# What the tests find out about kernels is not for the user's own cache.
+_cache = tempfile.TemporaryDirectory(prefix="kuiper-studio-tests-", ignore_cleanup_errors=True)
+os.environ["KUIPER_STUDIO_CACHE"] = _cache.name
 
 # Machines are noisy, so no example has a time limit; continuous integration must not
 # meet a new example by chance.

@@ -1,74 +1,103 @@
 """Backends: who computes an operator.
 
-A backend gives a kernel for an operator, or None where it has none. The NumPy backend is
-the readable reference and has every operator that is registered; ``auto`` asks the backends
-in order of preference. Only NumPy is there today.
+NumPy is the readable reference and computes every operator that is registered. ONNX Runtime
+and ncnn compute those that they have a form for; a session that is told to use one of them
+falls back to NumPy for the rest. ``auto`` finds the fastest for each operator by trying.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
+from engine.backends.automatic import Automatic, agrees, alone, guarded, made
+from engine.backends.choices import Choices, cache_folder
+from engine.backends.kernel import Backend, Kernel, NumpyKernel, SpecializedKernel
+from engine.backends.ncnn_net import NcnnBackend
+from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from engine.backends.kernel import Chooser, Program
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-    Kernel = Callable[[Sequence[Value]], tuple[Value, ...]]
+__all__ = [
+    "BACKEND_NAMES",
+    "Backend",
+    "Kernel",
+    "agrees",
+    "cache_folder",
+    "libraries",
+    "make_kernels",
+]
 
-__all__ = ["BACKENDS", "Backend", "NumpyBackend", "choose_backends"]
+BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
 
-
-class Backend(Protocol):
-    """Gives kernels.
-
-    Attributes
-    ----------
-    name : str
-        As in ``Session(graph, backend=name)`` and in step records.
-    """
-
-    name: str
-
-    def kernel(self, operator: RuntimeOperator) -> Kernel | None:
-        """Kernel of an operator, or None where this backend has none."""
-        ...
+_LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnBackend())
 
 
-class NumpyBackend:
-    """Runs the operators' own layers."""
-
-    name = "numpy"
-
-    @staticmethod
-    def kernel(operator: RuntimeOperator) -> Kernel | None:
-        """Kernel of an operator; an operator without a layer raises when it is run."""
-        return operator.forward
+def libraries() -> dict[str, Backend]:
+    """Backends besides NumPy that are installed, by name."""
+    return {library.name: library for library in _LIBRARIES if library.available()}
 
 
-BACKENDS: Final[dict[str, Backend]] = {"numpy": NumpyBackend()}
+@cache
+def _choices() -> Choices:
+    return Choices()
 
 
-def choose_backends(name: str) -> tuple[Backend, ...]:
-    """Backends to ask, in order of preference.
+def make_kernels(name: str, operators: Sequence[RuntimeOperator]) -> list[Kernel]:
+    """Kernel of each operator.
 
     Parameters
     ----------
     name : str
-        A backend's name, or ``auto``.
+        One of `BACKEND_NAMES`.
+    operators : sequence of RuntimeOperator
 
     Raises
     ------
     SessionStateError
-        If there is no such backend.
+        If there is no such backend, or its library is not installed.
     """
-    if name == "auto":
-        return tuple(BACKENDS.values())
-    if name not in BACKENDS:
+    if name not in BACKEND_NAMES:
         raise SessionStateError(
-            f"there is no backend {name!r}; choose one of auto, {', '.join(BACKENDS)}"
+            f"there is no backend {name!r}; choose one of {', '.join(BACKEND_NAMES)}"
         )
-    return (BACKENDS[name],)
+    if name == "numpy":
+        return [NumpyKernel(operator) for operator in operators]
+    installed = libraries()
+    if name == "auto":
+        backends: Sequence[Backend] = tuple(installed.values())
+        choose: Chooser = Automatic(backends, _choices()).choose
+    elif name in installed:
+        backends = (installed[name],)
+        choose = _Pinned(installed[name]).choose
+    else:
+        raise SessionStateError(
+            f"backend {name} needs the package {name!r}, which is not installed: "
+            f"pip install {name}"
+        )
+    return [
+        SpecializedKernel(operator, choose)
+        if any(backend.supports(operator) for backend in backends)
+        else NumpyKernel(operator)
+        for operator in operators
+    ]
+
+
+class _Pinned:
+    """Chooses one backend wherever it can compute."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
+        for make in self._backend.programs(operator, inputs).values():
+            program = made(make)
+            if program is not None:
+                return self._backend.name, guarded(operator, program)
+        return "numpy", alone(operator)

@@ -29,7 +29,7 @@ from engine.layers.layer import Layer, OperatorCall
 from engine.layers.places import reason_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.values import Value
 
@@ -230,6 +230,12 @@ class FunctionLayer(Layer):
         Argument name of each operand, ``""`` for a variadic one.
     names : tuple of str
         The function's arguments in order.
+
+    Attributes
+    ----------
+    target : callable
+        `function`.
+    static : dict of str to object
     """
 
     def __init__(
@@ -239,17 +245,25 @@ class FunctionLayer(Layer):
         slots: list[str],
         names: tuple[str, ...],
     ) -> None:
+        self.target, self.static = function, static
         self._function = partial(function, **static) if static else function
         # Operands that are the leading arguments go by position, which is faster.
         by_position = not any(slots) or slots == [*names[: len(slots)]]
         self._slots = None if by_position else slots
 
+    def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Sort operands into those that go by position and those that go by name."""
+        if self._slots is None:
+            return tuple(operands), {}
+        loose = [o for slot, o in zip(self._slots, operands, strict=True) if not slot]
+        named = {slot: o for slot, o in zip(self._slots, operands, strict=True) if slot}
+        return tuple(loose), named
+
     @override
     def forward(self, *inputs: Value) -> object:
         if self._slots is None:
             return self._function(*inputs)
-        loose = [value for slot, value in zip(self._slots, inputs, strict=True) if not slot]
-        named = {slot: v for slot, v in zip(self._slots, inputs, strict=True) if slot}
+        loose, named = self.arguments(inputs)
         return self._function(*loose, **named)
 
 

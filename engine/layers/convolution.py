@@ -95,29 +95,29 @@ class Convolution(Layer):
         rank = len(kernel)
         strides = per_axis("stride", stride, rank, least=1)
         dilations = per_axis("dilation", dilation, rank, least=1)
-        self._weight, self._bias = weight, bias
-        self._groups, self._padding_mode = groups, padding_mode
+        self.weight, self.bias = weight, bias
+        self.groups, self.padding_mode = groups, padding_mode
         self._ready: dict[DType, Array] = {}
-        self._windows = Windows(
+        self.windows = Windows(
             kernel, strides, dilations, _paddings(padding, kernel, strides, dilations)
         )
 
     @override
     def forward(self, input: Array) -> Array:
-        windows = self._windows
+        windows = self.windows
         rank = windows.rank
         require_image(input, rank)
-        require_channels(input, rank, self._weight.shape[1] * self._groups)
-        if self._padding_mode != "zeros":
-            input = pad_axes(input, windows.padding, self._padding_mode)
+        require_channels(input, rank, self.weight.shape[1] * self.groups)
+        if self.padding_mode != "zeros":
+            input = pad_axes(input, windows.padding, self.padding_mode)
             windows = Windows(
                 windows.kernel, windows.stride, windows.dilation, ((0, 0),) * rank
             )
-        dtype = promote_types(input.dtype, self._weight.dtype)
+        dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
         batch = input if input.ndim == rank + 2 else input[np.newaxis]
         counts = windows.counts(batch.shape[2:])
-        output = new_output((len(batch), self._weight.shape[0], *counts), work)
+        output = new_output((len(batch), self.weight.shape[0], *counts), work)
         self._compute(batch.astype(work, copy=False), windows, output)
         shape = (*input.shape[: -rank - 1], *output.shape[1:])
         return output.reshape(shape).astype(dtype, copy=False)
@@ -125,7 +125,7 @@ class Convolution(Layer):
     def _compute(self, batch: Array, windows: Windows, output: Array) -> None:
         """Fill `output`, of shape (N, O, H'...), from `batch`, of shape (N, C, H...)."""
         weight = self._weight_in(output.dtype)
-        bias = None if self._bias is None else ready(self._bias, output.dtype)
+        bias = None if self.bias is None else ready(self.bias, output.dtype)
         if windows.is_pointwise:
             _pointwise(batch, weight, bias, windows, output)
         elif weight.shape[2] == windows.tap_count:
@@ -137,9 +137,9 @@ class Convolution(Layer):
         """Weight of shape (G, O / G, C / G * K), converted when first used."""
         grouped = self._ready.get(dtype)
         if grouped is None:
-            kernels, *kernel = self._weight.shape
-            shape = (self._groups, kernels // self._groups, math.prod(kernel))
-            grouped = self._ready[dtype] = ready(self._weight, dtype).reshape(shape)
+            kernels, *kernel = self.weight.shape
+            shape = (self.groups, kernels // self.groups, math.prod(kernel))
+            grouped = self._ready[dtype] = ready(self.weight, dtype).reshape(shape)
         return grouped
 
 

@@ -48,16 +48,16 @@ class Linear(Layer):
             raise ParameterError(
                 "bias", f"the bias has shape {bias.shape}, there are {weight.shape[0]} outputs"
             )
-        self._weight, self._bias = weight, bias
+        self.weight, self.bias = weight, bias
         self._ready: dict[DType, Array] = {}
 
     @override
     def forward(self, input: Array) -> Array:
-        dtype = promote_types(input.dtype, self._weight.dtype)
+        dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
         if work not in self._ready:
-            self._ready[work] = ready(self._weight, work)
-        return _product(input, self._ready[work], self._bias, dtype)
+            self._ready[work] = ready(self.weight, work)
+        return _product(input, self._ready[work], self.bias, dtype)
 
 
 @register("F.linear")

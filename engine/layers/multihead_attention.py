@@ -87,22 +87,22 @@ class MultiheadAttention(Layer):
         else:
             weights = (q_proj_weight, k_proj_weight, v_proj_weight)
         biases = (None,) * 3 if in_proj_bias is None else _thirds(in_proj_bias, "in_proj_bias")
-        self._projections: list[Linear] = []
+        self.projections: list[Linear] = []
         for name, weight, shift, size in zip(
             "qkv", weights, biases, (embed_dim, kdim, vdim), strict=True
         ):
             if weight is None:
                 raise ParameterError(f"{name}_proj_weight", f"{name}_proj_weight is missing")
-            self._projections.append(Linear(weight, shift, in_features=size))
+            self.projections.append(Linear(weight, shift, in_features=size))
         width = out_proj_weight.shape[-1]
         if num_heads < 1 or width % num_heads:
             raise ParameterError(
                 "num_heads", f"num_heads={num_heads} cannot divide embed_dim={width}"
             )
-        self._out = Linear(out_proj_weight, out_proj_bias)
+        self.output = Linear(out_proj_weight, out_proj_bias)
         self._extra = () if bias_k is None or bias_v is None else (bias_k, bias_v)
         self._zero = add_zero_attn
-        self._heads, self._batch_first = num_heads, batch_first
+        self.heads, self.batch_first = num_heads, batch_first
         self._average = average_attn_weights
         self._need_weights = call.output_count > 1 if need_weights is None else need_weights
 
@@ -141,7 +141,7 @@ class MultiheadAttention(Layer):
         """Compute the outputs; parameters and result as in `forward`."""
         sequences, key_padding_mask = _sorted_out(operands, key_padding_mask)
         flat = sequences[0].ndim == 2
-        axis = 0 if self._batch_first else 1
+        axis = 0 if self.batch_first else 1
         batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
         if len({s.shape[axis] for s in batches}) > 1:
             raise LayerError(
@@ -153,15 +153,20 @@ class MultiheadAttention(Layer):
         masks = [m for m in (attn_mask, key_padding_mask) if m is not None]
         mask = _combined(masks, heads, self._extra_count) if masks else None
         mixed, weights = self._attention(heads, mask)
-        if not self._batch_first:
+        if not self.batch_first:
             mixed = mixed.swapaxes(0, 1)
-        result = self._out.forward(mixed)
+        result = self.output.forward(mixed)
         if weights is not None and self._average:
             weights = weights.mean(1)
         if flat:
             result = np.squeeze(result, axis)
             weights = None if weights is None else weights[0]
         return result, weights
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are no weights to give and no extra keys."""
+        return not (self._need_weights or self._extra or self._zero)
 
     @property
     def _extra_count(self) -> int:
@@ -171,17 +176,17 @@ class MultiheadAttention(Layer):
         """Project and cut into heads, and append the extra keys and values."""
         projected = []
         for place, (sequence, projection) in enumerate(
-            zip(batches, self._projections, strict=True)
+            zip(batches, self.projections, strict=True)
         ):
             x = projection.forward(sequence)
-            if not self._batch_first:
+            if not self.batch_first:
                 x = x.swapaxes(0, 1)
             if place and self._extra:
                 row = self._extra[place - 1].astype(x.dtype).reshape(1, 1, -1)
                 x = np.concatenate([x, np.broadcast_to(row, (len(x), 1, x.shape[2]))], 1)
             if place and self._zero:
                 x = np.pad(x, ((0, 0), (0, 1), (0, 0)))
-            projected.append(_cut(x, self._heads))
+            projected.append(_cut(x, self.heads))
         return _Heads(*projected)
 
     def _attention(self, heads: _Heads, mask: Array | None) -> tuple[Array, Array | None]:

@@ -62,15 +62,15 @@ class BatchNorm(Layer):
     ) -> None:
         rank = spatial_rank(call)
         self._ndims = {2, 3} if rank == 1 else {rank + 2}
-        self._arguments = (running_mean, running_var, weight, bias)
+        self.arguments = (running_mean, running_var, weight, bias)
         names = ("running_mean", "running_var", "weight", "bias")
-        for name, array in zip(names, self._arguments, strict=True):
+        for name, array in zip(names, self.arguments, strict=True):
             if array is not None and num_features not in {None, array.size}:
                 raise ParameterError(
                     "num_features",
                     f"num_features={num_features}, but {name} has {array.size} numbers",
                 )
-        self._eps = eps
+        self.eps = eps
 
     @override
     def forward(self, input: Array) -> Array:
@@ -81,7 +81,7 @@ class BatchNorm(Layer):
                 f"{describe_shapes([input.shape])}",
                 InferStatus.kInferArraySizeMismatch,
             )
-        return batch_norm(input, *self._arguments, eps=self._eps)
+        return batch_norm(input, *self.arguments, eps=self.eps)
 
 
 @register("F.batch_norm", "torch.batch_norm")

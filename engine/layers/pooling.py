@@ -93,17 +93,17 @@ class MaxPool(Layer):
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> None:
-        self._windows = _windows(call, kernel_size, stride, padding, dilation)
-        self._ceil_mode, self._return_indices = ceil_mode, return_indices
+        self.windows = _windows(call, kernel_size, stride, padding, dilation)
+        self.ceil_mode, self.return_indices = ceil_mode, return_indices
 
     @override
     def forward(self, input: Array) -> Array | tuple[Array, Array]:
-        windows = self._windows
+        windows = self.windows
         require_image(input, windows.rank)
         sizes = input.shape[-windows.rank :]
-        counts = windows.counts(sizes, ceil_mode=self._ceil_mode)
+        counts = windows.counts(sizes, ceil_mode=self.ceil_mode)
         taps = [windows.axis_taps(*axis) for axis in zip(range(3), sizes, counts, strict=False)]
-        if self._return_indices:
+        if self.return_indices:
             return _largest_with_indices(input, counts, taps)
         for axis, (count, steps) in enumerate(zip(counts, taps, strict=True), -windows.rank):
             input = reduce_axis(input, axis, count, steps, np.maximum, lowest(input.dtype))
@@ -150,32 +150,32 @@ class AveragePool(Layer):
         divisor_override: int | None = None,
         dilation: Ints = 1,
     ) -> None:
-        self._windows = _windows(call, kernel_size, stride, padding, dilation)
+        self.windows = _windows(call, kernel_size, stride, padding, dilation)
         if divisor_override == 0:
             raise ParameterError("divisor_override", "divisor_override must not be 0")
-        self._ceil_mode, self._include_pad = ceil_mode, count_include_pad
-        self._divisor = divisor_override
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
 
     @override
     def forward(self, input: Array) -> Array:
-        windows = self._windows
+        windows = self.windows
         require_image(input, windows.rank)
         sizes = input.shape[-windows.rank :]
-        counts = windows.counts(sizes, ceil_mode=self._ceil_mode)
+        counts = windows.counts(sizes, ceil_mode=self.ceil_mode)
         total = input.astype(working_dtype(input.dtype), copy=False)
         divisor = np.ones((), np.int64)
         for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
             taps = windows.axis_taps(axis, size, count)
             total = reduce_axis(total, axis - windows.rank, count, taps, np.add, 0)
             divisor = divisor[..., np.newaxis] * self._tap_counts(axis, size, count)
-        if self._divisor is not None:
-            divisor = np.asarray(self._divisor)
+        if self.divisor_override is not None:
+            divisor = np.asarray(self.divisor_override)
         return divided(total, divisor, input.dtype)
 
     def _tap_counts(self, axis: int, size: int, count: int) -> Array:
         """How many taps of each window of an axis the divisor counts; (count,)."""
-        windows = self._windows
-        before, after = windows.padding[axis] if self._include_pad else (0, 0)
+        windows = self.windows
+        before, after = windows.padding[axis] if self.count_include_pad else (0, 0)
         start = np.arange(count) * windows.stride[axis] - windows.padding[axis][0]
         taps = start[:, np.newaxis] + np.arange(windows.kernel[axis]) * windows.dilation[axis]
         inside = (taps >= -before) & (taps < size + after)

@@ -80,44 +80,44 @@ class TransposedConvolution(Layer):
             )
         kernel = weight.shape[2:]
         rank = len(kernel)
-        self._weight, self._bias, self._groups = weight, bias, groups
-        self._windows = Windows(
+        self.weight, self.bias, self.groups = weight, bias, groups
+        self.windows = Windows(
             kernel,
             per_axis("stride", stride, rank, least=1),
             per_axis("dilation", dilation, rank, least=1),
             tuple((p, p) for p in per_axis("padding", padding, rank)),
         )
-        self._behind = per_axis("output_padding", output_padding, rank)
+        self.output_padding = per_axis("output_padding", output_padding, rank)
         for extra, *steps in zip(
-            self._behind, self._windows.stride, self._windows.dilation, strict=True
+            self.output_padding, self.windows.stride, self.windows.dilation, strict=True
         ):
             if extra >= max(steps):
                 raise ParameterError(
                     "output_padding",
                     f"output_padding={output_padding} must be smaller than stride "
-                    f"{self._windows.stride} or dilation {self._windows.dilation}",
+                    f"{self.windows.stride} or dilation {self.windows.dilation}",
                 )
         self._ready: dict[DType, Array] = {}
 
     @override
     def forward(self, input: Array) -> Array:
-        rank = self._windows.rank
+        rank = self.windows.rank
         require_image(input, rank)
-        require_channels(input, rank, len(self._weight))
-        dtype = promote_types(input.dtype, self._weight.dtype)
+        require_channels(input, rank, len(self.weight))
+        dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
         batch = input if input.ndim == rank + 2 else input[np.newaxis]
-        channels = self._weight.shape[1] * self._groups
+        channels = self.weight.shape[1] * self.groups
         counts = self._output_sizes(batch.shape[2:])
         output = new_output((len(batch), channels, *counts), work, 0)
-        if self._bias is not None:
-            output += ready(self._bias, work).reshape(-1, *(1,) * rank)
+        if self.bias is not None:
+            output += ready(self.bias, work).reshape(-1, *(1,) * rank)
         self._add_windows(batch.astype(work, copy=False), output)
         shape = (*input.shape[: -rank - 1], *output.shape[1:])
         return output.reshape(shape).astype(dtype, copy=False)
 
     def _output_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        windows = self._windows
+        windows = self.windows
         return tuple(
             _output_size(*numbers)
             for numbers in zip(
@@ -126,7 +126,7 @@ class TransposedConvolution(Layer):
                 windows.stride,
                 windows.dilation,
                 (before for before, _ in windows.padding),
-                self._behind,
+                self.output_padding,
                 strict=True,
             )
         )
@@ -140,7 +140,7 @@ class TransposedConvolution(Layer):
         _, groups, per_group, per_input = weight.shape
         sizes = batch.shape[2:]
         whole = tuple(slice(0, size) for size in sizes)
-        taps = list(self._windows.taps(output.shape[2:], whole))
+        taps = list(self.windows.taps(output.shape[2:], whole))
         images = batch.reshape(len(batch), groups, per_input, math.prod(sizes))
         totals = output.reshape(len(batch), groups, per_group, *output.shape[2:])
         for sample, (tap, (inputs, outputs)) in itertools.product(
@@ -154,11 +154,11 @@ class TransposedConvolution(Layer):
         """Weight of shape (K, G, O / G, C / G), converted when first used."""
         by_tap = self._ready.get(dtype)
         if by_tap is None:
-            channels, per_group, *kernel = self._weight.shape
-            groups = self._groups
+            channels, per_group, *kernel = self.weight.shape
+            groups = self.groups
             shape = (groups, channels // groups, per_group, math.prod(kernel))
             by_tap = ready(
-                self._weight.reshape(shape).transpose(3, 0, 2, 1),
+                self.weight.reshape(shape).transpose(3, 0, 2, 1),
                 dtype,
             )
             self._ready[dtype] = by_tap

@@ -155,7 +155,10 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
         help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
     )  # fmt: skip
-    parser.add_argument("--backend", default="auto", help="auto or numpy")
+    parser.add_argument(
+        "--backend", default="auto",
+        help="auto (the fastest for each operator), numpy, onnxruntime or ncnn",
+    )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
 
 

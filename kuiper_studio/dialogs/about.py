@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import BACKENDS
+from engine.backends import BACKEND_NAMES
 from kuiper_studio.icons import app_icon, icon
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def component_versions() -> dict[str, str]:
         "Python": platform.python_version(),
         "Qt": qVersion() or "?",
         "NumPy": np.__version__,
-        "Backends": ", ".join(BACKENDS),
+        "Backends": ", ".join(BACKEND_NAMES[1:]),
         "System": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
 

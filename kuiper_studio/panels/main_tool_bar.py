@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import BACKENDS
+from engine.backends import BACKEND_NAMES
 from kuiper_studio.commands import TOOL_BAR
 from kuiper_studio.icons import icon
 
@@ -91,7 +91,7 @@ class MainToolBar(QToolBar):
         self._backend.setObjectName("backendChoice")
         self._backend.setAccessibleName("Backend")
         self._backend.setToolTip("Who computes the operators; auto chooses per operator")
-        for name in ("auto", *BACKENDS):
+        for name in BACKEND_NAMES:
             self._backend.addItem(name, name)
         self._backend.setCurrentText(self._session.backend)
         self._backend.currentTextChanged.connect(self._session.set_backend)

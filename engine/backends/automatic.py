@@ -1,0 +1,197 @@
+"""The fastest backend for each operator, found by trying.
+
+No library is best everywhere: which is depends on the operator, its parameters, its shapes
+and the processor. So the first time that an operator meets inputs of some shapes, every
+backend that can computes them a few times; the fastest whose result agrees with NumPy's is
+kept, and remembered for the next session.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.backends.blas import one_blas_thread
+from engine.backends.choices import key_of
+from engine.errors import EngineError
+from engine.values import value_nbytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.backends.choices import Choices
+    from engine.backends.kernel import Backend, Program
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["Automatic", "agrees", "alone", "guarded", "made"]
+
+_ROUNDS: Final = 5
+# NumPy is done with fewer bytes of operands and weights in microseconds, which is not worth
+# the milliseconds that a library needs to prepare.
+_SMALL: Final = 1 << 14
+_SECONDS: Final = 0.25  # for one backend's rounds
+# Weights and operands of a real pass come from memory, not from the cache of the round
+# before: more than this many bytes of weights are driven out in between.
+_COLD_WEIGHTS: Final = 1 << 19
+_EVICTING_BYTES: Final = 48 << 20
+
+
+class Automatic:
+    """Chooses programs.
+
+    Parameters
+    ----------
+    backends : sequence of Backend
+        Besides NumPy.
+    choices : Choices
+        What is known from earlier.
+    """
+
+    def __init__(self, backends: Sequence[Backend], choices: Choices) -> None:
+        self._backends = {backend.name: backend for backend in backends}
+        self._choices = choices
+        self._evicting: np.ndarray | None = None
+
+    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
+        """Find the fastest backend and its program for these inputs."""
+        reference = alone(operator)
+        nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
+        if nbytes < _SMALL:
+            return "numpy", reference
+        key = key_of(operator, inputs)
+        known = self._choices.get(key)
+        if known is None:
+            return self._measured(operator, inputs, key)
+        name, _, variant = known.partition("/")
+        if name in self._backends:
+            make = self._backends[name].programs(operator, inputs).get(variant)
+            program = None if make is None else made(make)
+            if program is not None:
+                return name, guarded(operator, program)
+        return "numpy", reference
+
+    def _measured(
+        self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
+    ) -> tuple[str, Program]:
+        reference = alone(operator)
+        try:
+            expected = reference(inputs)
+        except EngineError:
+            return "numpy", reference  # which says what is wrong
+        candidates: dict[str, Program] = {"numpy": reference}
+        for name, backend in self._backends.items():
+            for variant, make in backend.programs(operator, inputs).items():
+                program = made(make)
+                if program is not None and _computes(program, inputs, expected):
+                    candidates[f"{name}/{variant}"] = program
+        best = "numpy"
+        if len(candidates) > 1:
+            best = self._fastest(operator, candidates, inputs)
+        self._choices.put(key, best)
+        if best == "numpy":
+            return best, reference
+        return best.partition("/")[0], guarded(operator, candidates[best])
+
+    def _fastest(
+        self,
+        operator: RuntimeOperator,
+        candidates: dict[str, Program],
+        inputs: Sequence[Value],
+    ) -> str:
+        """Time each candidate's rounds in a row, as a pass of alike operators does."""
+        cold = _weight_bytes(operator) > _COLD_WEIGHTS
+        typical: dict[str, float] = {}
+        for name, program in candidates.items():
+            spent: list[float] = []
+            for _ in range(_ROUNDS):
+                if cold:
+                    self._evict()
+                spent.append(_seconds(program, inputs))
+                if sum(spent) > _SECONDS:
+                    break
+            typical[name] = statistics.median(spent)
+        return min(typical, key=lambda name: typical[name])
+
+    def _evict(self) -> None:
+        if self._evicting is None:
+            self._evicting = np.zeros(_EVICTING_BYTES // 8, np.int64)
+        self._evicting += 1
+
+
+def _weight_bytes(operator: RuntimeOperator) -> int:
+    return sum(attribute.nbytes for attribute in operator.attributes.values())
+
+
+def _seconds(program: Program, inputs: Sequence[Value]) -> float:
+    started = time.perf_counter()
+    program(inputs)
+    return time.perf_counter() - started
+
+
+def made(make: Callable[[], Program]) -> Program | None:
+    """Make a program, or None where the library will not."""
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
+        return None
+
+
+def _computes(program: Program, inputs: Sequence[Value], expected: tuple[Value, ...]) -> bool:
+    try:
+        return agrees(program(inputs), expected)
+    except Exception:  # noqa: BLE001 - a library that fails here is no candidate
+        return False
+
+
+def agrees(found: Sequence[Value], expected: Sequence[Value], tolerance: float = 1e-3) -> bool:
+    """Whether results are the reference's, up to rounding.
+
+    Parameters
+    ----------
+    found, expected : sequence of Value
+    tolerance : float
+        Relative, and absolute beside a largest number of 1 or more.
+    """
+    if len(found) != len(expected):
+        return False
+    for mine, theirs in zip(found, expected, strict=True):
+        if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray):
+            return False
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
+            return False
+        finite = theirs[np.isfinite(theirs)]
+        scale = float(np.abs(finite).max()) if finite.size else 1.0
+        # Small next to the largest number, and never finer than float32 can add up.
+        absolute = max(tolerance * min(1.0, scale), 1e-6 * scale)
+        if not np.allclose(mine, theirs, rtol=tolerance, atol=absolute, equal_nan=True):
+            return False
+    return True
+
+
+def alone(operator: RuntimeOperator) -> Program:
+    """Run the reference on one thread, beside libraries whose threads it would hold up.
+
+    OpenBLAS's threads wait awake for milliseconds after every product of matrices.
+    """
+
+    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        with one_blas_thread():
+            return operator.forward(inputs)
+
+    return run
+
+
+def guarded(operator: RuntimeOperator, program: Program) -> Program:
+    """Run a program; what it cannot do after all, the reference does, or says what is wrong."""
+
+    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        try:
+            return program(inputs)
+        except Exception:  # noqa: BLE001 - whatever a library raises
+            return operator.forward(inputs)
+
+    return run

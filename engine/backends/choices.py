@@ -1,0 +1,128 @@
+"""Which backend served an operator best, remembered between sessions.
+
+Choices are kept in one small JSON file in the user's cache folder, per processor and versions
+of the libraries. A file that is damaged or cannot be written only costs measuring again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.atomic import written_beside
+from engine.backends.onnx_runtime import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["Choices", "cache_folder", "key_of"]
+
+_SCHEMA: Final = 1
+_MOST_ENTRIES: Final = 20_000
+_SECONDS_BETWEEN_SAVES: Final = 5.0
+_CACHE_VARIABLE: Final = "KUIPER_STUDIO_CACHE"
+
+
+def cache_folder() -> Path:
+    """Folder for what can be computed again.
+
+    The environment variable ``KUIPER_STUDIO_CACHE`` names another one.
+    """
+    if given := os.environ.get(_CACHE_VARIABLE):
+        return Path(given)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "kuiper-studio" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "kuiper-studio"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kuiper-studio"
+
+
+def key_of(operator: RuntimeOperator, inputs: Sequence[Value]) -> str:
+    """Name of an operator's work: its type, parameters, weights' shapes, inputs' shapes."""
+    described = [operator.type]
+    described += [f"{name}={value}" for name, value in operator.params.items()]
+    described += [f"@{name}={a.shape}{a.dtype}" for name, a in operator.attributes.items()]
+    described += [
+        f"{value.shape}{value.dtype}" if isinstance(value, np.ndarray) else repr(value)
+        for value in inputs
+    ]
+    return hashlib.sha256("|".join(described).encode()).hexdigest()[:24]
+
+
+def _machine() -> str:
+    """What makes choices of another time worthless: processor and libraries."""
+    libraries = []
+    for name in ("numpy", "onnxruntime", "ncnn"):
+        with contextlib.suppress(PackageNotFoundError):
+            libraries.append(f"{name} {version(name)}")
+    return "; ".join(
+        [platform.machine(), platform.processor(), f"{thread_count()} threads", *libraries]
+    )
+
+
+class Choices:
+    """Remembered choices.
+
+    Parameters
+    ----------
+    path : Path, optional
+        File; one in `cache_folder` without.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path if path is not None else cache_folder() / "kernels.json"
+        self._machine = _machine()
+        self._known: dict[str, str] | None = None
+        self._changed = False
+        self._saved = time.monotonic()
+        atexit.register(self.save)
+
+    def get(self, key: str) -> str | None:
+        """Backend that was fastest, or None where that is not known."""
+        if self._known is None:
+            self._known = self._read()
+        return self._known.get(key)
+
+    def put(self, key: str, backend: str) -> None:
+        """Remember a backend."""
+        if self._known is None:
+            self._known = self._read()
+        self._known[key] = backend
+        self._changed = True
+        if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
+            self.save()
+
+    def save(self) -> None:
+        """Write what is new."""
+        if not self._changed or self._known is None:
+            return
+        self._changed, self._saved = False, time.monotonic()
+        newest = list(self._known.items())[-_MOST_ENTRIES:]
+        content = {"schema": _SCHEMA, "machine": self._machine, "backends": dict(newest)}
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with written_beside(self.path) as path:
+                path.write_text(json.dumps(content, indent=0), encoding="utf-8")
+
+    def _read(self) -> dict[str, str]:
+        try:
+            content = json.loads(self.path.read_bytes())
+            if content["schema"] != _SCHEMA or content["machine"] != self._machine:
+                return {}
+            return {str(key): str(name) for key, name in content["backends"].items()}
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return {}

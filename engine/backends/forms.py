@@ -1,0 +1,121 @@
+"""What a library's form of an operator is made from: the layer's code and its arguments.
+
+The layers have read and checked every parameter already. A form is looked up by the code
+that is registered for an operator type, so that ``nn.``, ``F.`` and ``torch.`` forms share
+one, and receives what that code would: a `Layer` object and its operands, or a function's
+arguments by name, operands among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from engine.layers.binding import FunctionLayer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.promotion import DType
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["FormTable", "NoFormError", "Operand"]
+
+Graph = TypeVar("Graph")
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+class NoFormError(Exception):
+    """A library cannot express an operator with these parameters and shapes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand of the operator whose form is made.
+
+    Attributes
+    ----------
+    name : str
+        In the form's graph.
+    index : int
+        Which input of the operator.
+    shape : tuple of int
+    dtype : dtype
+    """
+
+    name: str
+    index: int
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+class FormTable(Generic[Graph, Result]):
+    """Forms by the code that is registered for an operator type."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Callable[..., Any], Callable[..., Result]] = {}
+
+    def register(self, *targets: Callable[..., Any]) -> Callable[[Function], Function]:
+        """Register a form for functions or `Layer` classes.
+
+        Parameters
+        ----------
+        *targets : callable
+            What `engine.layers.register` was given.
+
+        Returns
+        -------
+        decorator
+            For a function that takes the graph to write into, then for a `Layer` class the
+            layer and its operands, for a function that function's arguments by name. It
+            raises `NoFormError` for what the library lacks.
+        """
+
+        def decorate(form: Function) -> Function:
+            for target in targets:
+                self._forms[target] = form
+            return form
+
+        return decorate
+
+    def has(self, operator: RuntimeOperator) -> bool:
+        """Whether there is a form, whatever the parameters and shapes."""
+        layer = operator.layer
+        return layer is not None and _target_of(layer) in self._forms
+
+    def write(
+        self, graph: Graph, operator: RuntimeOperator, operands: Sequence[Operand | Value]
+    ) -> Result:
+        """Write an operator into a graph.
+
+        Parameters
+        ----------
+        graph : Graph
+        operator : RuntimeOperator
+        operands : sequence of Operand or Value
+            Arrays as `Operand`, other values as they are.
+
+        Returns
+        -------
+        Result
+            What the form returns.
+
+        Raises
+        ------
+        NoFormError
+            If there is none.
+        """
+        layer = operator.layer
+        form = None if layer is None else self._forms.get(_target_of(layer))
+        if form is None:
+            raise NoFormError(f"{operator.type} has no form")
+        if not isinstance(layer, FunctionLayer):
+            return form(graph, layer, *operands)
+        positional, named = layer.arguments(operands)
+        return form(graph, *positional, **layer.static, **named)
+
+
+def _target_of(layer: object) -> Callable[..., Any]:
+    return layer.target if isinstance(layer, FunctionLayer) else type(layer)

@@ -1,0 +1,151 @@
+"""Kernels: what a session calls to compute an operator.
+
+A kernel belongs to one operator. Libraries need to know shapes and dtypes before they can
+prepare anything, so that a kernel prepares a *program* for the inputs that it meets first,
+and another one when they change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+    Program = Callable[[Sequence[Value]], tuple[Value, ...]]
+    Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
+
+__all__ = ["Backend", "Kernel", "NumpyKernel", "SpecializedKernel", "signature_of"]
+
+_PROGRAMS_KEPT: Final = 4  # of sizes that a session takes in turn; each holds its outputs
+
+
+class Kernel(Protocol):
+    """Computes one operator.
+
+    Attributes
+    ----------
+    backend : str
+        Who computed the last result.
+    """
+
+    backend: str
+
+    def prepare(self, inputs: Sequence[Value]) -> None:
+        """Get ready for inputs of these shapes and dtypes, which may take long."""
+        ...
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs of the inputs it was prepared for.
+
+        Returns and raises as `RuntimeOperator.forward` does.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A library that computes operators.
+
+    Attributes
+    ----------
+    name : str
+        As in ``Session(graph, backend=name)`` and in step records.
+    """
+
+    name: str
+
+    def supports(self, operator: RuntimeOperator) -> bool:
+        """Whether there may be a program for an operator, whatever its inputs."""
+        ...
+
+    def programs(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> Mapping[str, Callable[[], Program]]:
+        """Ways to compute an operator for inputs of given shapes and dtypes.
+
+        Returns
+        -------
+        mapping of str to callable
+            By variant, the one to take unmeasured first; empty where the library cannot.
+            Each makes a program that takes such inputs and gives the outputs, read-only and
+            not aliasing the inputs; making it may raise anything.
+        """
+        ...
+
+
+class NumpyKernel:
+    """Runs the operator's own layer: the reference.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    """
+
+    __slots__ = ("_forward", "backend")
+
+    def __init__(self, operator: RuntimeOperator) -> None:
+        self.backend = "numpy"
+        self._forward = operator.forward
+
+    def prepare(self, inputs: Sequence[Value]) -> None:
+        """Do nothing: NumPy takes inputs as they come."""
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs."""
+        return self._forward(inputs)
+
+
+class SpecializedKernel:
+    """Runs a program that was chosen for the inputs' shapes and dtypes.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    choose : callable
+        Takes the operator and its inputs; gives the backend's name and the program.
+    """
+
+    __slots__ = ("_choose", "_operator", "_program", "_programs", "_signature", "backend")
+
+    def __init__(self, operator: RuntimeOperator, choose: Chooser) -> None:
+        self.backend = ""
+        self._operator, self._choose = operator, choose
+        self._programs: dict[object, tuple[str, Program]] = {}
+        self._signature: object = None
+        self._program: Program = operator.forward
+
+    def prepare(self, inputs: Sequence[Value]) -> None:
+        """Choose a program where the shapes or dtypes are other than the last ones."""
+        signature = signature_of(inputs)
+        if signature == self._signature:
+            return
+        if signature not in self._programs:
+            while len(self._programs) >= _PROGRAMS_KEPT:
+                del self._programs[next(iter(self._programs))]
+            self._programs[signature] = self._choose(self._operator, inputs)
+        self.backend, self._program = self._programs[signature]
+        self._signature = signature
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs."""
+        return self._program(inputs)
+
+
+def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:
+    """What a program depends on: shapes and dtypes of arrays, other values themselves.
+
+    The type stands beside a number, for True, 1 and 1.0 are equal and not the same.
+    """
+    return tuple(
+        [
+            (value.shape, value.dtype.char)
+            if isinstance(value, np.ndarray)
+            else (type(value), value)
+            for value in inputs
+        ]
+    )

@@ -1,0 +1,147 @@
+"""Operators as ncnn layers.
+
+A form returns a `NcnnLayer`: the type, its numbered parameters and its weights in ncnn's
+order. ncnn knows images without a batch axis, of at most three axes and an odd fourth; only
+batches of one come here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.backends.forms import FormTable, NoFormError
+from engine.layers.convolution import Convolution
+from engine.layers.linear import Linear
+from engine.layers.transposed_convolution import TransposedConvolution
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.backends.forms import Operand
+    from engine.layers.windows import Windows
+    from engine.values import Array
+
+__all__ = ["FORMS", "NcnnLayer"]
+
+
+@dataclass(frozen=True, slots=True)
+class NcnnLayer:
+    """One layer of ncnn.
+
+    Attributes
+    ----------
+    type : str
+    params : mapping of int to int
+        By ncnn's numbers.
+    weights : tuple of ndarray of float32
+        The first is preceded by ncnn's mark of float32 data.
+    input_shape : tuple of int
+        What the operand is handed over as.
+    output_shape : tuple of int
+        What the result is to be given.
+    """
+
+    type: str
+    params: Mapping[int, int]
+    weights: tuple[Array, ...]
+    input_shape: tuple[int, ...]
+    output_shape: tuple[int, ...]
+
+    @property
+    def may_transform(self) -> bool:
+        """Whether ncnn may use Winograd's transformation: for 3x3 windows, side by side."""
+        steps = [self.params.get(key) for key in (1, 11, 2, 12, 3, 13)]
+        return self.type == "Convolution" and steps == [3, 3, 1, 1, 1, 1]
+
+
+FORMS: Final[FormTable[None, NcnnLayer]] = FormTable()
+
+
+def _single_image(input: Operand, windows: Windows) -> tuple[int, ...]:
+    """Shape of the one image, (C, H, W)."""
+    if windows.rank != 2:
+        raise NoFormError("not an image")
+    if len(input.shape) == 4 and input.shape[0] != 1:
+        raise NoFormError("a batch")
+    return input.shape[-3:]
+
+
+def _window_params(windows: Windows) -> dict[int, int]:
+    (top, bottom), (left, right) = windows.padding
+    return {
+        1: windows.kernel[1], 11: windows.kernel[0],
+        2: windows.dilation[1], 12: windows.dilation[0],
+        3: windows.stride[1], 13: windows.stride[0],
+        4: left, 15: right, 14: top, 16: bottom,
+    }  # fmt: skip
+
+
+def _weights(weight: Array, bias: Array | None) -> tuple[Array, ...]:
+    return (weight,) if bias is None else (weight, bias)
+
+
+@FORMS.register(Convolution)
+def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
+    if layer.padding_mode != "zeros":
+        raise NoFormError("padding other than zeros")
+    channels, *sizes = _single_image(input, layer.windows)
+    outputs = layer.weight.shape[0]
+    params = {
+        0: outputs,
+        **_window_params(layer.windows),
+        5: int(layer.bias is not None),
+        6: layer.weight.size,
+    }
+    kind = "Convolution"
+    if layer.groups > 1:
+        kind, params[7] = "ConvolutionDepthWise", layer.groups
+    counts = layer.windows.counts(sizes)
+    lead = input.shape[:-3]
+    return NcnnLayer(
+        kind, params, _weights(layer.weight, layer.bias), (channels, *sizes),
+        (*lead, outputs, *counts),
+    )  # fmt: skip
+
+
+@FORMS.register(TransposedConvolution)
+def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> NcnnLayer:
+    if any(layer.output_padding) or layer.groups > 1:
+        raise NoFormError("output padding, or groups")
+    channels, *sizes = _single_image(input, layer.windows)
+    outputs = layer.weight.shape[1]
+    params = {
+        0: outputs,
+        **_window_params(layer.windows),
+        5: int(layer.bias is not None),
+        6: layer.weight.size,
+    }
+    counts = [
+        (size - 1) * stride + dilation * (kernel - 1) + 1 - before - after
+        for size, stride, dilation, kernel, (before, after) in zip(
+            sizes, layer.windows.stride, layer.windows.dilation, layer.windows.kernel,
+            layer.windows.padding, strict=True,
+        )
+    ]  # fmt: skip
+    if min(counts) < 1:
+        raise NoFormError("an empty result")
+    weight = np.ascontiguousarray(layer.weight.swapaxes(0, 1))
+    return NcnnLayer(
+        "Deconvolution", params, _weights(weight, layer.bias), (channels, *sizes),
+        (*input.shape[:-3], outputs, *counts),
+    )  # fmt: skip
+
+
+@FORMS.register(Linear)
+def _linear(graph: None, layer: Linear, input: Operand) -> NcnnLayer:
+    outputs, size = layer.weight.shape
+    rows = math.prod(input.shape[:-1])
+    params = {0: outputs, 1: int(layer.bias is not None), 2: layer.weight.size}
+    shape = (size,) if rows == 1 else (rows, size)
+    return NcnnLayer(
+        "InnerProduct", params, _weights(layer.weight, layer.bias), shape,
+        (*input.shape[:-1], outputs),
+    )  # fmt: skip

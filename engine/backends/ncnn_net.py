@@ -1,0 +1,126 @@
+"""ncnn as a backend: a network of one layer per operator and shape.
+
+In float32 throughout: ncnn's own defaults store half-precision numbers where the processor
+has them. Its threads wait awake for the next piece of work; more than a moment of that takes
+the processor from other libraries' threads, so the wait is cut short when ncnn is loaded.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache, partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.backends.buffers import Buffer
+from engine.backends.forms import NoFormError, Operand
+from engine.backends.onnx_runtime import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import ModuleType
+
+    from engine.backends.kernel import Program
+    from engine.backends.ncnn_forms import NcnnLayer
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["NcnnBackend"]
+
+# Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
+# and in turn with ONNX Runtime.
+_SPIN_ROUNDS: Final = "10000"
+_FLOAT32_MARK: Final = b"\0\0\0\0"
+_LOWER_PRECISION: Final = (
+    "use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage",
+    "use_int8_inference",
+)  # fmt: skip
+
+
+@cache
+def _library() -> ModuleType:
+    """The library, imported when it is first needed."""
+    # OpenMP reads these when it is loaded, and never again.
+    if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["GOMP_SPINCOUNT"] = _SPIN_ROUNDS
+    import ncnn
+
+    library: ModuleType = ncnn
+    return library
+
+
+class NcnnBackend:
+    """Computes operators that have a form in `engine.backends.ncnn_forms`."""
+
+    name = "ncnn"
+
+    def available(self) -> bool:
+        """Whether the library is installed."""
+        return find_spec("ncnn") is not None
+
+    def supports(self, operator: RuntimeOperator) -> bool:
+        """Whether there may be a program for an operator, whatever its inputs."""
+        from engine.backends.ncnn_forms import FORMS
+
+        return FORMS.has(operator)
+
+    def programs(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> dict[str, Callable[[], Program]]:
+        """Ways to compute an operator: with or without Winograd's transformation.
+
+        Its transformed weights are several times as large, which does not pay for many
+        channels of few pixels.
+        """
+        from engine.backends.ncnn_forms import FORMS
+
+        if len(inputs) != 1 or not isinstance(inputs[0], np.ndarray):
+            return {}
+        array = inputs[0]
+        if array.dtype != np.float32 or not array.size:
+            return {}
+        try:
+            layer = FORMS.write(None, operator, [Operand("x", 0, array.shape, array.dtype)])
+        except NoFormError:
+            return {}
+        variants = ("winograd", "gemm") if layer.may_transform else ("plain",)
+        return {name: partial(_NcnnProgram, layer, name) for name in variants}
+
+
+class _NcnnProgram:
+    """A network of one layer that writes into our memory."""
+
+    def __init__(self, layer: NcnnLayer, variant: str) -> None:
+        if any(weight.dtype != np.float32 for weight in layer.weights):
+            raise NoFormError("weights of another dtype")
+        self._ncnn = ncnn = _library()
+        self._net = net = ncnn.Net()
+        net.opt.num_threads = thread_count()
+        for option in _LOWER_PRECISION:
+            setattr(net.opt, option, False)
+        net.opt.use_winograd_convolution = variant == "winograd"
+        params = " ".join(f"{key}={value}" for key, value in layer.params.items())
+        text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
+        weight, *rest = (np.require(w, None, ["C", "A"]) for w in layer.weights)
+        self._content = b"".join(
+            [_FLOAT32_MARK, weight.tobytes(), *(r.tobytes() for r in rest)]
+        )
+        if net.load_param_mem(text):
+            raise NoFormError("ncnn does not know the layer")
+        net.load_model_mem(self._content)  # reads the weights where they are
+        self._input_shape = layer.input_shape
+        self._buffer = Buffer(layer.output_shape, np.dtype(np.float32))
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        array = np.require(inputs[0], None, ["C", "A"]).reshape(self._input_shape)
+        self._buffer.renew()
+        with self._net.create_extractor() as extractor:
+            extractor.input("in0", self._ncnn.Mat(array))
+            status, result = extractor.extract("out0")
+            found = np.array(result, copy=False)
+            if status or found.size != self._buffer.memory.size:
+                raise RuntimeError("ncnn computed nothing")
+            self._buffer.memory[...] = found.reshape(self._buffer.memory.shape)
+        return (self._buffer.shown,)

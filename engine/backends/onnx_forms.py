@@ -1,0 +1,505 @@
+"""Operators as ONNX nodes.
+
+Each form returns the name of its result, or a pair of name and the shape that the result is
+to be given; a tuple of such for several outputs. Only float32 comes here, and int64 indices.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.expression import Call, Constant, OperandRef
+from engine.layers import registration
+from engine.layers.activations import (
+    elu,
+    gelu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    sigmoid,
+    silu,
+    softplus,
+    softsign,
+    tanh,
+)  # fmt: skip
+from engine.layers.adaptive_pooling import AdaptiveAveragePool
+from engine.layers.arguments import axis_of
+from engine.layers.attention import scaled_dot_product_attention
+from engine.layers.concatenate import cat
+from engine.layers.convolution import Convolution
+from engine.layers.expression import Expression
+from engine.layers.linear import Linear
+from engine.layers.matmul import bmm, matmul, mm
+from engine.layers.multihead_attention import MultiheadAttention
+from engine.layers.normalization import BatchNorm, group_norm, layer_norm
+from engine.layers.pooling import AveragePool, MaxPool
+from engine.layers.shuffle import channel_shuffle, pixel_shuffle
+from engine.layers.softmax import log_softmax, softmax
+from engine.layers.transposed_convolution import TransposedConvolution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.backends.onnx_graph import OnnxGraph
+    from engine.layers.windows import Windows
+    from engine.values import Array
+
+__all__ = ["FORMS"]
+
+Result: TypeAlias = "str | tuple[str, tuple[int, ...]]"
+
+FORMS: Final[FormTable[OnnxGraph, Result]] = FormTable()
+
+
+# Convolutions and products
+
+
+def _batched(operand: Operand, rank: int) -> tuple[tuple[int, ...], bool]:
+    """Shape with a batch axis, and whether the operand lacked it."""
+    single = len(operand.shape) == rank + 1
+    return ((1, *operand.shape) if single else operand.shape), single
+
+
+def _window_attributes(windows: Windows) -> dict[str, Any]:
+    befores, afters = zip(*windows.padding, strict=True)
+    return {
+        "kernel_shape": windows.kernel,
+        "strides": windows.stride,
+        "dilations": windows.dilation,
+        "pads": (*befores, *afters),
+    }
+
+
+@FORMS.register(Convolution)
+def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result:
+    if layer.padding_mode != "zeros":
+        raise NoFormError("padding other than zeros")
+    shape, single = _batched(input, layer.windows.rank)
+    weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
+    result = graph.node(
+        "Conv",
+        graph.read(input, shape),
+        *weights,
+        group=layer.groups,
+        **_window_attributes(layer.windows),
+    )
+    if not single:
+        return result
+    counts = layer.windows.counts(shape[2:])
+    return result, (layer.weight.shape[0], *counts)
+
+
+@FORMS.register(TransposedConvolution)
+def _transposed(graph: OnnxGraph, layer: TransposedConvolution, input: Operand) -> Result:
+    shape, single = _batched(input, layer.windows.rank)
+    if single:
+        raise NoFormError("no batch axis")
+    weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
+    return graph.node(
+        "ConvTranspose",
+        graph.read(input, shape),
+        *weights,
+        group=layer.groups,
+        output_padding=layer.output_padding,
+        **_window_attributes(layer.windows),
+    )
+
+
+@FORMS.register(Linear)
+def _linear(graph: OnnxGraph, layer: Linear, input: Operand) -> Result:
+    outputs, size = layer.weight.shape
+    rows = math.prod(input.shape[:-1])
+    weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
+    result = graph.node("Gemm", graph.read(input, (rows, size)), *weights, transB=1)
+    return result, (*input.shape[:-1], outputs)
+
+
+@FORMS.register(matmul, mm, bmm)
+def _matmul(graph: OnnxGraph, input: Any, other: Any = None, mat2: Any = None) -> Result:
+    return graph.node("MatMul", graph.read(input), graph.read(mat2 if other is None else other))
+
+
+# Pooling
+
+
+@FORMS.register(MaxPool)
+def _max_pool(graph: OnnxGraph, layer: MaxPool, input: Operand) -> Result:
+    shape, single = _batched(input, layer.windows.rank)
+    if layer.return_indices or single:
+        raise NoFormError("indices, or no batch axis")
+    _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
+    return graph.node(
+        "MaxPool",
+        graph.read(input),
+        ceil_mode=int(layer.ceil_mode),
+        **_window_attributes(layer.windows),
+    )
+
+
+@FORMS.register(AveragePool)
+def _average_pool(graph: OnnxGraph, layer: AveragePool, input: Operand) -> Result:
+    shape, single = _batched(input, layer.windows.rank)
+    if layer.divisor_override is not None or single or layer.ceil_mode:
+        raise NoFormError("a divisor of its own, a partial window, or no batch axis")
+    attributes = _window_attributes(layer.windows)
+    if set(attributes.pop("dilations")) != {1}:
+        raise NoFormError("dilation")
+    return graph.node(
+        "AveragePool",
+        graph.read(input, shape),
+        count_include_pad=int(layer.count_include_pad),
+        **attributes,
+    )
+
+
+def _require_own_sizes(windows: Windows, shape: tuple[int, ...], *, ceil_mode: bool) -> None:
+    """Refuse where a last window would start behind the image: ONNX counts those."""
+    if ceil_mode and windows.counts(shape[2:], ceil_mode=True) != windows.counts(shape[2:]):
+        raise NoFormError("a partial last window")
+
+
+@FORMS.register(AdaptiveAveragePool)
+def _adaptive(graph: OnnxGraph, layer: AdaptiveAveragePool, input: Operand) -> Result:
+    counts = layer.counts(np.broadcast_to(np.float32(0), input.shape), None)
+    spatial = input.shape[-layer.rank :]
+    if counts == spatial or any(count != 1 for count in counts):
+        raise NoFormError("windows of several sizes")
+    lead = input.shape[: -layer.rank]
+    rows = graph.read(input, (1, math.prod(lead), *spatial))
+    return graph.node("GlobalAveragePool", rows), (*lead, *counts)
+
+
+# Element by element
+
+
+_ACTIVATIONS: Final[tuple[tuple[Callable[..., Array], str], ...]] = (
+    (relu, "Relu"), (sigmoid, "Sigmoid"), (tanh, "Tanh"), (hardswish, "HardSwish"),
+    (softsign, "Softsign"), (mish, "Mish"),
+)  # fmt: skip
+
+
+def _flat(operand: Operand) -> tuple[int]:
+    return (math.prod(operand.shape),)
+
+
+def _one_node(op_type: str) -> Callable[..., Any]:
+    def form(graph: OnnxGraph, input: Operand) -> Result:
+        return graph.node(op_type, graph.read(input, _flat(input))), input.shape
+
+    return form
+
+
+for _function, _op_type in _ACTIVATIONS:
+    FORMS.register(_function)(_one_node(_op_type))
+
+_UNARY: Final = {
+    "abs": "Abs", "ceil": "Ceil", "cos": "Cos", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "log": "Log", "neg": "Neg", "reciprocal": "Reciprocal", "sin": "Sin", "sqrt": "Sqrt",
+    "tan": "Tan",
+}  # fmt: skip
+_BINARY: Final = {
+    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div",
+    "maximum": "Max", "minimum": "Min", "max": "Max", "min": "Min",
+}  # fmt: skip
+for _name, _op_type in _UNARY.items():
+    _entry = registration(f"torch.{_name}")
+    if _entry is not None:
+        FORMS.register(_entry.target)(_one_node(_op_type))
+
+
+@FORMS.register(relu6)
+def _relu6(graph: OnnxGraph, input: Operand) -> Result:
+    return _hardtanh(graph, input, 0.0, 6.0)
+
+
+@FORMS.register(hardtanh)
+def _hardtanh(
+    graph: OnnxGraph, input: Operand, min_val: float = -1.0, max_val: float = 1.0
+) -> Result:
+    low, high = graph.constant(float(min_val)), graph.constant(float(max_val))
+    return graph.node("Clip", graph.read(input, _flat(input)), low, high), input.shape
+
+
+@FORMS.register(hardsigmoid)
+def _hardsigmoid(graph: OnnxGraph, input: Operand) -> Result:
+    read = graph.read(input, _flat(input))
+    return graph.node("HardSigmoid", read, alpha=1 / 6, beta=0.5), input.shape
+
+
+@FORMS.register(silu)
+def _silu(graph: OnnxGraph, input: Operand) -> Result:
+    read = graph.read(input, _flat(input))
+    return graph.node("Mul", read, graph.node("Sigmoid", read)), input.shape
+
+
+@FORMS.register(gelu)
+def _gelu(graph: OnnxGraph, input: Operand, approximate: str = "none") -> Result:
+    read = graph.read(input, _flat(input))
+    return graph.node("Gelu", read, approximate=approximate), input.shape
+
+
+@FORMS.register(leaky_relu)
+def _leaky_relu(graph: OnnxGraph, input: Operand, negative_slope: float = 0.01) -> Result:
+    read = graph.read(input, _flat(input))
+    return graph.node("LeakyRelu", read, alpha=float(negative_slope)), input.shape
+
+
+@FORMS.register(elu)
+def _elu(graph: OnnxGraph, input: Operand, alpha: float = 1.0) -> Result:
+    return graph.node("Elu", graph.read(input, _flat(input)), alpha=float(alpha)), input.shape
+
+
+@FORMS.register(prelu)
+def _prelu(
+    graph: OnnxGraph, input: Operand, weight: Array, num_parameters: int | None = None
+) -> Result:
+    slope = graph.read(weight, (-1, *(1,) * max(len(input.shape) - 2, 0)))
+    return graph.node("PRelu", graph.read(input), slope)
+
+
+@FORMS.register(softplus)
+def _softplus(
+    graph: OnnxGraph, input: Operand, beta: float = 1.0, threshold: float = 20.0
+) -> Result:
+    if beta != 1 or threshold != 20:
+        raise NoFormError("beta or threshold")
+    return graph.node("Softplus", graph.read(input, _flat(input))), input.shape
+
+
+@FORMS.register(Expression)
+def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
+    """Arithmetic of float32 tensors and numbers; anything else is NumPy's."""
+    if not all(isinstance(operand, Operand) for operand in operands):
+        raise NoFormError("an operand that is no tensor")
+    if len({operand.dtype for operand in operands}) != 1:
+        raise NoFormError("mixed dtypes")
+    same = len({operand.shape for operand in operands}) == 1
+    shape = _flat(operands[0]) if same else None
+    names: list[str] = []
+    for node in layer.expression.nodes:
+        if isinstance(node, OperandRef):
+            names.append(graph.read(operands[node.operand], shape))
+        elif isinstance(node, Constant) and isinstance(node.value, (int, float)):
+            names.append(graph.constant(float(node.value)))
+        elif isinstance(node, Call):
+            names.append(_call(graph, node, [names[child.index] for child in node.children]))
+        else:
+            raise NoFormError(f"{node.label} in an expression")
+    return (names[-1], operands[0].shape) if same else names[-1]
+
+
+def _call(graph: OnnxGraph, node: Call, arguments: list[str]) -> str:
+    if node.name == "square":
+        return graph.node("Mul", *arguments * 2)
+    if node.name == "sigmoid":
+        return graph.node("Sigmoid", *arguments)
+    op_type = _UNARY.get(node.name) or _BINARY.get(node.name)
+    if op_type is None or all(isinstance(child, Constant) for child in node.children):
+        raise NoFormError(f"{node.name} in an expression")
+    return graph.node(op_type, *arguments)
+
+
+# Normalisation
+
+
+@FORMS.register(BatchNorm)
+def _batch_norm(graph: OnnxGraph, layer: BatchNorm, input: Operand) -> Result:
+    mean, variance, weight, bias = layer.arguments
+    if mean is None or variance is None or len(input.shape) < 3:
+        raise NoFormError("no stored statistics, or no spatial axis")
+    ones, zeros = np.ones(mean.shape, np.float32), np.zeros(mean.shape, np.float32)
+    return graph.node(
+        "BatchNormalization",
+        graph.read(input),
+        graph.constant(ones if weight is None else weight),
+        graph.constant(zeros if bias is None else bias),
+        graph.constant(mean),
+        graph.constant(variance),
+        epsilon=layer.eps,
+    )
+
+
+@FORMS.register(layer_norm)
+def _layer_norm(
+    graph: OnnxGraph,
+    input: Operand,
+    normalized_shape: Any,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    elementwise_affine: bool = True,
+) -> Result:
+    if isinstance(normalized_shape, Operand):
+        raise NoFormError("a computed shape")
+    count = len(normalized_shape) if isinstance(normalized_shape, tuple) else 1
+    size = math.prod(input.shape[-count:])
+    scale = np.ones(size, np.float32) if weight is None else weight
+    read = [
+        graph.read(input, (math.prod(input.shape) // size, size)),
+        graph.read(scale, (size,)),
+    ]
+    if bias is not None:
+        read.append(graph.read(bias, (size,)))
+    return graph.node("LayerNormalization", *read, axis=-1, epsilon=eps), input.shape
+
+
+@FORMS.register(group_norm)
+def _group_norm(
+    graph: OnnxGraph,
+    input: Operand,
+    num_groups: int,
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
+    num_channels: int | None = None,
+    affine: bool = True,
+) -> Result:
+    samples, channels, *rest = input.shape
+    groups = (samples, num_groups, math.prod((channels, *rest)) // num_groups)
+    ones = graph.constant(np.ones(num_groups, np.float32))
+    zeros = graph.constant(np.zeros(num_groups, np.float32))
+    read = graph.read(input, groups)
+    normal = graph.node("InstanceNormalization", read, ones, zeros, epsilon=eps)
+    if weight is None and bias is None:
+        return normal, input.shape
+    result = graph.node("Reshape", normal, graph.integers(samples, channels, -1))
+    for op_type, array in (("Mul", weight), ("Add", bias)):
+        if array is not None:
+            result = graph.node(op_type, result, graph.read(array, (1, channels, 1)))
+    return result, input.shape
+
+
+@FORMS.register(softmax)
+def _softmax(graph: OnnxGraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
+    return _along(graph, "Softmax", input, dim, dtype)
+
+
+@FORMS.register(log_softmax)
+def _log_softmax(
+    graph: OnnxGraph, input: Operand, dim: Any = None, dtype: Any = None
+) -> Result:
+    return _along(graph, "LogSoftmax", input, dim, dtype)
+
+
+def _along(graph: OnnxGraph, op_type: str, input: Operand, dim: Any, dtype: Any) -> str:
+    if dtype is not None or dim is None or not input.shape:
+        raise NoFormError("a dtype, or no dim")
+    return graph.node(op_type, graph.read(input), axis=axis_of(dim, len(input.shape)))
+
+
+# Attention
+
+
+@FORMS.register(scaled_dot_product_attention)
+def _attention(
+    graph: OnnxGraph, query: Operand, key: Operand, value: Operand, attn_mask: Any = None,
+    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Result:  # fmt: skip
+    if dropout_p or is_causal or enable_gqa or len(query.shape) < 3:
+        raise NoFormError("dropout, a causal mask, or shared heads")
+    mask = None
+    if attn_mask is not None:
+        if not isinstance(attn_mask, Operand) or attn_mask.dtype != np.float32:
+            raise NoFormError("a mask of another dtype")
+        mask = graph.read(attn_mask)
+    keys = graph.read(key)
+    order = (*range(len(key.shape) - 2), len(key.shape) - 1, len(key.shape) - 2)
+    factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale
+    scores = graph.node(
+        "MatMul",
+        graph.node("Mul", graph.read(query), graph.constant(float(factor))),
+        graph.node("Transpose", keys, perm=order),
+    )
+    if mask is not None:
+        scores = graph.node("Add", scores, mask)
+    return graph.node("MatMul", graph.node("Softmax", scores, axis=-1), graph.read(value))
+
+
+@FORMS.register(MultiheadAttention)
+def _multihead(graph: OnnxGraph, layer: MultiheadAttention, *operands: Any) -> Result:
+    """Self-attention or attention to other sequences, without masks and weights."""
+    if not layer.is_plain or not all(
+        isinstance(o, Operand) and o.dtype == np.float32 and len(o.shape) == 3 for o in operands
+    ):
+        raise NoFormError("masks, weights, extra keys, or no batch axis")
+    sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
+    if len({s.shape for s in sequences}) > 2:
+        raise NoFormError("a mask")
+    heads = [
+        _heads(graph, layer, projection, sequence, last=place == 1)
+        for place, (projection, sequence) in enumerate(
+            zip(layer.projections, sequences, strict=True)
+        )
+    ]
+    width = layer.output.weight.shape[1]
+    factor = graph.constant(1 / math.sqrt(width // layer.heads))
+    scores = graph.node("MatMul", graph.node("Mul", heads[0], factor), heads[1])
+    mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), heads[2])
+    order = (0, 2, 1, 3) if layer.batch_first else (2, 0, 1, 3)
+    rows = graph.node(
+        "Reshape", graph.node("Transpose", mixed, perm=order), graph.integers(-1, width)
+    )
+    outputs, shape = layer.output.weight.shape[0], sequences[0].shape
+    return _product(graph, rows, layer.output), (*shape[:2], outputs)
+
+
+def _heads(
+    graph: OnnxGraph, layer: MultiheadAttention, projection: Linear, sequence: Operand, *,
+    last: bool,
+) -> str:  # fmt: skip
+    """Shape (N, H, L, D), or with `last` (N, H, D, L), ready to be multiplied by."""
+    rows = graph.read(sequence, (math.prod(sequence.shape[:2]), sequence.shape[2]))
+    first, second = sequence.shape[:2]
+    split = graph.node(
+        "Reshape",
+        _product(graph, rows, projection),
+        graph.integers(first, second, layer.heads, -1),
+    )
+    batch, row = (0, 1) if layer.batch_first else (1, 0)
+    return str(
+        graph.node("Transpose", split, perm=(batch, 2, 3, row) if last else (batch, 2, row, 3))
+    )
+
+
+def _product(graph: OnnxGraph, rows: str, linear: Linear) -> str:
+    weights = [graph.constant(w) for w in (linear.weight, linear.bias) if w is not None]
+    return graph.node("Gemm", rows, *weights, transB=1)
+
+
+# Moving elements
+
+
+@FORMS.register(cat)
+def _cat(graph: OnnxGraph, *tensors: Any, dim: int = 0) -> Result:
+    if not all(isinstance(t, Operand) and len(t.shape) > 0 for t in tensors):
+        raise NoFormError("a list, or numbers")
+    if len({(t.dtype, len(t.shape)) for t in tensors}) > 1:
+        raise NoFormError("mixed dtypes, or an empty tensor")
+    axis = axis_of(dim, len(tensors[0].shape))
+    return graph.node("Concat", *[graph.read(t) for t in tensors], axis=axis)
+
+
+@FORMS.register(channel_shuffle)
+def _channel_shuffle(graph: OnnxGraph, input: Operand, groups: int) -> Result:
+    samples, channels, *rest = input.shape
+    if channels % groups:
+        raise NoFormError("channels that cannot be shared out")
+    read = graph.read(input, (samples, groups, channels // groups, math.prod(rest)))
+    return graph.node("Transpose", read, perm=(0, 2, 1, 3)), input.shape
+
+
+@FORMS.register(pixel_shuffle)
+def _pixel_shuffle(graph: OnnxGraph, input: Operand, upscale_factor: int) -> Result:
+    if len(input.shape) != 4:
+        raise NoFormError("no batch axis")
+    return graph.node("DepthToSpace", graph.read(input), blocksize=upscale_factor, mode="CRD")
