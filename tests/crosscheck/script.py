@@ -47,7 +47,8 @@ def operand_values(path: Path, inputs: Sequence[torch.Tensor]) -> dict[str, Any]
     values: dict[str, Any] = {}
 
     def keep(name: str, value: Any) -> None:
-        values[name] = _copied(value)
+        if not callable(value):  # a word, which Python takes for one of its own functions
+            values[name] = _copied(value)
 
     def forget(*names: str) -> None:
         for name in names:

@@ -92,19 +92,24 @@ class Spec:
         """
         said: Exception | None = None
         for attempt in range(_ATTEMPTS):
-            draw = Draw(f"{self.name}:{seed}:{attempt}", seed)
+            draw = Draw(f"{self.name}:{seed}:{attempt}", seed + attempt)
             try:
-                with torch.random.fork_rng():
-                    torch.manual_seed(draw.integer(0, 2**31))
-                    case = self.draw(draw)
-                _stir(case.module, draw)
-                case.module.eval()
+                case = self._case(draw)
                 both = [_results(case, inputs) for inputs in (case.inputs, case.other or ())]
             except (RuntimeError, ValueError, IndexError) as exc:
                 said = exc
             else:
                 return Drawn(self, seed, case, *both)
         raise DrawError(f"{self.name}, seed {seed}: PyTorch refuses: {said}") from said
+
+    def _case(self, draw: Draw) -> Case:
+        with torch.random.fork_rng(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.manual_seed(draw.integer(0, 2**31))
+            case = self.draw(draw)
+        _stir(case.module, draw)
+        case.module.eval()
+        return case
 
 
 class DrawError(Exception):

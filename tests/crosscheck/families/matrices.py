@@ -1,0 +1,194 @@
+"""Products of matrices, linear algebra, distances."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from crosscheck.draw import FLOATS, Draw
+from crosscheck.specification import Case, spec, specs
+
+
+@spec("nn.Linear", "F.linear")
+def linear(draw: Draw):
+    size, out = draw.integer(1, 5), draw.integer(1, 5)
+    x = draw.normal(*draw.shape(draw.integer(0, 3), 1, 4), size)
+    match draw.turn("module", "function", "without bias"):
+        case "module":
+            return Case(nn.Linear(size, out, bias=draw.flag(0.7)), x)
+        case "function":
+            return Case(functional.linear, x, draw.normal(out, size), draw.normal(out))
+        case _:
+            return Case(functional.linear, x, draw.normal(out, size))
+
+
+@spec("aten::bilinear")
+def bilinear(draw: Draw):
+    one, two, out = draw.shape(3, 1, 4)
+    batch = draw.shape(draw.integer(1, 2), 1, 3)
+    return Case(
+        nn.Bilinear(one, two, out, bias=draw.flag()),
+        draw.normal(*batch, one), draw.normal(*batch, two),
+    )  # fmt: skip
+
+
+@spec("torch.matmul")
+def matmul(draw: Draw):
+    rows, inner, columns = draw.shape(3, 1, 5)
+    batch = draw.shape(draw.integer(0, 2), 1, 3)
+    dtype = draw.one(torch.float32, *FLOATS, torch.int64)
+    left = draw.one((inner,), (rows, inner), (*draw.broadcastable(batch), rows, inner))
+    right = draw.one((inner,), (inner, columns), (*batch, inner, columns))
+    return Case(
+        draw.one(torch.matmul, lambda x, y: x @ y),
+        draw.tensor(*left, dtype=dtype), draw.tensor(*right, dtype=dtype),
+    )  # fmt: skip
+
+
+PRODUCTS = {
+    "mm": ("nm", "mk"), "bmm": ("bnm", "bmk"), "mv": ("nm", "m"), "dot": ("m", "m"),
+    "outer": ("n", "m"), "inner": ("nm", "km"), "kron": ("nm", "kb"), "ger": ("n", "m"),
+    "chain_matmul": ("nm", "mk"), "vdot": ("m", "m"), "cross": ("n3", "n3"),
+    "addmm": ("nk", "nm", "mk"), "addmv": ("n", "nm", "m"), "addr": ("nm", "n", "m"),
+    "baddbmm": ("bnk", "bnm", "bmk"), "addbmm": ("nk", "bnm", "bmk"),
+}  # fmt: skip
+WRITTEN = {"mm", "bmm", "mv", "cross", "addmm", "baddbmm"}
+
+
+@specs({n: (f"torch.{n}" if n in WRITTEN else f"aten::{n}",) for n in PRODUCTS})
+def product(draw: Draw, name: str):
+    sizes = dict(zip("bnmk3", (*draw.shape(4, 1, 5), 3), strict=True))
+    dtype = draw.one(torch.float32, torch.float32, torch.float64)
+    inputs = [
+        draw.normal(*(sizes[letter] for letter in letters), dtype=dtype)
+        for letters in PRODUCTS[name]
+    ]
+    function = getattr(torch, name)
+    if name.startswith(("add", "badd")):
+        if draw.flag(0.3):
+            inputs[0] = draw.normal(*draw.broadcastable(inputs[0].shape), dtype=dtype)
+        more = draw.keywords(beta=draw.number(-2, 2), alpha=draw.number(-2, 2))
+        return Case(lambda *xs: function(*xs, **more), *inputs)
+    if name == "cross":
+        return Case(lambda x, y: function(x, y, dim=-1), *inputs)
+    return Case(function, *inputs)
+
+
+@spec("torch.cross")
+def cross(draw: Draw):
+    rank = draw.integer(1, 3)
+    dim = draw.dim(rank)
+    shape = list(draw.shape(rank))
+    shape[dim] = 3
+    function = draw.turn(torch.cross, torch.linalg.cross)
+    return Case(lambda x, y: function(x, y, dim=dim), draw.normal(*shape), draw.normal(*shape))
+
+
+EQUATIONS = (
+    "ij,jk->ik", "bij,bjk->bik", "i,j->ij", "ij->ji", "ij->", "ij->i", "ii->i", "ii->",
+    "bhid,bhjd->bhij", "bi,bi->b", "ijk,jil->kl", "b...i,b...i->b...", "...ij->...ji",
+    "i,i", "ij,jk", "bij,jk->bik", "ij,j->i", "ij,ij->ij", "ij,kj,lj->ikl", "abc,cd,de->abe",
+    "...ij,...jk->...ik", "i->i", "nchw,kc->nkhw",
+)  # fmt: skip
+
+
+@spec("torch.einsum")
+def einsum(draw: Draw):
+    equation = draw.one(*EQUATIONS)
+    sizes = {letter: draw.integer(1, 4) for letter in "abcdehijklnw"}
+    dots = draw.shape(draw.integer(0, 2), 1, 3)
+    inputs = []
+    for term in equation.partition("->")[0].split(","):
+        shape = []
+        head, dotted, tail = term.partition("...")
+        shape = (
+            [sizes[c] for c in head] + list(dots if dotted else ()) + [sizes[c] for c in tail]
+        )
+        inputs.append(draw.normal(*shape))
+    return Case(lambda *xs: torch.einsum(equation, *xs), *inputs)
+
+
+@spec("aten::tensordot")
+def tensordot(draw: Draw):
+    a, b, c, d = draw.shape(4, 1, 4)
+    if draw.turn(True, False):
+        return Case(
+            lambda x, y: torch.tensordot(x, y, dims=1), draw.normal(a, b), draw.normal(b, c, d)
+        )
+    return Case(
+        lambda x, y: torch.tensordot(x, y, dims=([1, 0], [0, 2])),
+        draw.normal(a, b, c), draw.normal(b, d, a),
+    )  # fmt: skip
+
+
+@specs({
+    "det": ("aten::linalg_det",), "inv": ("aten::linalg_inv",),
+    "slogdet": ("aten::linalg_slogdet",), "cholesky": ("aten::linalg_cholesky",),
+    "solve": ("aten::linalg_solve",), "matrix_power": (), "pinv": (), "matrix_norm": (),
+}, tolerance=1e-4)  # fmt: skip
+def algebra(draw: Draw, name: str):
+    size = draw.integer(1, 4)
+    batch = draw.shape(draw.integer(0, 2), 1, 2)
+    x = draw.normal(*batch, size, size) + 3 * torch.eye(size)
+    function = getattr(torch.linalg, name)
+    match name:
+        case "cholesky":
+            return Case(function, x @ x.mT + torch.eye(size))
+        case "solve":
+            return Case(function, x, draw.normal(*batch, size, draw.integer(1, 3)))
+        case "matrix_power":
+            power = draw.integer(0, 4)
+            return Case(lambda x: function(x, power), x)
+        case "matrix_norm":
+            kind = draw.one("fro", 1, float("inf"))
+            return Case(lambda x: function(x, kind), x)
+        case _:
+            return Case(function, x)
+
+
+@specs({
+    "det": ("aten::det",), "inverse": ("aten::inverse",), "slogdet": ("aten::slogdet",),
+    "cholesky": ("aten::cholesky",), "trace": ("aten::trace",), "logdet": (),
+}, tolerance=1e-4)  # fmt: skip
+def algebra_by_old_names(draw: Draw, name: str):
+    size = draw.integer(1, 4)
+    x = draw.normal(size, size)
+    if name in {"cholesky", "logdet"}:
+        x = x @ x.mT + torch.eye(size)
+    return Case(getattr(torch, name), x if name == "trace" else x + 3 * torch.eye(size))
+
+
+@spec("F.pairwise_distance", "nn.PairwiseDistance")
+def pairwise_distance(draw: Draw):
+    shape = draw.shape(draw.integer(1, 3))
+    x, y = draw.normal(*shape), draw.normal(*shape)
+    p, eps, keepdim = draw.one(1.0, 2.0, 3.0), draw.number(0, 0.1), draw.flag()
+    if draw.turn(False, True):
+        return Case(nn.PairwiseDistance(p, eps, keepdim), x, y)
+    return Case(lambda x, y: functional.pairwise_distance(x, y, p, eps, keepdim), x, y)
+
+
+@spec("aten::cosine_similarity")
+def cosine_similarity(draw: Draw):
+    rank = draw.integer(1, 3)
+    shape, dim = draw.shape(rank), draw.dim(rank)
+    x, y = draw.normal(*shape), draw.normal(*shape)
+    if draw.turn(True, False):
+        return Case(nn.CosineSimilarity(dim, draw.one(1e-8, 0.5)), x, y)
+    return Case(lambda x, y: functional.cosine_similarity(x, y, dim), x, y)
+
+
+@specs(
+    {"cdist": ("aten::cdist",), "pdist": ("aten::pdist",), "dist": ("aten::dist",)},
+    tolerance=1e-4,
+)
+def distance(draw: Draw, name: str):
+    width = draw.integer(1, 4)
+    p = draw.one(1.0, 2.0, 3.0, float("inf"), 0.0)
+    function = getattr(torch, name)
+    x = draw.normal(draw.integer(2, 5), width)
+    if name == "pdist":
+        return Case(lambda x: function(x, p), x)
+    y = draw.normal(draw.integer(1, 5), width) if name == "cdist" else draw.normal(*x.shape)
+    return Case(lambda x, y: function(x, y, p), x, y)

@@ -1,0 +1,35 @@
+"""Quantised operators."""
+
+from __future__ import annotations
+
+import torch
+
+from crosscheck.draw import Draw
+from crosscheck.specification import Case, spec
+
+
+@spec("torch.quantize_per_tensor", "torch.dequantize")
+def round_trip(draw: Draw):
+    scale, zero = draw.number(0.02, 0.3), draw.integer(-5, 100)
+    dtype = draw.one(torch.quint8, torch.qint8, torch.qint32)
+    x = draw.normal(*draw.shape(draw.integer(1, 4)))
+    return Case(lambda x: torch.quantize_per_tensor(x, scale, zero, dtype).dequantize(), x)
+
+
+@spec("aten::fake_quantize_per_tensor_affine")
+def fake(draw: Draw):
+    scale, zero = draw.number(0.02, 0.3), draw.integer(0, 100)
+    x = draw.normal(*draw.shape(draw.integer(1, 4)))
+    return Case(lambda x: torch.fake_quantize_per_tensor_affine(x, scale, zero, 0, 255), x)
+
+
+@spec("aten::fake_quantize_per_channel_affine")
+def fake_by_channel(draw: Draw):
+    rank = draw.integer(1, 3)
+    x = draw.normal(*draw.shape(rank))
+    axis = draw.integer(0, rank - 1)
+    scale, zero = draw.uniform(0.02, 0.3, x.shape[axis]), draw.integers(0, 9, x.shape[axis])
+    return Case(
+        lambda x, s, z: torch.fake_quantize_per_channel_affine(x, s, z, axis, -20, 90),
+        x, scale, zero.to(torch.int32),
+    )  # fmt: skip
