@@ -12,15 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 import engine
 from crosscheck.compare import array_of, difference
 from crosscheck.export import Bundle, ExportError
 from crosscheck.script import operand_values, variable
-from engine.errors import EngineError, InferenceError
-from engine.session import OperatorStatus
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -164,7 +162,7 @@ def _compare(
         script = operand_values(bundle.script, inputs)
     except Exception as exc:
         return f"the script does not start: {exc}"
-    values, failures = _values(graph, inputs, script)
+    values, failures = _values(graph, inputs)
     rest = iter(leaves)
     for outcome, wanted in zip(outcomes, expected, strict=True):
         results = dict(zip(islice(rest, len(wanted)), wanted, strict=True))
@@ -181,40 +179,28 @@ def _compare(
 
 
 def _values(
-    graph: RuntimeGraph, inputs: Sequence[torch.Tensor], script: dict[str, Any]
+    graph: RuntimeGraph, inputs: Sequence[torch.Tensor]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Values of all operands, and what went wrong by operator.
+    """Values of the operands that can be computed, and what went wrong by operator.
 
-    An operator that fails costs its own case only: its results are supplied.
+    A session stops at an operator that fails; here the cases beside it go on.
     """
-    session = engine.Session(graph)
+    fed = graph.check_inputs([array_of(x.contiguous()) for x in inputs])
+    values: dict[str, Any] = dict(fed)
     failures: dict[str, str] = {}
-    session.feed([_as_input(x) for x in inputs])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        while session.position < len(graph.operators):
-            operator = graph.operators[session.position]
+        for operator in graph.operators:
+            names = [operand.name for operand in operator.inputs]
+            if operator.is_input or operator.is_output or not values.keys() >= {*names}:
+                continue
             try:
-                record = session.step()
-            except InferenceError as exc:
+                results = operator.forward([values[name] for name in names])
+            except EngineError as exc:
                 failures[operator.name] = str(exc)
             else:
-                if record.status is not OperatorStatus.UNSUPPORTED:
-                    continue
-                failures[operator.name] = record.reason
-            for operand in operator.outputs:
-                session.supply(operand.name, _substitute(script.get(variable(operand.name))))
-    values = {n: session.value(n) for n in graph.operands if session.has_value(n)}
+                values.update(zip((o.name for o in operator.outputs), results, strict=True))
     return values, failures
-
-
-def _as_input(tensor: torch.Tensor) -> np.ndarray:
-    return array_of(tensor.contiguous())
-
-
-def _substitute(value: Any) -> np.ndarray:
-    """What may go on in place of a result that is missing."""
-    return array_of(value) if isinstance(value, torch.Tensor) else np.zeros((), np.float32)
 
 
 def _leaves(graph: RuntimeGraph) -> list[RuntimeOperand]:

@@ -7,6 +7,7 @@ import torch
 from crosscheck.draw import FLOATS, Draw
 from crosscheck.specification import Case, spec, specs
 
+COMPLEXES = (torch.complex64, torch.complex128)
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
 
 
