@@ -12,8 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 import engine
 from crosscheck.compare import array_of, difference
 from crosscheck.export import Bundle, ExportError
@@ -22,6 +20,8 @@ from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import torch
 
     from crosscheck.specification import Drawn
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator

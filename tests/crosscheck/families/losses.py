@@ -9,7 +9,8 @@ from crosscheck.draw import Draw
 from crosscheck.specification import Case, specs
 
 PAIRS = {
-    "l1_loss": {}, "mse_loss": {}, "smooth_l1_loss": {"beta": 0.5}, "huber_loss": {"delta": 0.7},
+    "l1_loss": {}, "mse_loss": {}, "smooth_l1_loss": {"beta": 0.5},
+    "huber_loss": {"delta": 0.7},
     "kl_div": {"log_target": True}, "poisson_nll_loss": {"log_input": False, "full": True},
     "binary_cross_entropy": {}, "binary_cross_entropy_with_logits": {},
     "soft_margin_loss": {}, "hinge_embedding_loss": {"margin": 0.5},

@@ -143,8 +143,9 @@ def polar(draw: Draw):
 
 
 @specs({
-    "real": ("torch.real",), "imag": ("torch.imag",), "conj": (), "view_as_real": ("torch.view_as_real",),
-    "angle": (), "abs": (), "conj_physical": (), "resolve_conj": (),
+    "real": ("torch.real",), "imag": ("torch.imag",), "conj": ("aten::conj",), "abs": (),
+    "view_as_real": ("torch.view_as_real",), "angle": (), "resolve_conj": (),
+    "conj_physical": ("aten::conj_physical",),
 })  # fmt: skip
 def parts(draw: Draw, name: str):
     x = draw.normal(
