@@ -30,6 +30,7 @@ __all__ = [
     "load_inputs",
     "load_outputs",
     "named_outputs",
+    "parse_array_file",
     "parse_number",
     "parse_source",
     "parse_supply",
@@ -339,11 +340,24 @@ def parse_supply(text: str) -> tuple[str, InputSource]:
     FeedError
         If it is no such text, or the file is not there.
     """
-    name, _, file = text.partition("=")
-    source = _numpy_source(file)
-    if not name or source is None:
+    name, equals, file = text.partition("=")
+    if not (name and equals):
         raise FeedError(f"supply {text!r} is not like OPERAND=FILE.npy or OPERATOR=FILE.npz")
-    return name, source
+    return name, parse_array_file(file)
+
+
+def parse_array_file(text: str) -> InputSource:
+    """Read the name of an ``.npy``, an ``.npz`` or ``file.npz:name``.
+
+    Raises
+    ------
+    FeedError
+        If it is none of these, or the file is not there.
+    """
+    source = _numpy_source(text)
+    if source is None:
+        raise FeedError(f"{text!r} is no .npy or .npz file")
+    return source
 
 
 def named_outputs(graph: RuntimeGraph, name: str) -> tuple[RuntimeOperand, ...]:

@@ -164,6 +164,12 @@ class Session:
         self._supplied.clear()
         self.restart()
 
+    def clear_inputs(self) -> None:
+        """Take the inputs back, and what was supplied to go with them."""
+        self._inputs = {}
+        self._supplied.clear()
+        self.restart()
+
     def restart(self) -> None:
         """Go to the first operator and drop what was computed.
 

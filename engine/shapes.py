@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "LARGEST_SIZE",
     "ExportedShape",
     "InputShapes",
     "bind_symbols",
@@ -33,7 +34,7 @@ __all__ = [
 ExportedShape: TypeAlias = tuple[int | str | None, ...]
 T = TypeVar("T")
 
-LARGEST_SIZE: Final = 1 << 31
+LARGEST_SIZE: Final = (1 << 31) - 1
 _USUAL_SIDE: Final = 224
 _USUAL_LENGTH: Final = 16
 

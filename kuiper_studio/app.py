@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from engine.dump import DumpOptions
 from engine.errors import EngineError
-from engine.inputs import InputSource, parse_source, read_labels
+from engine.inputs import InputSource, parse_source, parse_supply, read_labels
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.sample_models import default_sample
@@ -262,6 +262,8 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
 
 def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageOptions) -> None:
     session.prepare_source_list([parse_source(text) for text in arguments.input], options)
+    session.prepare_shapes(arguments.shape)
+    session.prepare_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:
         session.prepare_labels(read_labels(Path(arguments.labels)))
     session.open(arguments.model, arguments.bin)

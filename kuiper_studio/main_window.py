@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import EngineError, UnsupportedOperatorError
-from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
+from engine.inputs import IMAGE_SUFFIXES, parse_array_file, parse_source, read_labels
 from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
@@ -62,6 +62,7 @@ __all__ = ["MainWindow"]
 # Changes when docks come or go: an older layout is not restored then.
 _LAYOUT_VERSION: Final = 1
 _MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
+_ARRAY_FILES: Final = "NumPy files (*.npy *.npz);;All files (*)"
 _LAYER_FILES: Final = "Python (*.py);;All files (*)"
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
@@ -263,6 +264,8 @@ class MainWindow(QMainWindow):
             "debug.stop": session.stop,
             "debug.toggleBreakpoint": self._toggle_breakpoint,
             "debug.clearBreakpoints": session.clear_breakpoints,
+            "debug.supplyOutput": self._supply_selected,
+            "debug.withdrawOutput": self._withdraw_selected,
             "debug.previousOperator": self._select_previous,
             "debug.nextOperator": self._select_next,
             "help.shortcuts": self._show_shortcuts,
@@ -287,6 +290,12 @@ class MainWindow(QMainWindow):
         self.start_page.path_requested.connect(self.open_model)
         self.start_page.sample_requested.connect(self.open_sample)
         self.properties_panel.layers_requested.connect(self.choose_layers)
+        self.banner.layers_requested.connect(self.choose_layers)
+        self.banner.supply_requested.connect(self.choose_output)
+        self.operators_panel.supply_requested.connect(self.choose_output)
+        for dropped in (session.values_reset, session.stepped_back):
+            dropped.connect(self._on_values_dropped)
+        session.supplies_changed.connect(self._on_state_changed)
         self.graph_view.tensor_requested.connect(self.tensor_view.setFocus)
         self.graph_view.menu_requested.connect(self._on_graph_menu)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
@@ -474,6 +483,31 @@ class MainWindow(QMainWindow):
     def _toggle_breakpoint(self) -> None:
         self.session.toggle_breakpoint(self.session.selected)
 
+    @Slot(str)
+    def choose_output(self, operator: str) -> None:
+        """Ask for the file of an operator's output, and supply it."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, f"Output of {operator}", self._folder("output"), _ARRAY_FILES
+        )
+        if path:
+            self.supply_output(operator, path)
+
+    def supply_output(self, operator: str, path: str) -> None:
+        """Use a file instead of what an operator would compute."""
+        self.settings.setValue("folder/output", str(Path(path).parent))
+        try:
+            source = parse_array_file(path)
+        except EngineError as exc:
+            self.show_error("The file cannot be used", str(exc))
+            return
+        self.session.supply(operator, source)
+
+    def _supply_selected(self) -> None:
+        self.choose_output(self.session.selected)
+
+    def _withdraw_selected(self) -> None:
+        self.session.withdraw(self.session.selected)
+
     def _select_previous(self) -> None:
         self._select_beside(-1)
 
@@ -586,10 +620,21 @@ class MainWindow(QMainWindow):
             self.actions_by_id[command.id].setEnabled(state in command.states)
         if not self.session.layer_files:
             self.actions_by_id["file.unloadLayers"].setEnabled(False)
-        if not self.session.selected:
+        selected = self.session.selected
+        if not selected:
             for name in ("debug.runToSelected", "debug.toggleBreakpoint"):
                 self.actions_by_id[name].setEnabled(False)
-        if state is not RunState.FAILED and self.banner.concerns_operator:
+        if not self.session.can_supply(selected):
+            self.actions_by_id["debug.supplyOutput"].setEnabled(False)
+        if not selected or not self.session.supplied_text(selected):
+            self.actions_by_id["debug.withdrawOutput"].setEnabled(False)
+        if state is RunState.RUNNING:
+            self._on_values_dropped()
+
+    @Slot()
+    def _on_values_dropped(self) -> None:
+        """What was said about an operator holds no more."""
+        if self.banner.concerns_operator:
             self.banner.clear()
 
     @Slot()
@@ -616,10 +661,10 @@ class MainWindow(QMainWindow):
             self.session.select(operator)
             commands = [
                 "debug.runToSelected", "debug.toggleBreakpoint", "", "view.centerCurrent",
-                "file.exportDump",
+                "file.exportDump", "", "debug.supplyOutput", "debug.withdrawOutput",
             ]  # fmt: skip
             if self._lacks_layer(operator):
-                commands += ["", "file.loadLayers"]
+                commands += ["file.loadLayers"]
         menu = QMenu(self)
         for command in commands:
             if command:

@@ -93,6 +93,8 @@ class BoxLook:
         Whether a failure hints at the operator.
     key : str
         The key that steps, shown in the current box.
+    supplied : bool
+        Whether the user supplied what the operator gives.
     """
 
     box: Box
@@ -102,6 +104,15 @@ class BoxLook:
     breakpoint: bool = False
     suspect: bool = False
     key: str = "F10"
+    supplied: bool = False
+
+    @property
+    def glyph(self) -> tuple[str, str]:
+        """Name and token of the mark of the state; ``""`` for none."""
+        style = STYLES[self.state]
+        if self.supplied and self.state in (BoxState.PENDING, BoxState.EXECUTED):
+            return "supply", "edit"
+        return style.glyph, style.mark
 
 
 def detail_lines(look: BoxLook) -> tuple[str, str]:
@@ -183,9 +194,10 @@ class BoxPainter:
         self._paint_frame(painter, frame, look, style)
         self._paint_thumbnail(painter, look)
         self._paint_texts(painter, look, style)
-        if style.glyph:
+        glyph, token = look.glyph
+        if glyph:
             right = look.box.width - RIGHT_INSET - _GLYPH_SIZE / 2
-            self._glyph(painter, style.glyph, QPointF(right, 12), _GLYPH_SIZE, style.mark)
+            self._glyph(painter, glyph, QPointF(right, 12), _GLYPH_SIZE, token)
         self._paint_corners(painter, look)
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
@@ -198,9 +210,10 @@ class BoxPainter:
         painter.setPen(self._theme.color(look.box.family.token))
         painter.setFont(self._small_label)
         painter.drawText(QPointF(left, 12), look.box.family.label)
-        if style.glyph and room > 44:
+        glyph, token = look.glyph
+        if glyph and room > 44:
             at = QPointF(frame.width() - 10, 9)
-            self._glyph(painter, style.glyph, at, 8, style.mark)
+            self._glyph(painter, glyph, at, 8, token)
         painter.setPen(self._theme.color(style.title))
         painter.setFont(self._small_type)
         elide = Qt.TextElideMode.ElideMiddle
@@ -260,7 +273,7 @@ class BoxPainter:
         write(faces.label, box.family.token, LEFT_INSET, "label", box.family.label)
         index = str(box.index)
         width = QFontMetricsF(faces.detail).horizontalAdvance(index) / TEXT_SCALE
-        right = box.width - RIGHT_INSET - (_GLYPH_SIZE + 5 if style.glyph else 0)
+        right = box.width - RIGHT_INSET - (_GLYPH_SIZE + 5 if look.glyph[0] else 0)
         write(faces.detail, style.text, right - width, "label", index)
         write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
         write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)

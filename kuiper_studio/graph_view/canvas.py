@@ -161,6 +161,7 @@ class GraphCanvas(QWidget):
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
         session.values_reset.connect(self._on_values_reset)
+        session.supplies_changed.connect(self._on_supplies_changed)
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         self._theme.changed.connect(self._on_theme_changed)
@@ -567,6 +568,13 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_breakpoints_changed(self) -> None:
         self._state.follow_breakpoints()
+        self.update()
+
+    @Slot()
+    def _on_supplies_changed(self) -> None:
+        self._state.follow_supplies()
+        if self._minimap is not None:
+            self._minimap.forget()
         self.update()
 
     @Slot()

@@ -100,6 +100,14 @@ def _exclamation(painter: QPainter, color: QColor) -> None:
     painter.drawPoint(QPointF(0, 4.2))
 
 
+def _supply(painter: QPainter, color: QColor) -> None:
+    _stroke(painter, color, 1.5)
+    painter.drawPolyline([QPointF(1, -4.2), QPointF(4.2, -4.2), QPointF(4.2, 4.2)])
+    painter.drawPolyline([QPointF(4.2, 4.2), QPointF(-4.2, 4.2), QPointF(-4.2, 1)])
+    painter.drawLine(QPointF(-4.2, -4.2), QPointF(1, 1))
+    painter.drawPolyline([QPointF(1, -2), QPointF(1, 1), QPointF(-2, 1)])
+
+
 def _regular(count: int, radius: float, turn: float) -> QPolygonF:
     angles = [turn + 2 * math.pi * i / count for i in range(count)]
     return QPolygonF([QPointF(radius * math.cos(a), radius * math.sin(a)) for a in angles])
@@ -115,4 +123,5 @@ GLYPHS: Final[dict[str, Callable[[QPainter, QColor], None]]] = {
     "up": _up,
     "down": _down,
     "exclamation": _exclamation,
+    "supply": _supply,
 }

@@ -47,6 +47,8 @@ def legend_entries(state: SceneState) -> list[Entry]:
         entries.append(Entry("ring", "ctl", f"blocked: {blocked} {noun}"))
     if state.count(BoxState.UNSUPPORTED):
         entries.append(Entry("dashed", "unsup", "no layer"))
+    if state.supplied:
+        entries.append(Entry("supply", "edit", "supplied"))
     if state.breakpoints:
         entries.append(Entry("octagon", "bp", "breakpoint"))
     return entries

@@ -77,6 +77,7 @@ class ScenePainter:
             index in state.breakpoints,
             index == state.suspect,
             self.step_key,
+            index in state.supplied,
         )
 
     # Whole scene

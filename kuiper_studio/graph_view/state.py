@@ -73,6 +73,8 @@ class SceneState:
     picked : str
         The operand of the edge that was clicked last, ``""`` for none.
     breakpoints : frozenset of int
+    supplied : frozenset of int
+        Boxes of operators whose output the user supplied.
     summaries : dict of int to Summary
     generation : int
         Counts how often values were dropped.
@@ -89,6 +91,7 @@ class SceneState:
         self.selected = NONE
         self.picked = ""
         self.breakpoints: frozenset[int] = frozenset()
+        self.supplied: frozenset[int] = frozenset()
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
@@ -110,6 +113,7 @@ class SceneState:
         self.follow_position()
         self.follow_selection()
         self.follow_breakpoints()
+        self.follow_supplies()
 
     def apply(self, records: Iterable[StepRecord]) -> list[int]:
         """Take new records; returns the boxes that look different now."""
@@ -165,6 +169,17 @@ class SceneState:
             index = self.scene.index
             names = self._session.breakpoints
             self.breakpoints = frozenset(index[name] for name in names if name in index)
+
+    def follow_supplies(self) -> None:
+        """Read what the user supplied."""
+        session = self._session
+        if session is None or session.graph is None:
+            return
+        producers = (session.graph.operand(name).producer for name in session.supplied)
+        before = self.supplied
+        self.supplied = frozenset(p.index for p in producers if p is not None)
+        for index in before ^ self.supplied:
+            self.states[index] = _STATE_OF[session.status(self.scene.boxes[index].name)]
 
     def _block_behind(self, failed: int) -> None:
         """Mark what cannot run any more; boxes are in execution order."""

@@ -35,7 +35,8 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
         reason = session.graph.operators[box].reason
     if record is not None and record.seconds:
         word = f"{word} · {1000 * record.seconds:.3g} ms · {record.backend}"
-    return "\n".join(filter(None, (*lines, word, reason)))
+    supplied = session.supplied_text(shown.name)
+    return "\n".join(filter(None, (*lines, word, supplied or reason)))
 
 
 def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:

@@ -12,7 +12,7 @@ from kuiper_studio.item_models.operators import (
     OperatorsModel,
     OperatorState,
     operator_state,
-    output_shape,
+    output_shapes,
 )
 from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
 
@@ -32,5 +32,5 @@ __all__ = [
     "ParameterColumn",
     "ParametersModel",
     "operator_state",
-    "output_shape",
+    "output_shapes",
 ]

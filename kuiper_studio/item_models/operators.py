@@ -29,10 +29,11 @@ from kuiper_studio.item_models.operator_filter import (
 from kuiper_studio.item_models.text import ms_text, shape_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from engine.runtime import RuntimeOperator
     from engine.session import StepRecord
+    from engine.shapes import ExportedShape
     from kuiper_studio.session import StudioSession
 
 __all__ = [
@@ -43,7 +44,7 @@ __all__ = [
     "OperatorsFilterModel",
     "OperatorsModel",
     "operator_state",
-    "output_shape",
+    "output_shapes",
 ]
 
 Index = QModelIndex | QPersistentModelIndex
@@ -81,6 +82,7 @@ class OperatorState(Enum):
     FAILED = "failed"
     CURRENT = "next"
     UNSUPPORTED = "unsupported"
+    SUPPLIED = "supplied"
     EXECUTED = "run"
     BLOCKED = "blocked"
     PENDING = "pending"
@@ -90,6 +92,7 @@ STATE_WORDS: Final = {
     OperatorState.FAILED: "failed",
     OperatorState.CURRENT: "next to run",
     OperatorState.UNSUPPORTED: "no layer",
+    OperatorState.SUPPLIED: "supplied by you",
     OperatorState.EXECUTED: "executed",
     OperatorState.BLOCKED: "blocked: an input was not computed",
     OperatorState.PENDING: "pending",
@@ -125,19 +128,21 @@ def operator_state(session: StudioSession, operator: str) -> OperatorState:
         return OperatorState.FAILED
     if session.is_current(operator):
         return OperatorState.CURRENT
+    record = session.record(operator)
+    if status is OperatorStatus.EXECUTED and record is not None and record.supplied:
+        return OperatorState.SUPPLIED
     return _STATE_OF[status]
 
 
-def output_shape(
+def output_shapes(
     session: StudioSession, operator: RuntimeOperator
-) -> Sequence[int | str | None] | None:
-    """Shape of the first output: the computed one, else the exported one, else None."""
-    if not operator.outputs:
-        return None
-    value = session.value(operator.outputs[0].name)
-    if isinstance(value, np.ndarray):
-        return value.shape
-    return operator.outputs[0].shape
+) -> tuple[ExportedShape | None, ...]:
+    """Shapes of the outputs: the computed one, else the exported one, else None."""
+    values = (session.value(operand.name) for operand in operator.outputs)
+    return tuple(
+        value.shape if isinstance(value, np.ndarray) else operand.shape
+        for operand, value in zip(operator.outputs, values, strict=True)
+    )
 
 
 class _RowFacts:
@@ -171,8 +176,7 @@ class _RowFacts:
 
     @property
     def shapes(self) -> tuple[tuple[int | str | None, ...], ...]:
-        first = output_shape(self._session, self._operator)
-        shapes = (first, *(operand.shape for operand in self._operator.outputs[1:]))
+        shapes = output_shapes(self._session, self._operator)
         return tuple(tuple(shape) for shape in shapes if shape is not None)
 
 
@@ -196,6 +200,7 @@ class OperatorsModel(QAbstractTableModel):
         session.stepped_back.connect(self._on_stepped_back)
         session.position_changed.connect(self._on_position_changed)
         session.values_reset.connect(self._on_values_reset)
+        session.supplies_changed.connect(self._on_values_reset)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         self._on_graph_changed()
 
@@ -276,7 +281,8 @@ class OperatorsModel(QAbstractTableModel):
             case OperatorColumn.NAME:
                 return operator.name
             case OperatorColumn.OUTPUT:
-                return shape_text(output_shape(self._session, operator), drop_batch=True)
+                shapes = output_shapes(self._session, operator)
+                return shape_text(shapes[0], drop_batch=True) if shapes else ""
             case OperatorColumn.MS:
                 record = self._session.record(operator.name)
                 return ms_text(record.seconds if record is not None else None)
@@ -294,8 +300,10 @@ class OperatorsModel(QAbstractTableModel):
                 return family_of(operator.type).label
             case OperatorColumn.OUTPUT:
                 return "\n".join(
-                    f"{operand.name}: {shape_text(operand.shape) or 'shape not known'}"
-                    for operand in operator.outputs
+                    f"{operand.name}: {shape_text(shape) or 'shape not known'}"
+                    for operand, shape in zip(
+                        operator.outputs, output_shapes(self._session, operator), strict=True
+                    )
                 )
             case OperatorColumn.MS:
                 record = self._session.record(operator.name)
@@ -308,7 +316,12 @@ class OperatorsModel(QAbstractTableModel):
         record = self._session.record(operator.name)
         reason = (record.reason if record is not None else "") or operator.reason
         words = STATE_WORDS[state]
-        return f"{words}: {reason}" if reason and state in _PROBLEMS else words
+        if reason and state in _PROBLEMS:
+            return f"{words}: {reason}"
+        supplied = self._session.supplied_text(operator.name)
+        if state is OperatorState.SUPPLIED:
+            return supplied
+        return f"{words}, {supplied}" if supplied else words
 
     def _accessible(self, operator: RuntimeOperator, column: int) -> str:
         match column:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from typing_extensions import override
 
+from engine.errors import UnsupportedOperatorError
 from kuiper_studio.item_models.text import shape_text
 from kuiper_studio.panels.message_banner import MessageBanner
 
@@ -29,7 +30,17 @@ class FailureBanner(MessageBanner):
     ----------
     session : StudioSession
     theme : Theme
+
+    Signals
+    -------
+    supply_requested : str
+        A file is to be chosen for the output of the operator of that name.
+    layers_requested
+        A file of layers is to be chosen.
     """
+
+    supply_requested = Signal(str)
+    layers_requested = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -40,10 +51,14 @@ class FailureBanner(MessageBanner):
         self._failure: Failure | None = None
         self._go_to_suspect = self.add_button("", "danger")
         self._go_to_failed = self.add_button("")
+        self._supply = self.add_button("Supply output…")
+        self._load = self.add_button("Load layers…")
         self._load_again = self.add_button("")
         self._copy = self.add_button("Copy details")
         self._go_to_suspect.clicked.connect(self._select_suspect)
         self._go_to_failed.clicked.connect(self._select_failed)
+        self._supply.clicked.connect(self._ask_for_output)
+        self._load.clicked.connect(self.layers_requested)
         self._load_again.clicked.connect(self._load_layers_again)
         self._copy.clicked.connect(self._copy_details)
         self.closed.connect(self._dismiss)
@@ -70,6 +85,8 @@ class FailureBanner(MessageBanner):
         self._go_to_suspect.setVisible(bool(failure.suspect))
         self._go_to_failed.setText(f"Go to {failure.operator}")
         self._go_to_failed.setVisible(bool(failure.operator))
+        self._supply.setVisible(self._session.can_supply(failure.operator))
+        self._load.setVisible(self._lacks_layer())
         layers = self._layer_file()
         self._load_again.setText(f"Load {layers.name} again" if layers is not None else "")
         self._load_again.setVisible(layers is not None)
@@ -83,6 +100,17 @@ class FailureBanner(MessageBanner):
         if graph is not None and failure.operator:
             return graph.operator(failure.operator).layer_file
         return failure.layer_file
+
+    def _lacks_layer(self) -> bool:
+        graph, failure = self._session.graph, self._failure
+        if graph is None or failure is None or not failure.operator:
+            return False
+        return isinstance(graph.operator(failure.operator).error, UnsupportedOperatorError)
+
+    @Slot()
+    def _ask_for_output(self) -> None:
+        if self._failure is not None:
+            self.supply_requested.emit(self._failure.operator)
 
     @Slot()
     def _load_layers_again(self) -> None:

@@ -54,6 +54,7 @@ GLYPHS: Final = {
     OperatorState.FAILED: ("cross", "fail", 12),
     OperatorState.CURRENT: ("play-filled", "cur", 13),
     OperatorState.UNSUPPORTED: ("unsupported", "unsup", 13),
+    OperatorState.SUPPLIED: ("supply", "edit", 13),
     OperatorState.EXECUTED: ("check", "done", 13),
     OperatorState.BLOCKED: ("pending", "ctl", 12),
     OperatorState.PENDING: ("pending", "ctl", 12),
@@ -214,7 +215,14 @@ class OperatorsPanel(Panel):
     ----------
     session : StudioSession
     theme : Theme
+
+    Signals
+    -------
+    supply_requested : str
+        A file is to be chosen for the output of the operator of that name.
     """
+
+    supply_requested = Signal(str)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -425,6 +433,12 @@ class OperatorsPanel(Panel):
         show = menu.addAction(icon("image", self.theme), "Show output")
         show.triggered.connect(lambda: self._show_output(operator))
         show.setEnabled(bool(operator.outputs))
+        supply = menu.addAction(icon("supply", self.theme), "Supply output…")
+        supply.triggered.connect(lambda: self.supply_requested.emit(operator.name))
+        supply.setEnabled(self.session.can_supply(operator.name))
+        if self.session.supplied_text(operator.name):
+            withdraw = menu.addAction("Withdraw supplied output")
+            withdraw.triggered.connect(lambda: self.session.withdraw(operator.name))
         menu.addSeparator()
         copy = menu.addAction(icon("copy", self.theme), "Copy name")
         clipboard = QGuiApplication.clipboard()

@@ -65,6 +65,7 @@ _STATES: Final = {
     OperatorState.FAILED: ("cross", "fail", "Failed"),
     OperatorState.CURRENT: ("play-filled", "cur", "Next to run"),
     OperatorState.UNSUPPORTED: ("unsupported", "unsup", "No layer"),
+    OperatorState.SUPPLIED: ("supply", "edit", "Supplied"),
     OperatorState.EXECUTED: ("check", "done", "Executed"),
     OperatorState.BLOCKED: ("pending", "text2", "Blocked"),
     OperatorState.PENDING: ("pending", "text2", "Pending"),
@@ -428,6 +429,7 @@ class PropertiesPanel(Panel):
         for signal in (session.stepped, session.stepped_back, session.position_changed):
             signal.connect(self._on_progressed)
         session.values_reset.connect(self._on_progressed)
+        session.supplies_changed.connect(self._on_progressed)
         self.theme.changed.connect(self._on_progressed)
         self.parameters.modelReset.connect(self.parameter_table.fit)
         self.operands.modelReset.connect(self._on_operands_reset)
@@ -498,7 +500,10 @@ class PropertiesPanel(Panel):
         self._formula_section.setVisible(bool(formulas))
 
     def _reason(self, operator: RuntimeOperator) -> str:
-        """Why an operator has not run; ``""`` when nothing is wrong."""
+        """Why an operator has not run, or what was supplied; ``""`` for nothing special."""
+        supplied = self.session.supplied_text(operator.name)
+        if supplied:
+            return f"{supplied[:1].upper()}{supplied[1:]}."
         failure = self.session.failure
         if failure is not None and failure.operator == operator.name:
             return failure.reason

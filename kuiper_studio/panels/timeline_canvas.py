@@ -162,6 +162,9 @@ class TimelineCanvas(QWidget):
     def _time_text(self, operator: RuntimeOperator) -> str:
         status = self._session.status(operator.name)
         record = self._session.record(operator.name)
+        supplied = self._session.supplied_text(operator.name)
+        if supplied:
+            return supplied
         if status is OperatorStatus.EXECUTED and record is not None:
             return f"{_milliseconds(record.seconds)} measured"
         if status is OperatorStatus.PENDING:

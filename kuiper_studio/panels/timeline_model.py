@@ -134,6 +134,7 @@ class TimelineModel:
         self.macs: Floats = np.array([float(found.macs) for found in costs])
         self._nbytes: Floats = np.array([float(found.nbytes) for found in costs])
         self._known: Floats = np.full(len(costs), np.nan)
+        self._supplied = np.zeros(len(costs), np.bool_)
         self.status = np.zeros(len(costs), np.int8)
         self._idle = np.array(
             [Status.PENDING if o.error is None else Status.UNSUPPORTED for o in operators],
@@ -153,7 +154,9 @@ class TimelineModel:
             place = record.index
             self.status[place] = _CODES[record.status]
             if record.status is OperatorStatus.EXECUTED:
-                self._known[place] = record.seconds
+                self._supplied[place] = bool(record.supplied) and not record.seconds
+                if not self._supplied[place]:
+                    self._known[place] = record.seconds
                 found = cost(record.operator, values)
                 self.macs[place], self._nbytes[place] = found.macs, found.nbytes
 
@@ -161,6 +164,7 @@ class TimelineModel:
         """Take an operator back, or all; what their time was stays known."""
         chosen = slice(None) if index is None else index
         self.status[chosen] = self._idle[chosen]
+        self._supplied[chosen] = False
 
     # What there is to see
 
@@ -189,7 +193,7 @@ class TimelineModel:
         per_mac, per_byte = per_mac or per_byte or 1e-9, per_byte or per_mac or 1e-9
         guessed = np.where(has_macs, self.macs * per_mac, self._nbytes * per_byte)
         guessed[self._ends] = 0.0
-        return np.where(known, self._known, guessed)
+        return np.where(self._supplied, 0.0, np.where(known, self._known, guessed))
 
     def _rate(self, amount: Floats, chosen: Flags) -> float:
         total = float(amount[chosen].sum())

@@ -163,10 +163,13 @@ class TimelinePanel(Panel):
         graph = self.session.graph
         operators = graph.operators if graph is not None else ()
         model = TimelineModel(operators)
-        found = (self.session.record(operator.name) for operator in operators)
-        model.note([record for record in found if record is not None], self.session)
+        self._note_records(model)
         self.canvas.set_model(model)
         self._update_summary()
+
+    def _note_records(self, model: TimelineModel) -> None:
+        found = (self.session.record(operator.name) for operator in model.operators)
+        model.note([record for record in found if record is not None], self.session)
 
     @Slot(object)
     def _on_stepped(self, records: tuple[StepRecord, ...]) -> None:
@@ -182,6 +185,7 @@ class TimelinePanel(Panel):
     @Slot()
     def _on_values_reset(self) -> None:
         self.canvas.model.forget()
+        self._note_records(self.canvas.model)
         self._refresh()
 
     @Slot(str)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph
     from engine.session import SessionState, StepRecord
+    from engine.shapes import InputShapes
     from engine.values import Array
 
 __all__ = [
@@ -36,6 +37,10 @@ __all__ = [
     "RunState",
     "StepBackRequest",
     "Stepped",
+    "SuppliesChanged",
+    "Supply",
+    "SupplyRequest",
+    "WithdrawRequest",
     "WorkFailed",
 ]
 
@@ -112,6 +117,22 @@ class Failure:
     layer_file: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """A file that stands for what operands would hold.
+
+    Attributes
+    ----------
+    operands : tuple of str
+        Outputs of one operator.
+    source : InputSource
+        Their arrays: an ``.npy``, or an ``.npz``.
+    """
+
+    operands: tuple[str, ...]
+    source: InputSource
+
+
 # Requests: session to worker
 
 
@@ -146,6 +167,23 @@ class FeedRequest:
     run_id: int
     sources: Mapping[str, InputSource]
     options: ImageOptions
+    shapes: InputShapes
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyRequest:
+    """Use files instead of what operators would compute; the session goes back to them."""
+
+    run_id: int
+    supplies: tuple[Supply, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRequest:
+    """Have operands computed again that were supplied."""
+
+    run_id: int
+    operands: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +259,25 @@ class Fed:
 
     run_id: int
     values: Mapping[str, Array] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SuppliesChanged:
+    """Operands were supplied or taken back.
+
+    Attributes
+    ----------
+    supplied : mapping of str to str
+        All that are supplied now, and where each comes from.
+    state : SessionState
+    position : int
+        Where the session stands now; what was computed from there on is gone.
+    """
+
+    run_id: int
+    supplied: Mapping[str, str]
+    state: SessionState
+    position: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import spell_shape
+from engine.shapes import fits
 
 if TYPE_CHECKING:
     from engine.errors import InferenceError
@@ -27,6 +28,9 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
         Empty when there is nothing to go by.
     """
     found = _first_other_shape(graph, error)
+    if found is None and error.circumstance:
+        told = f"{error.circumstance[:1].upper()}{error.circumstance[1:]}."
+        return f"{told} The Input panel goes back to the exported size."
     if found is None:
         return ""
     operand, shape = found
@@ -45,17 +49,21 @@ def _first_other_shape(
 ) -> tuple[RuntimeOperand, tuple[int, ...]] | None:
     """First input whose shape is not the exported one, and the shape it has."""
     operator = graph.operator(error.operator)
-    for operand, shape in zip(operator.inputs, error.shapes, strict=False):
-        exported = operand.shape
-        if exported is None or not isinstance(shape, tuple):
-            continue
-        differs = len(exported) != len(shape) or any(
-            isinstance(want, int) and want != got
-            for want, got in zip(exported, shape, strict=False)
-        )
-        if differs:
-            return operand, shape
-    return None
+    shapes = list(zip(operator.inputs, error.shapes, strict=False))
+    other = [
+        (operand, shape)
+        for operand, shape in shapes
+        if isinstance(shape, tuple) and operand.shape and not fits(shape, operand.shape)
+    ]
+    # At another size than the exported one every operand has another shape, and only one
+    # beside others that have theirs tells something. Constants always have theirs.
+    usual = [
+        operand
+        for operand, shape in shapes
+        if isinstance(shape, tuple) and operand.shape and fits(shape, operand.shape)
+        if operand.producer is None or not operand.producer.is_constant
+    ]
+    return other[0] if other and (usual or not error.circumstance) else None
 
 
 def _about(

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
-from engine.errors import InferenceError, LayerFileError
-from engine.inputs import ImageOptions
+from engine.errors import EngineError, InferenceError, LayerFileError, OpenShapeError
+from engine.inputs import ImageOptions, InputSource, named_outputs
 from engine.session import OperatorStatus, SessionState
+from engine.shapes import InputShapes, parse_shapes
 from engine.statistics import TensorStatistics, statistics
 from kuiper_studio.session.events import (
     ExportRequest,
@@ -31,6 +32,10 @@ from kuiper_studio.session.events import (
     RunState,
     StepBackRequest,
     Stepped,
+    SuppliesChanged,
+    Supply,
+    SupplyRequest,
+    WithdrawRequest,
     WorkFailed,
 )
 from kuiper_studio.session.hints import hint_for, suspect_for
@@ -40,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.dump import DumpOptions
-    from engine.inputs import InputSource
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
@@ -66,6 +70,8 @@ class _Pending:
     labels: tuple[str, ...] = ()
     breakpoints: frozenset[str] = frozenset()
     selected: str = ""
+    shapes: tuple[str, ...] = ()
+    supplies: tuple[tuple[str, InputSource] | Supply, ...] = ()
 
 
 class StudioSession(QObject):
@@ -87,9 +93,13 @@ class StudioSession(QObject):
     stepped_back
         Name of the operator whose step was undone.
     values_reset
-        Everything computed was dropped.
+        What was computed was dropped, all of it or from some operator on.
     inputs_changed
-        Other input sources, image options, or their values.
+        Other input sources, sizes, image options, or their values.
+    input_needed
+        Something was to run, and an input or its size is not known.
+    supplies_changed
+        Outputs were supplied or taken back.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
@@ -115,6 +125,8 @@ class StudioSession(QObject):
     stepped_back = Signal(str)
     values_reset = Signal()
     inputs_changed = Signal()
+    input_needed = Signal()
+    supplies_changed = Signal()
     selection_changed = Signal(str)
     operand_changed = Signal(str)
     breakpoints_changed = Signal()
@@ -140,6 +152,14 @@ class StudioSession(QObject):
         self._records: dict[str, StepRecord] = {}
         self._statistics: dict[str, TensorStatistics] = {}
         self._sources: dict[str, InputSource] = {}
+        self._shapes = InputShapes()
+        self._fed: dict[str, tuple[int, ...]] = {}
+        self._supplies: tuple[Supply, ...] = ()
+        self._supplied: dict[str, str] = {}
+        self._supplying: tuple[Supply, ...] = ()
+        self._supply_when_fed: tuple[Supply, ...] = ()
+        self._step_over = ""
+        self._passed_by: list[RuntimeOperator] = []
         self._pending = _Pending()
         self._image_options = ImageOptions()
         self._labels: tuple[str, ...] = ()
@@ -210,6 +230,29 @@ class StudioSession(QObject):
         return self._sources
 
     @property
+    def input_shapes(self) -> InputShapes:
+        """The sizes that are asked for."""
+        return self._shapes
+
+    @property
+    def fed_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of what is fed now, by operand name; empty while nothing is."""
+        return self._fed
+
+    @property
+    def supplied(self) -> Mapping[str, str]:
+        """Operands that were supplied, and where each comes from."""
+        return self._supplied
+
+    def supplied_text(self, operator: str) -> str:
+        """Where the outputs of an operator come from; ``""`` where none was supplied."""
+        if self._graph is None or not self._supplied:
+            return ""
+        names = (operand.name for operand in self._graph.operator(operator).outputs)
+        sources = dict.fromkeys(self._supplied[n] for n in names if n in self._supplied)
+        return f"supplied from {', '.join(Path(s).name for s in sources)}" if sources else ""
+
+    @property
     def image_options(self) -> ImageOptions:
         """How pictures become tensors."""
         return self._image_options
@@ -261,9 +304,12 @@ class StudioSession(QObject):
         record = self._records.get(operator)
         if record is not None:
             return record.status
-        if self._graph is not None and self._graph.operator(operator).error is not None:
-            return OperatorStatus.UNSUPPORTED
-        return OperatorStatus.PENDING
+        if self._graph is None or self._graph.operator(operator).error is None:
+            return OperatorStatus.PENDING
+        outputs = self._graph.operator(operator).outputs
+        if outputs and all(operand.name in self._supplied for operand in outputs):
+            return OperatorStatus.PENDING
+        return OperatorStatus.UNSUPPORTED
 
     @property
     def skipped(self) -> int:
@@ -388,6 +434,27 @@ class StudioSession(QObject):
         if options is not None:
             self._image_options = options
 
+    def set_shapes(self, shapes: InputShapes) -> None:
+        """Choose the sizes of the inputs and go to the start; silent when nothing changes."""
+        if shapes != self._shapes:
+            self._shapes = shapes
+            self.inputs_changed.emit()
+            self._feed()
+
+    def prepare_shapes(self, texts: Sequence[str]) -> None:
+        """Choose the sizes, as the command line writes them, of the model opened next."""
+        self._pending = replace(self._pending, shapes=tuple(texts))
+
+    def prepare_supplies(self, supplies: Sequence[tuple[str, InputSource]]) -> None:
+        """Supply operands, or all outputs of operators, of the model that is opened next.
+
+        Parameters
+        ----------
+        supplies : sequence of (str, InputSource)
+            Name of the operand or operator, and the file.
+        """
+        self._pending = replace(self._pending, supplies=tuple(supplies))
+
     def prepare_labels(self, labels: tuple[str, ...]) -> None:
         """Choose the class labels of the model that is opened next."""
         self._pending = replace(self._pending, labels=labels)
@@ -397,6 +464,41 @@ class StudioSession(QObject):
         if labels != self._labels:
             self._labels = labels
             self.labels_changed.emit()
+
+    # Supplying
+
+    def supply(self, operator: str, source: InputSource) -> None:
+        """Use a file instead of what an operator would compute, and go on from there.
+
+        Also of an operator that could run. The values behind it are dropped. Stays until it
+        is withdrawn or another input is chosen.
+
+        Parameters
+        ----------
+        operator : str
+        source : InputSource
+            An ``.npy``, or an ``.npz`` with an array per output.
+        """
+        if self._graph is None or self._busy or not self.can_supply(operator):
+            return
+        outputs = self._graph.operator(operator).outputs
+        self._step_over = operator
+        self._supply((Supply(tuple(operand.name for operand in outputs), source),))
+
+    def can_supply(self, operator: str) -> bool:
+        """Whether an operator has outputs that could be supplied."""
+        if self._graph is None or not operator:
+            return False
+        found = self._graph.operator(operator)
+        return bool(found.outputs) and not found.is_input
+
+    def withdraw(self, operator: str) -> None:
+        """Have an operator's outputs computed again that were supplied."""
+        if self._graph is None or self._busy:
+            return
+        outputs = tuple(operand.name for operand in self._graph.operator(operator).outputs)
+        self._stop_running()
+        self._send(WithdrawRequest(self._next_run(), outputs))
 
     # Running
 
@@ -515,6 +617,7 @@ class StudioSession(QObject):
         self._worker.opened.connect(self._on_opened)
         self._worker.layers_loaded.connect(self._on_layers_loaded)
         self._worker.fed.connect(self._on_fed)
+        self._worker.supplied.connect(self._on_supplied)
         self._worker.stepped.connect(self._on_stepped)
         self._worker.ended.connect(self._on_ended)
         self._worker.failed.connect(self._on_failed)
@@ -543,12 +646,15 @@ class StudioSession(QObject):
             self._set_state(RunState.STOPPED)
 
     def _run(self, steps: int | None = None, until: str | None = None) -> None:
+        if self._state is RunState.NEED_INPUT and not self._busy:
+            self.input_needed.emit()
         if self._graph is None or self._state not in {RunState.READY, RunState.STOPPED}:
             return
         if self._busy:  # inputs are being read, or a restart is under way
             self._deferred = (steps, until)
             return
         self._failure = None
+        self._passed_by.clear()
         self._cancel = threading.Event()
         self._set_state(RunState.RUNNING)
         stops = frozenset(self._breakpoints)
@@ -577,7 +683,12 @@ class StudioSession(QObject):
             wanted = [operand.name for operand in self._graph.input_operands]
             sources = [self._sources[name] for name in wanted if name in self._sources]
             self._pending = _Pending(
-                tuple(sources), self._labels, self.breakpoints, self._selected
+                tuple(sources),
+                self._labels,
+                self.breakpoints,
+                self._selected,
+                self._shapes.texts,
+                self._supplies,
             )
             self.open(*self._paths)
 
@@ -598,13 +709,65 @@ class StudioSession(QObject):
         if not wanted <= self._sources.keys():
             return
         self._stop_running()
+        if self._supplied:
+            self.log("info", "supplied outputs were dropped: they belong to the input before")
+            self._set_supplied({})
         self._forget_values()
         self._set_progress(Progress("Reading inputs"))
-        self._send(FeedRequest(self._next_run(), dict(self._sources), self._image_options))
+        self._send(
+            FeedRequest(
+                self._next_run(), dict(self._sources), self._image_options, self._shapes
+            )
+        )
+
+    def _supply(self, supplies: tuple[Supply, ...]) -> None:
+        self._stop_running()
+        self._supplying = supplies
+        names = ", ".join(Path(supply.source.text).name for supply in supplies)
+        self._set_progress(Progress(f"Reading {names}"))
+        self._send(SupplyRequest(self._next_run(), supplies))
+
+    def _set_supplied(self, supplied: Mapping[str, str]) -> None:
+        """Take note of what is supplied now, and of the files that it came from."""
+        self._supplied = dict(supplied)
+        latest = {s.operands: s for s in (*self._supplies, *self._supplying)}
+        self._supplies = tuple(
+            supply for names, supply in latest.items() if self._supplied.keys() >= set(names)
+        )
+        self._supplying = ()
+        self.supplies_changed.emit()
+
+    def _take_pending(self, graph: RuntimeGraph, pending: _Pending) -> None:
+        """Use what was chosen for a model before it was open."""
+        self.set_labels(pending.labels)
+        wanted = [operand.name for operand in graph.input_operands]
+        self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
+        try:
+            if pending.shapes:
+                self._shapes = parse_shapes(pending.shapes, graph.input_operands)
+            supplies = tuple(_found(graph, supply) for supply in pending.supplies)
+            self._supply_when_fed = supplies if wanted else ()
+        except EngineError as exc:
+            self._report(Failure("What was asked for does not fit the model", str(exc)))
+            supplies = ()
+        if pending.sources:
+            self.set_inputs(
+                dict(zip(wanted, _spread(pending.sources, len(wanted)), strict=False))
+            )
+        elif supplies and not wanted:
+            self._supply(supplies)
+
+    def _report(self, failure: Failure) -> None:
+        self._failure = failure
+        self.log("error", failure.reason)
+        self.failed.emit(failure)
 
     def _adopt(self, graph: RuntimeGraph | None) -> None:
         self._graph = graph
         self._failure = None
+        self._shapes, self._fed = InputShapes(), {}
+        self._supplies, self._supplied = (), {}
+        self._supplying = self._supply_when_fed = ()
         self._breakpoints.clear()
         self._selected = self._operand = ""
         self._forget_values(silent=True)
@@ -613,6 +776,20 @@ class StudioSession(QObject):
         self.operand_changed.emit("")
         self.inputs_changed.emit()
         self.labels_changed.emit()
+
+    def _go_back_to(self, position: int) -> None:
+        """Drop what was computed from an operator on; the engine has done so already."""
+        if self._graph is None:
+            return
+        self._failure = None
+        self._position = position
+        for operator in self._graph.operators[position:]:
+            if self._records.pop(operator.name, None) is not None:
+                for operand in operator.outputs:
+                    self._values.pop(operand.name, None)
+                    self._statistics.pop(operand.name, None)
+        self.values_reset.emit()
+        self.position_changed.emit()
 
     def _forget_values(self, *, silent: bool = False) -> None:
         self._values.clear()
@@ -685,13 +862,7 @@ class StudioSession(QObject):
         self._breakpoints = set(pending.breakpoints.intersection(names))
         if self._breakpoints:
             self.breakpoints_changed.emit()
-        self.set_labels(pending.labels)
-        wanted = [operand.name for operand in graph.input_operands]
-        self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
-        if pending.sources:
-            self.set_inputs(
-                dict(zip(wanted, _spread(pending.sources, len(wanted)), strict=False))
-            )
+        self._take_pending(graph, pending)
 
     @Slot(object)
     def _on_layers_loaded(self, answer: LayersLoaded) -> None:
@@ -707,10 +878,28 @@ class StudioSession(QObject):
     def _on_fed(self, answer: Fed) -> None:
         if answer.run_id != self._run_id:
             return
+        self._fed = {name: value.shape for name, value in answer.values.items()}
         self.inputs_changed.emit()
         shown = ", ".join(f"{name} = {self._sources[name].text}" for name in answer.values)
         self.log("info", f"inputs: {shown}")
-        self._idle(RunState.READY)
+        supplies, self._supply_when_fed = self._supply_when_fed, ()
+        if supplies:
+            self._supply(supplies)
+        else:
+            self._idle(RunState.READY)
+
+    @Slot(object)
+    def _on_supplied(self, answer: SuppliesChanged) -> None:
+        if answer.run_id != self._run_id:
+            return
+        self._set_supplied(answer.supplied)
+        for name, source in answer.supplied.items():
+            self.log("info", f"operand {name} is supplied from {source}")
+        self._go_back_to(answer.position)
+        over, self._step_over = self._step_over, ""
+        self._idle(_STATE_OF[answer.state])
+        if over and self.is_current(over):
+            self.step()
 
     @Slot(object)
     def _on_stepped(self, answer: Stepped) -> None:
@@ -721,6 +910,7 @@ class StudioSession(QObject):
             self._values.update(record.outputs)
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.log("warning", record.reason)
+                self._passed_by.append(record.operator)
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()
@@ -732,18 +922,29 @@ class StudioSession(QObject):
             return
         if answer.text:
             self.log("info", answer.text)
+        passed_by, self._passed_by = self._passed_by, []
         self._idle(_STATE_OF[answer.state])
+        if passed_by:
+            self.failed.emit(self._describe_passed_by(passed_by))
 
     @Slot(object)
     def _on_failed(self, answer: WorkFailed) -> None:
         if answer.run_id != self._run_id:
             return
         self._busy = False
-        self._deferred = None
+        self._step_over = ""
+        deferred, self._deferred = self._deferred, None
         self._opening, self._pending = None, _Pending()
         self._set_progress(None)
+        if isinstance(answer.error, OpenShapeError):
+            self._ask_for_sizes(answer.error, asked_to_run=deferred is not None)
+            return
+        if self._supplying and self._graph is not None:
+            self._report_not_supplied(self._graph, answer)
+            return
         self._failure = self._describe(answer)
         self.log("error", str(answer.error))
+        unfed = answer.state is SessionState.NEED_INPUT and bool(self._fed)
         if answer.record is not None:
             self._records[answer.record.operator.name] = answer.record
             self._position = answer.position
@@ -758,11 +959,53 @@ class StudioSession(QObject):
             self.selection_changed.emit(self._selected)
             self._show_operand_of(answer.record.operator)
         self.failed.emit(self._failure)
+        if unfed:
+            self._fed = {}
+            self.inputs_changed.emit()
+
+    def _report_not_supplied(self, graph: RuntimeGraph, answer: WorkFailed) -> None:
+        """What failed is the file: the session stands where it did."""
+        producers = [
+            graph.operand(name).producer for s in self._supplying for name in s.operands
+        ]
+        operator = producers[0].name if producers and producers[0] is not None else ""
+        self._supplying = ()
+        self.log("error", str(answer.error))
+        if answer.state is not None:
+            self._set_state(_STATE_OF[answer.state])
+        title = f"The output of {operator} was not supplied"
+        self.failed.emit(Failure(title, str(answer.error), operator=operator))
+
+    def _ask_for_sizes(self, error: OpenShapeError, *, asked_to_run: bool) -> None:
+        """Inputs cannot be made up before their sizes are known; that is no failure."""
+        self.log("info", str(error))
+        self._fed = {}
+        self._set_state(RunState.NEED_INPUT)
+        self.inputs_changed.emit()
+        if asked_to_run:
+            self.input_needed.emit()
 
     @Slot(object)
     def _on_progressed(self, progress: Progress) -> None:
         if self._busy:
             self._set_progress(progress)
+
+    def _describe_passed_by(self, operators: Sequence[RuntimeOperator]) -> Failure:
+        first = operators[0]
+        others = len(operators) - 1
+        title = f"{first.name} cannot run"
+        if others:
+            title = f"{first.name} and {others} other{'s' if others > 1 else ''} cannot run"
+        blocked = sum(r.status is OperatorStatus.BLOCKED for r in self._records.values())
+        hint = "Supply its output from a file, and the run goes on from there."
+        if blocked:
+            behind = (
+                "1 operator behind it is"
+                if blocked == 1
+                else f"{blocked} operators behind it are"
+            )
+            hint = f"{behind} blocked. {hint}"
+        return Failure(title, first.reason, hint, first.name)
 
     def _describe(self, answer: WorkFailed) -> Failure:
         error = answer.error
@@ -779,6 +1022,14 @@ class StudioSession(QObject):
             return Failure(f"{name} failed", str(error), operator=name)
         title = "That did not work" if self._graph is not None else "The model cannot be opened"
         return Failure(title, str(error) or type(error).__name__)
+
+
+def _found(graph: RuntimeGraph, supply: tuple[str, InputSource] | Supply) -> Supply:
+    """Operands of a name that was given before the model was open."""
+    if isinstance(supply, Supply):
+        return supply
+    name, source = supply
+    return Supply(tuple(operand.name for operand in named_outputs(graph, name)), source)
 
 
 def _spread(sources: tuple[InputSource, ...], count: int) -> tuple[InputSource, ...]:

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 import engine
 from engine.errors import EngineError
-from engine.inputs import load_inputs
+from engine.inputs import load_inputs, load_outputs
 from engine.pnnx import pair
 from kuiper_studio.session.events import (
     ExportRequest,
@@ -31,6 +31,9 @@ from kuiper_studio.session.events import (
     RunRequest,
     StepBackRequest,
     Stepped,
+    SuppliesChanged,
+    SupplyRequest,
+    WithdrawRequest,
     WorkFailed,
 )
 
@@ -52,7 +55,7 @@ class Worker(QObject):
 
     Signals
     -------
-    opened, layers_loaded, fed, stepped, ended, failed
+    opened, layers_loaded, fed, supplied, stepped, ended, failed
         Carry the frozen response of that name.
     progressed
         A `Progress`, while long work goes on.
@@ -61,6 +64,7 @@ class Worker(QObject):
     opened = Signal(object)
     layers_loaded = Signal(object)
     fed = Signal(object)
+    supplied = Signal(object)
     stepped = Signal(object)
     ended = Signal(object)
     failed = Signal(object)
@@ -77,6 +81,8 @@ class Worker(QObject):
             OpenRequest: self._open,
             LoadLayersRequest: self._load_layers,
             FeedRequest: self._feed,
+            SupplyRequest: self._supply,
+            WithdrawRequest: self._withdraw,
             RestartRequest: self._restart,
             StepBackRequest: self._step_back,
             RunRequest: self._run,
@@ -115,9 +121,36 @@ class Worker(QObject):
         sources = [request.sources[operand.name] for operand in operands]
         if len(set(sources)) == 1 and sources[0].kind == "npz" and not sources[0].member:
             sources = sources[:1]  # one archive holds the arrays of all inputs
-        values = load_inputs(sources, operands, request.options)
-        session.feed(values)
+        try:
+            values = load_inputs(sources, operands, request.options, request.shapes)
+            session.feed(values)
+        except EngineError:
+            session.clear_inputs()  # it must not run on what was fed before
+            raise
         self.fed.emit(Fed(request.run_id, values))
+
+    def _supply(self, request: SupplyRequest) -> None:
+        session = self._opened_session()
+        before = dict(session.supplied)
+        try:
+            for supply in request.supplies:
+                operands = [session.graph.operand(name) for name in supply.operands]
+                values = load_outputs(supply.source, operands)
+                session.supply_all(values, supply.source.text)
+        except EngineError:
+            if session.supplied != before:  # those before the one that is wrong stay
+                self._tell_supplied(request.run_id, session)
+            raise
+        self._tell_supplied(request.run_id, session)
+
+    def _withdraw(self, request: WithdrawRequest) -> None:
+        session = self._opened_session()
+        session.withdraw(*request.operands)
+        self._tell_supplied(request.run_id, session)
+
+    def _tell_supplied(self, run_id: int, session: Session) -> None:
+        supplied = {name: given.source for name, given in session.supplied.items()}
+        self.supplied.emit(SuppliesChanged(run_id, supplied, session.state, session.position))
 
     def _restart(self, request: RestartRequest) -> None:
         session = self._opened_session()

@@ -287,8 +287,8 @@ class TestOutputs:
         [
             ("a.npy", "is not like OPERAND=FILE.npy"),
             ("=a.npy", "is not like"),
-            ("x=", "is not like"),
-            ("x=p.png", "is not like"),
+            ("x=", "'' is no .npy or .npz file"),
+            ("x=p.png", "'p.png' is no .npy or .npz file"),
             ("x=gone.npy", "there is no such file"),
         ],
     )

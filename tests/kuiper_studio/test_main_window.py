@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QLabel
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from engine.dump import DumpOptions
 from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
+from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.session import RunState
 
 CHAIN = (
@@ -131,6 +132,101 @@ def test_failed_operator(qtbot, open_window, make_pair):
     assert window.session.has_value("0")
     trigger(qtbot, window, "debug.restart")
     assert not window.banner.isVisible()
+
+
+STRANGE = (
+    "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+    "my.Strange strange 1 1 0 1 #0=(1,2,4,4)f32 #1=(1,2,4,4)f32",
+    "nn.ReLU relu 1 1 1 2 #1=(1,2,4,4)f32 #2=(1,2,4,4)f32",
+    "pnnx.Output out 1 0 2",
+)
+
+
+class TestSupply:
+    @pytest.fixture
+    def fives(self, tmp_path, monkeypatch):
+        """What the file dialog gives."""
+        path = tmp_path / "fives.npy"
+        np.save(path, np.full((1, 2, 4, 4), 5, np.float32))
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(path), ""))
+        return path
+
+    @pytest.fixture
+    def window(self, open_window, make_pair, image):
+        return open_window(make_pair(*STRANGE), [image])
+
+    def press(self, qtbot, window, text):
+        button = next(b for b in window.banner.findChildren(QPushButton) if b.text() == text)
+        assert button.isVisible()
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: not window.session.busy)
+
+    def test_from_the_banner(self, qtbot, window, fives):
+        trigger(qtbot, window, "debug.continue")
+        qtbot.waitUntil(window.banner.isVisible)
+        assert "strange cannot run" in window.banner.plain_text()
+        self.press(qtbot, window, "Supply output…")
+        assert not window.banner.isVisible()
+        assert label(window, "statusDetail") == "after strange · 2 of 4 run"
+        state = window.operators_panel.model.index(1, OperatorColumn.STATE)
+        assert state.data(Qt.ItemDataRole.ToolTipRole) == "supplied from fives.npy"
+        trigger(qtbot, window, "debug.continue")
+        assert window.session.state is RunState.FINISHED
+        np.testing.assert_array_equal(window.session.value("2"), np.full((1, 2, 4, 4), 5))
+
+    def test_by_command_and_taken_back(self, qtbot, window, fives):
+        assert not enabled(window, "debug.supplyOutput")  # an input is selected
+        window.session.select("strange")
+        assert not enabled(window, "debug.withdrawOutput")
+        trigger(qtbot, window, "debug.supplyOutput")
+        assert window.session.position == 0
+        trigger(qtbot, window, "debug.continue")
+        window.session.select("strange")
+        shown = " ".join(child.text() for child in window.properties_panel.findChildren(QLabel))
+        assert "Supplied from fives.npy." in shown
+        assert "supplied from fives.npy" in window.timeline_panel.canvas.tip(
+            window.session.graph.operator("strange")
+        )
+        trigger(qtbot, window, "debug.withdrawOutput")
+        assert window.session.current.name == "strange"
+        assert not enabled(window, "debug.withdrawOutput")
+
+    def test_from_the_list(self, qtbot, window, fives):
+        def entries():
+            menu = window.operators_panel.make_menu(window.session.graph.operator("strange"))
+            return {action.text(): action for action in menu.actions()}
+
+        assert "Withdraw supplied output" not in entries()
+        entries()["Supply output…"].trigger()
+        qtbot.waitUntil(lambda: "1" in window.session.supplied)
+        entries()["Withdraw supplied output"].trigger()
+        qtbot.waitUntil(lambda: not window.session.supplied)
+
+    def test_a_file_that_does_not_fit(self, qtbot, window, fives):
+        np.save(fives, np.zeros(3))
+        trigger(qtbot, window, "debug.continue")
+        qtbot.waitUntil(window.banner.isVisible)
+        self.press(qtbot, window, "Supply output…")
+        qtbot.waitUntil(lambda: "was not supplied" in window.banner.plain_text())
+        assert "operand 1 is 1×2×4×4" in window.banner.plain_text()
+        np.save(fives, np.zeros((1, 2, 4, 4)))
+        self.press(qtbot, window, "Supply output…")
+        assert window.session.supplied
+
+    def test_another_file(self, window, fives):
+        window.supply_output("strange", "notes.txt")
+        assert "'notes.txt' is no .npy or .npz file" in window.banner.plain_text()
+
+    def test_of_a_failed_operator(self, qtbot, open_window, make_pair, fives):
+        inputs = [np.zeros(3, np.float32), np.zeros(2, np.float32)]
+        window = open_window(make_pair(*FAILING), inputs)
+        np.save(fives, np.ones(3))
+        trigger(qtbot, window, "debug.continue")
+        qtbot.waitUntil(window.banner.isVisible)
+        self.press(qtbot, window, "Supply output…")
+        assert not window.banner.isVisible()
+        trigger(qtbot, window, "debug.continue")
+        assert window.session.state is RunState.FINISHED
 
 
 def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):

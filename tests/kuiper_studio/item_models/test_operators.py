@@ -11,7 +11,7 @@ from kuiper_studio.item_models import (
     OperatorsModel,
     OperatorState,
     operator_state,
-    output_shape,
+    output_shapes,
 )
 
 ROLE = Qt.ItemDataRole
@@ -164,10 +164,10 @@ def test_every_cell_can_be_read_aloud(model) -> None:
 def test_output_shape_is_the_computed_one(open_model, failing, step) -> None:
     session = open_model(failing)
     conv = session.graph.operator("conv")
-    assert output_shape(session, conv) == (1, 3, 8, 8)  # as exported
+    assert output_shapes(session, conv) == ((1, 3, 8, 8),)  # as exported
     step(session, 2)
-    assert output_shape(session, conv) == (1, 3, 6, 6)  # as computed
-    assert output_shape(session, session.graph.operator("out")) is None
+    assert output_shapes(session, conv) == ((1, 3, 6, 6),)  # as computed
+    assert output_shapes(session, session.graph.operator("out")) == ()
 
 
 @pytest.mark.parametrize(
