@@ -93,7 +93,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array
 
 @elementwise("nn.Threshold", "F.threshold", "torch.threshold", integers=True)
 def threshold(input: Array, threshold: float, value: float) -> Array:
-    """``x`` above the threshold, else ``value``: ``torch.nn.Threshold``."""
+    """``x`` above `threshold`, else `value`: ``torch.nn.Threshold``."""
     return np.where(input <= threshold, value, input)
 
 
@@ -197,7 +197,7 @@ def gelu(input: Array, approximate: str = "none") -> Array:
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """``log(1 + exp(beta * x)) / beta``: ``torch.nn.Softplus``.
 
-    ``x`` itself where ``beta * x`` is above the threshold.
+    ``x`` itself where ``beta * x`` is above `threshold`.
     """
     scaled = input * beta
     return np.where(scaled > threshold, input, np.log1p(np.exp(scaled)) / beta)
@@ -225,13 +225,13 @@ def softsign(input: Array) -> Array:
 
 @elementwise("nn.Hardshrink", "F.hardshrink", "torch.hardshrink")
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
-    """0 from -lambd to lambd, else ``x``: ``torch.nn.Hardshrink``."""
+    """0 from ``-lambd`` to ``lambd``, else ``x``: ``torch.nn.Hardshrink``."""
     return np.where(np.abs(input) <= lambd, 0, input)
 
 
 @elementwise("nn.Softshrink", "F.softshrink")
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
-    """``x`` moved towards 0 by lambd, at most to 0: ``torch.nn.Softshrink``."""
+    """``x`` moved towards 0 by `lambd`, at most to 0: ``torch.nn.Softshrink``."""
     result: Array = input - np.clip(input, -lambd, lambd)
     return result
 

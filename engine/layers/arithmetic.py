@@ -69,7 +69,7 @@ def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
 
 @register("torch.div", "Tensor.div", "aten::div", "torch.divide", "Tensor.divide")
 def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
-    """Quotient: ``torch.div``.
+    """Quotient, rounded where asked to: ``torch.div``.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def _divide_and_cut(a: Array, b: Array) -> Array:
 
 @register("torch.pow", "Tensor.pow", "aten::pow")
 def power(input: Operand, exponent: Operand) -> Value:
-    """Power: ``torch.pow``.
+    """Power, ``input ** exponent``: ``torch.pow``.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ def constant(value: Any = None) -> Any:
     Parameters
     ----------
     value : Value
+        The constant.
     """
     return value
 

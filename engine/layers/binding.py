@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from engine.values import Value
 
-__all__ = ["FunctionLayer", "bind"]
+__all__ = ["FunctionLayer", "bind", "spoken_annotation", "takes_array"]
 
 _ABSENT = object()
 
@@ -269,13 +269,13 @@ class FunctionLayer(Layer):
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
     """Convert a parameter to what its annotation asks for."""
-    options = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+    options = _options(hint)
     for strict in (True, False):
         for option in options:
             converted = _as(value, option, exact=strict)
             if converted is not _ABSENT:
                 return converted
-    if isinstance(value, bool) and np.ndarray in {get_origin(o) or o for o in options}:
+    if isinstance(value, bool) and takes_array(hint):
         if value:
             raise ParameterError(name, f"{name}=True, but the model has no attribute @{name}")
         return None
@@ -312,6 +312,22 @@ _SPOKEN = {
     int: "an integer", float: "a number", bool: "True or False", str: "a word",
     complex: "a complex number", type(None): "None",
 }  # fmt: skip
+
+
+def takes_array(hint: Any, *, only: bool = False) -> bool:
+    """Whether an argument of this annotation may be a tensor; `only`, or else a number."""
+    options = {get_origin(option) or option for option in _options(hint)}
+    others = options - {np.ndarray, type(None), bool, int, float, complex}
+    return np.ndarray in options and not (only and others)
+
+
+def spoken_annotation(hint: Any) -> str:
+    """Say in words what an argument of this annotation takes; ``""`` for anything."""
+    return "" if hint is Any else _spoken(_options(hint))
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
 
 
 def _spoken(options: Iterable[Any]) -> str:

@@ -45,7 +45,7 @@ _TAP_BYTES: Final = 1 << 19  # of a depthwise output that is added to, tap after
 
 @register("nn.Conv1d", "nn.Conv2d", "nn.Conv3d")
 class Convolution(Layer):
-    """Convolution: ``torch.nn.Conv1d``, ``Conv2d``, ``Conv3d``.
+    """Slide kernels over an image and sum the products: ``torch.nn.Conv1d``, ...
 
     Each output is the sum of a window of the input times the kernel, plus a bias:
     ``y[n, o, p] = bias[o] + sum over c, t of weight[o, c, t] * x[n, c, p * stride +
@@ -65,8 +65,10 @@ class Convolution(Layer):
         Channels fall into so many independent convolutions; C of them is depthwise.
     padding_mode : str
         ``zeros``, ``reflect``, ``replicate`` or ``circular``.
-    in_channels, out_channels, kernel_size : int
-        Only compared with the weight's shape.
+    in_channels, out_channels : int
+        C and O, compared with the weight's shape.
+    kernel_size : int or tuple of int
+        K..., compared likewise.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ def convolution(
     dilation: Ints = 1,
     groups: int = 1,
 ) -> Array:
-    """Convolution with a computed kernel: ``torch.nn.functional.conv2d`` and its kin.
+    """Slide computed kernels over an image and sum the products: ``F.conv2d``, ...
 
     Parameters
     ----------

@@ -44,6 +44,7 @@ def register_extension(name: str) -> Callable[[Function], Function]:
         # The wrapped function's signature and annotations are not what is to be bound.
         del compute.__wrapped__
         compute.__annotations__ = {"operands": Any, "call": OperatorCall, "arguments": Any}
+        compute.implements = function  # type: ignore[attr-defined]  # for the notes
         register(name)(function)
         register(f"pnnx.custom_op.{name.replace('::', '.')}")(compute)
         return function

@@ -138,7 +138,7 @@ _UNARY: Final = (
     ("log", "natural logarithm", ()),
     ("log10", "logarithm to base 10", ()),
     ("log1p", "logarithm of one more, exact near 0", ()),
-    ("neg", "negative", ("negative",)),
+    ("neg", "the negative", ("negative",)),
     ("reciprocal", "reciprocal", ()),
     ("rsqrt", "reciprocal of the square root", ()),
     ("sign", "sign: -1, 0 or 1", ()),
@@ -188,17 +188,17 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("deg2rad", "radians of degrees", np.deg2rad, "bif"),
             ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
-            ("lgamma", "logarithm of the gamma", _looped(math.lgamma, math.inf), "bif"),
+            ("lgamma", "logarithm of gamma", _looped(math.lgamma, math.inf), "bif"),
             ("logit", "logarithm of the odds", _logit, "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
-            ("sinc", "sin(pi x) / (pi x)", np.sinc, "bifc"),
+            ("sinc", "``sin(pi x) / (pi x)``", np.sinc, "bifc"),
             ("log2", "logarithm to base 2", np.log2, "bifc"),
         )
     ),
     Operation("frac", "fractional part", Elementwise(_frac, "f"), 1, (), "input's dtype"),
     Operation("bitwise_not", "bits turned over", Elementwise(np.invert, "bi"), 1,
               ("__invert__",), "input's dtype"),
-    Operation("positive", "input itself", Elementwise(_positive, "bifc"), 1,
+    Operation("positive", "the input itself", Elementwise(_positive, "bifc"), 1,
               (), "input's dtype"),
     Operation("sgn", "sign, or direction of a complex number", Elementwise(_sgn, "bifc"), 1,
               (), "input's dtype"),
@@ -238,14 +238,14 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("heaviside", "0, `other` or 1 by the sign", _heaviside, "bif", False),
             ("hypot", "length of the vector of both", np.hypot, "f", False),
             ("lcm", "least common multiple", np.lcm, "i", False),
-            ("logaddexp2", "logaddexp to base 2", np.logaddexp2, "bif", True),
+            ("logaddexp2", "``logaddexp`` to base 2", np.logaddexp2, "bif", True),
             ("nextafter", "next number towards the other", np.nextafter, "f", False),
             ("xlogy", "input times the logarithm of the other", _xlogy, "bif", True),
         )
     ),
 )  # fmt: skip
 
-_NOTES: Final = """{summary}: ``torch.{name}``.
+_NOTES: Final = """{summary}, element by element: ``torch.{name}``.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def _register_all() -> None:
         function.__name__ = function.__qualname__ = row.name
         function.__doc__ = _NOTES.format(
             name=row.name,
-            summary=row.summary.capitalize(),
+            summary=row.summary[0].upper() + row.summary[1:],
             arguments="input : ndarray of any shape"
             if row.operands == 1
             else "input, other : ndarray, broadcast to one shape, or number",

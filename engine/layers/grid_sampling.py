@@ -48,6 +48,7 @@ def affine_grid(theta: Array, size: Ints | Array, align_corners: bool | None = N
     size : tuple of int
         (N, C, H, W) or (N, C, D, H, W).
     align_corners : bool
+        Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
 
     Returns
     -------
@@ -94,6 +95,7 @@ def grid_sample(
         What is outside of the image: ``zeros``, ``border`` (the nearest pixel) or
         ``reflection``.
     align_corners : bool
+        Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
 
     Returns
     -------

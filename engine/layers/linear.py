@@ -17,7 +17,7 @@ __all__ = ["Linear", "linear"]
 
 @register("nn.Linear")
 class Linear(Layer):
-    """Matrix product and bias: ``torch.nn.Linear``.
+    """Matrix product with a weight, and bias: ``torch.nn.Linear``.
 
     ``y[..., o] = bias[o] + sum over i of weight[o, i] * x[..., i]``.
 
@@ -26,7 +26,7 @@ class Linear(Layer):
     weight : ndarray of shape (O, I)
     bias : ndarray of shape (O,), optional
     in_features, out_features : int
-        Only compared with the weight's shape.
+        I and O, compared with the weight's shape.
     """
 
     def __init__(

@@ -111,6 +111,7 @@ def cholesky(input: Array, upper: bool = False) -> Array:
     ----------
     input : ndarray of shape (..., N, N)
     upper : bool
+        Whether to give the upper triangle, rather than the lower one.
 
     Returns
     -------

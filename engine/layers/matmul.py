@@ -175,6 +175,7 @@ def baddbmm(
     batch1 : ndarray of shape (B, M, K)
     batch2 : ndarray of shape (B, K, N)
     beta, alpha : number
+        Factors of the input and of the product.
 
     Returns
     -------

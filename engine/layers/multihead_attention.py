@@ -334,6 +334,7 @@ def native_multi_head_attention(
     mask : ndarray of shape (L, L), (N, L) or (N, num_head, L, L), optional
         Bool, true where a key is left out, or added to the scores.
     need_weights, average_attn_weights : bool
+        Whether to give the weights too, and whether as a mean over the heads.
     mask_type : int, optional
         1 where the mask has the shape (N, L).
 

@@ -326,6 +326,8 @@ def local_response_norm(
     input : ndarray of shape (N, C, ...)
     size : int
         Number of neighbouring channels, size // 2 of them before.
+    alpha, beta, k : float
+        Factor, power and offset of the formula.
 
     Returns
     -------

@@ -45,6 +45,7 @@ def transpose(input: Array, dim0: int, dim1: int) -> Array:
     ----------
     input : ndarray of any shape
     dim0, dim1 : int
+        The two; negative ones count from the last.
 
     Returns
     -------

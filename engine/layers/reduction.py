@@ -52,6 +52,11 @@ class Reduction:
     dtype: Callable[[DType], DType]
     empty: bool = True
 
+    @property
+    def sentence(self) -> str:
+        """The summary as the beginning of a sentence."""
+        return self.summary[0].upper() + self.summary[1:]
+
 
 def accumulator(dtype: DType) -> DType:
     """Dtype to add up in: 64 bits of the same kind; bools as integers."""
@@ -183,19 +188,21 @@ def _truth(dtype: DType) -> DType:
 
 
 REDUCTIONS: Final[dict[str, Reduction]] = {
-    "sum": Reduction("sum", _sum, _widened),
-    "nansum": Reduction("sum of all but NaN", _nansum, _widened),
-    "mean": Reduction("mean", _mean, _floating),
-    "nanmean": Reduction("mean of all but NaN", _nanmean, _floating),
-    "prod": Reduction("product", _prod, _widened),
-    "amax": Reduction("largest value", _amax, _same, empty=False),
-    "amin": Reduction("smallest value", _amin, _same, empty=False),
-    "all": Reduction("whether all are true", _all, _truth),
-    "any": Reduction("whether any is true", _any, _truth),
-    "logsumexp": Reduction("logarithm of the sum of the exponentials", _logsumexp, float_dtype),
+    "sum": Reduction("sum of the elements", _sum, _widened),
+    "nansum": Reduction("sum of the elements that are not NaN", _nansum, _widened),
+    "mean": Reduction("mean of the elements", _mean, _floating),
+    "nanmean": Reduction("mean of the elements that are not NaN", _nanmean, _floating),
+    "prod": Reduction("product of the elements", _prod, _widened),
+    "amax": Reduction("largest element", _amax, _same, empty=False),
+    "amin": Reduction("smallest element", _amin, _same, empty=False),
+    "all": Reduction("whether all elements are true", _all, _truth),
+    "any": Reduction("whether any element is true", _any, _truth),
+    "logsumexp": Reduction(
+        "logarithm of the sum of the elements' exponentials", _logsumexp, float_dtype
+    ),
 }
 
-_NOTES: Final = """{summary} of the elements: ``torch.{name}``.
+_NOTES: Final = """{summary}: ``torch.{name}``.
 
     Parameters
     ----------
@@ -208,7 +215,7 @@ _NOTES: Final = """{summary} of the elements: ``torch.{name}``.
     Returns
     -------
     ndarray
-        {dtype} NaN counts as a number, and is in the result when it is in the input.
+        {dtype} {nan}
     """
 
 _NOTES_OF_DTYPE: Final[dict[Any, str]] = {
@@ -217,6 +224,10 @@ _NOTES_OF_DTYPE: Final[dict[Any, str]] = {
     _floating: "Of the input's dtype.",
     _truth: "Bool; uint8 for uint8.",
     float_dtype: "Of the input's dtype; float32 for bools and integers.",
+}
+_NOTES_OF_NAN: Final = {
+    **dict.fromkeys(("nansum", "nanmean"), "NaN is left out."),
+    **dict.fromkeys(("all", "any"), "NaN is true, for it is not zero."),
 }
 _NOTE_OF_DTYPE_ARGUMENT: Final = """
     dtype : str, optional
@@ -247,9 +258,10 @@ def _register_all() -> None:
         function.__name__ = function.__qualname__ = name
         function.__doc__ = _NOTES.format(
             name=name,
-            summary=reduction.summary.capitalize(),
+            summary=reduction.sentence,
             more=_NOTE_OF_DTYPE_ARGUMENT if converts else "",
             dtype=_NOTES_OF_DTYPE[reduction.dtype],
+            nan=_NOTES_OF_NAN.get(name, "It is NaN where one of the elements is."),
         )
         register(f"torch.{name}", f"Tensor.{name}", f"aten::{name}")(function)
 
@@ -266,10 +278,10 @@ _ONNX: Final = {
     "ReduceMean": REDUCTIONS["mean"],
     "ReduceProd": REDUCTIONS["prod"],
     "ReduceLogSumExp": REDUCTIONS["logsumexp"],
-    "ReduceLogSum": Reduction("logarithm of the sum", _log_of_sum, float_dtype),
-    "ReduceSumSquare": Reduction("sum of squares", _sum_of_squares, _same),
-    "ReduceL1": Reduction("sum of absolute values", _norm1, _same),
-    "ReduceL2": Reduction("root of the sum of squares", _norm2, _same),
+    "ReduceLogSum": Reduction("logarithm of the sum of the elements", _log_of_sum, float_dtype),
+    "ReduceSumSquare": Reduction("sum of the elements' squares", _sum_of_squares, _same),
+    "ReduceL1": Reduction("sum of the elements' absolute values", _norm1, _same),
+    "ReduceL2": Reduction("root of the sum of the elements' squares", _norm2, _same),
 }
 
 
@@ -289,7 +301,7 @@ def _register_onnx() -> None:
         function = _of_onnx(reduction)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
-            f"{reduction.summary.capitalize()} of the elements: ONNX ``{name}``.\n\n"
+            f"{reduction.sentence}: ONNX ``{name}``.\n\n"
             "Reduces `axes`, all by default, and keeps them with size 1 unless `keepdims` is "
             "0. The result has the input's dtype."
         )

@@ -32,6 +32,7 @@ def searchsorted(
     sorted_sequence : ndarray of shape (N,) or (..., N)
         Increasing along the last dimension.
     input : ndarray of shape (..., M), of any shape for a sequence of shape (N,), or number
+        What would be inserted.
     out_int32 : bool
         Whether to give int32 instead of int64.
     right : bool
@@ -75,6 +76,7 @@ def bucketize(
     Parameters
     ----------
     input : ndarray of any shape, or number
+        What falls into buckets.
     boundaries : ndarray of shape (N,)
         Increasing.
     out_int32 : bool
@@ -127,6 +129,7 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
     weights : ndarray of shape (N,), optional
         What each counts.
     minlength : int
+        Least length of the result.
 
     Returns
     -------

@@ -145,6 +145,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     src : ndarray
         Of the shape of `input` without the dimension.
     dim, index : int
+        The dimension and the place in it; negative ones count from the end.
 
     Returns
     -------
@@ -188,6 +189,7 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Array:
     start : int
         Negative ones count from the end.
     length : int
+        How many places are taken.
 
     Returns
     -------

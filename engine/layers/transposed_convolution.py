@@ -33,7 +33,7 @@ __all__ = ["TransposedConvolution", "transposed_convolution"]
 
 @register("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
 class TransposedConvolution(Layer):
-    """Transposed convolution: ``torch.nn.ConvTranspose1d``, ``ConvTranspose2d``, ``...3d``.
+    """Spread each value by a kernel and sum what overlaps: ``torch.nn.ConvTranspose1d``, ...
 
     Each input position adds its value times the kernel to a window of the output, the
     gradient of a convolution with the same parameters. Sizes: ``Hout = (H - 1) * stride -
@@ -52,8 +52,10 @@ class TransposedConvolution(Layer):
     groups : int
     padding_mode : str
         Only ``zeros``.
-    in_channels, out_channels, kernel_size : int
-        Only compared with the weight's shape.
+    in_channels, out_channels : int
+        C and O, compared with the weight's shape.
+    kernel_size : int or tuple of int
+        K..., compared likewise.
     """
 
     def __init__(
@@ -179,7 +181,7 @@ def transposed_convolution(
     groups: int = 1,
     dilation: Ints = 1,
 ) -> Array:
-    """Transposed convolution with a computed kernel: ``F.conv_transpose2d`` and its kin.
+    """Spread each value by a computed kernel and sum what overlaps: ``F.conv_transpose2d``, ...
 
     Parameters
     ----------

@@ -187,6 +187,19 @@ class TestReplacing:
         unload_layers()
         assert run("nn.ReLU", np.array(-1.0)) == 0
 
+    @pytest.mark.parametrize("backend", ["auto", "numpy"])
+    def test_counts_whoever_computes_the_engines_own(self, write, make_pair, backend):
+        load_layers(write(TRIPLE.replace('triple")', 'triple", "nn.ReLU", replace=True)')))
+        model = make_pair(
+            "pnnx.Input in 0 1 0 #0=(1,2)f32",
+            "nn.ReLU relu 1 1 0 1 #0=(1,2)f32 #1=(1,2)f32",
+            "pnnx.Output out 1 0 1",
+        )
+        session = engine.Session(engine.load(model), backend=backend)
+        session.feed([np.full((1, 2), -1, np.float32)])
+        session.run()
+        assert session.outputs()[0].tolist() == [[-3, -3]]
+
     def test_twice_in_one_file(self, write):
         path = write(TRIPLE + '\n@register("my.Triple")\ndef again(input):\n    return 1\n')
         with pytest.raises(

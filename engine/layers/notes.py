@@ -1,0 +1,298 @@
+"""Notes on operators, made from what is registered: the code's docstrings and signatures.
+
+So there is one place for what an operator computes, what its arguments mean and what it is
+called in PyTorch: the docstring beside the code. The command line lists the notes, and the
+window shows that of the selected operator.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
+
+import numpy as np
+
+from engine.layers.binding import spoken_annotation, takes_array
+from engine.layers.docstrings import Docstring, Field, read_docstring
+from engine.layers.glossary import COMMON
+from engine.layers.layer import Layer, OperatorCall
+from engine.layers.references import page_of, reference_of
+from engine.layers.registry import registered_types, registration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note"]
+
+ArgumentKind: TypeAlias = Literal["parameter", "attribute", "operand"]
+
+# Operators that the graph itself carries out.
+_GRAPHS_OWN: Final = {
+    "pnnx.Input": "Where a value is fed into the model.",
+    "pnnx.Output": "Where a value comes out of the model.",
+}
+
+# ": ``torch.nn.ReLU`` and its kin", the end of most summaries, is what the reference says.
+_NAMES_IT: Final = re.compile(
+    r"[:,] (?:ONNX ``"
+    r"|``(?:torch|nn|F|Tensor|torchvision|torchaudio|QFunctional|prim)(?:\.|::)).*"
+)
+_LIKE: Final = re.compile(r"\bas ``([\w.:]+)``")
+_AS_IN: Final = re.compile(r"As in ``([\w.:]+)``(?:[.:,;]|$)")
+# The form of an argument that is a tensor in the first place.
+_ARRAY: Final = re.compile(r"(\w+ )?ndarray|tuple of ndarray")
+# Arguments of a module that are its weights, and so attributes of the file.
+_WEIGHT: Final = re.compile(r"weight|bias|running_(mean|var)")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentNote:
+    """What there is to know of an argument.
+
+    Attributes
+    ----------
+    name : str
+        As the file writes it.
+    kind : str
+        ``parameter``, ``attribute`` or ``operand``: where the file has it as a rule. Most
+        parameters may come as operands too.
+    accepts : str
+        ``int or tuple of int``, ``ndarray of shape (O, C / groups, K...)``.
+    meaning : str
+        May be empty.
+    default : str
+        As Python writes it; ``""`` for an argument that must be given.
+    """
+
+    name: str
+    kind: ArgumentKind
+    accepts: str
+    meaning: str
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNote:
+    """What there is to know of an operator type.
+
+    Attributes
+    ----------
+    type : str
+    summary : str
+        What it computes, in one sentence; ``""`` where nothing is known. Here and in the
+        other texts ``` ``code`` ``` and ``` `argument` ``` are marked as in a docstring.
+    details : tuple of str
+        Paragraphs: the formula, sizes, what is special.
+    reference : str
+        PyTorch's name for it; ``""`` where it has none.
+    url : str
+        Address of the page that documents it; ``""`` where none is known.
+    arguments : tuple of ArgumentNote
+    returns : tuple of str
+        The results, in order.
+    same : tuple of str
+        Other types that the same code computes, sorted.
+    file : Path or None
+        The user's file that computes it; None for the engine's own and for unknown types.
+    known : bool
+        Whether there is a layer for it.
+    """
+
+    type: str
+    summary: str = ""
+    details: tuple[str, ...] = ()
+    reference: str = ""
+    url: str = ""
+    arguments: tuple[ArgumentNote, ...] = ()
+    returns: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+    file: Path | None = None
+    known: bool = False
+
+
+def note(operator_type: str) -> OperatorNote:
+    """Make the note on an operator type.
+
+    Parameters
+    ----------
+    operator_type : str
+        As the file writes it.
+
+    Returns
+    -------
+    OperatorNote
+        Of a type without a layer, what PyTorch calls it is all that is known.
+    """
+    found = registration(operator_type)
+    if found is None:
+        return OperatorNote(
+            operator_type,
+            summary=_GRAPHS_OWN.get(operator_type, ""),
+            reference=reference_of(operator_type),
+            url=page_of(operator_type),
+            known=operator_type in _GRAPHS_OWN,
+        )
+    same = tuple(
+        name
+        for name in registered_types()
+        if name != operator_type and _target_of(name) is found.target
+    )
+    read = _read(found.target)
+    return OperatorNote(
+        operator_type,
+        summary=_summary(read.summary),
+        details=read.details,
+        reference=reference_of(operator_type),
+        url=page_of(operator_type, same),
+        arguments=tuple(_arguments(operator_type, found.target, read)),
+        returns=tuple(_result(field) for field in read.returns),
+        same=same,
+        file=found.file,
+        known=True,
+    )
+
+
+def _target_of(operator_type: str) -> Callable[..., Any] | None:
+    found = registration(operator_type)
+    return found.target if found is not None else None
+
+
+@lru_cache(maxsize=2048)
+def _read(target: Callable[..., Any]) -> Docstring:
+    """Docstring of registered code; what it leaves to its like comes from there."""
+    read = read_docstring(target.__doc__)
+    parameters = {name: _borrowed(name, field) for name, field in read.parameters.items()}
+    like = _LIKE.search(" ".join([read.summary, *read.details]))
+    other = _target_of(_type_of(like[1])) if like is not None else None
+    if other is not None and other is not target:
+        parameters = {**_read(other).parameters, **parameters}
+    return replace(read, parameters=parameters)
+
+
+def _borrowed(name: str, field: Field) -> Field:
+    """An argument of which is said ``As in `nn.RNN` `` with what is said there."""
+    like = _AS_IN.match(field.text)
+    other = _target_of(_type_of(like[1])) if like is not None else None
+    found = _read(other).parameters.get(name) if other is not None else None
+    if like is None or found is None:
+        return field
+    text = f"{found.text} {field.text[like.end() :].strip()}".strip()
+    return Field(field.form or found.form, text)
+
+
+def _type_of(reference: str) -> str:
+    """Operator type of a name in PyTorch, as a docstring writes it."""
+    for long, short in (("torch.nn.functional.", "F."), ("torch.nn.", "nn.")):
+        if reference.startswith(long):
+            return short + reference.removeprefix(long)
+    return reference
+
+
+def _summary(text: str) -> str:
+    """The sentence without what only says where the operator comes from."""
+    clauses = text.removesuffix(".").split("; ")
+    kept = [_NAMES_IT.sub("", clause) for clause in clauses if not clause.startswith("as ")]
+    sentence = "; ".join(kept)
+    return f"{sentence}." if sentence else ""
+
+
+def _result(field: Field) -> str:
+    """One result: its form, and what is said of it."""
+    head = re.sub(r"\s:\s.*", "", field.form)
+    return f"{head}: {field.text}" if field.text else head
+
+
+def _arguments(
+    operator_type: str, target: Callable[..., Any], read: Docstring
+) -> Iterator[ArgumentNote]:
+    if operator_type.startswith("pnnx.custom_op."):
+        target = getattr(target, "implements", target)
+    seen: set[str] = set()
+    takes_any = False
+    for code, role in _codes(target):
+        for parameter, hint in _signature(code):
+            if parameter.kind is parameter.VAR_KEYWORD:
+                takes_any = True
+            elif parameter.name not in seen:
+                seen |= {parameter.name, f"*{parameter.name}"}
+                kind = role or _kind(operator_type, parameter, hint, read)
+                yield _argument(parameter, hint, kind, read)
+    if takes_any:
+        for name, field in read.parameters.items():
+            if name not in seen:
+                kind = "attribute" if "ndarray" in field.form else "parameter"
+                yield ArgumentNote(name, kind, field.form, field.text, "")
+
+
+def _codes(
+    target: Callable[..., Any],
+) -> tuple[tuple[Callable[..., Any], ArgumentKind | None], ...]:
+    """Functions whose arguments are the operator's, and what they are where that is known."""
+    if not (isinstance(target, type) and issubclass(target, Layer)):
+        return ((target, None),)
+    build = target.__init__
+    built = () if build is object.__init__ else ((build, None),)
+    return (*built, (target.forward, "operand"))
+
+
+def _signature(code: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+    """Arguments that a file can give, with their annotations."""
+    try:
+        hints = get_type_hints(code)
+        parameters = list(inspect.signature(code).parameters.values())
+    except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
+        return
+    for place, parameter in enumerate(parameters):
+        hint = hints.get(parameter.name, Any)
+        of_the_frame = hint in {OperatorCall, np.random.Generator}
+        if not of_the_frame and (place or parameter.name != "self"):
+            yield parameter, hint
+
+
+def _kind(
+    operator_type: str, parameter: inspect.Parameter, hint: Any, read: Docstring
+) -> ArgumentKind:
+    """Where the file has an argument as a rule."""
+    field = read.parameters.get(parameter.name)
+    said = _ARRAY.match(field.form) if field is not None else None
+    is_weight = _WEIGHT.search(parameter.name) is not None
+    named = parameter.name == "input" or (is_weight and hint is Any)
+    given = parameter.default not in {parameter.empty, None}
+    if given or not (named or said or takes_array(hint, only=True)):
+        return "parameter"
+    is_module = operator_type.startswith(("nn.", "pnnx."))
+    return "attribute" if is_module and is_weight else "operand"
+
+
+def _argument(
+    parameter: inspect.Parameter,
+    hint: Any,
+    kind: ArgumentKind,
+    read: Docstring,
+) -> ArgumentNote:
+    variadic = parameter.kind is parameter.VAR_POSITIONAL
+    found = read.parameters.get(f"*{parameter.name}" if variadic else parameter.name)
+    required = variadic or parameter.default is parameter.empty
+    accepts = spoken_annotation(hint)
+    if parameter.default is None:
+        accepts = accepts.removesuffix(" or None")
+    return ArgumentNote(
+        parameter.name,
+        "operand" if variadic else kind,
+        found.form if found is not None and found.form else accepts,
+        (found.text if found is not None else "") or _meaning(parameter.name, kind, read),
+        "" if required else repr(parameter.default),
+    )
+
+
+def _meaning(name: str, kind: ArgumentKind, read: Docstring) -> str:
+    """What an argument means of which its own line says nothing."""
+    if kind != "parameter":
+        return ""
+    text = " ".join([read.summary, *read.details])
+    said = re.search(rf"``[^`]*\b{name}\b[^`]*``|`{name}`", text)
+    return COMMON.get(name, "See above." if said else "")

@@ -1,0 +1,126 @@
+"""What an operator type is called where it comes from, and the page that documents it there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["page_of", "reference_of"]
+
+_DOCS: Final = "https://docs.pytorch.org"
+
+# Longest first, so that the most particular prefix decides.
+_PREFIXES: Final = (
+    ("pnnx.custom_op.torchvision.", "torchvision.ops."),
+    ("pnnx.custom_op.", "torch.ops."),
+    ("nn.intrinsic.quantized.", "torch.ao.nn.intrinsic.quantized."),
+    ("nn.quantized.", "torch.ao.nn.quantized."),
+    ("torchvision::", "torchvision.ops."),
+    ("quantized::", "torch.ops.quantized."),
+    ("torchaudio.", "torchaudio."),
+    ("torchvision.", "torchvision."),
+    ("Tensor.", "torch.Tensor."),
+    ("torch.", "torch."),
+    ("aten::", "torch.ops.aten."),
+    ("nn.", "torch.nn."),
+    ("F.", "torch.nn.functional."),
+)
+
+# Types that pnnx or TorchScript spell otherwise than PyTorch, or that have no name there.
+_OTHERWISE: Final = {
+    "F.dropoutnd": "torch.nn.functional.dropout",
+    "Tensor.copy": "torch.Tensor.copy_",
+    "Tensor.fill": "torch.Tensor.fill_",
+    "Tensor.index": "",
+    "Tensor.rsub": "torch.rsub",
+    "Tensor.slice": "",
+    "Tensor.slice_copy": "",
+    "aten::__invert__": "torch.ops.aten.bitwise_not",
+    "nn.quantized.cat": "torch.ao.nn.quantized.QFunctional.cat",
+}
+
+# Names that exist in PyTorch but have no page of their own, nor one in ``F.``.
+_WITHOUT_PAGE: Final = frozenset(
+    {
+        "torch.Tensor.clamp_max",
+        "torch.Tensor.clamp_min",
+        "torch.Tensor.log_softmax",
+        "torch.Tensor.relu",
+        "torch.Tensor.split_with_sizes",
+        "torch.ao.nn.quantized.DeQuantize",
+        "torch.ao.nn.quantized.QFunctional.cat",
+        "torch.ao.nn.quantized.Quantize",
+        "torch.clamp_max",
+        "torch.clamp_min",
+        "torch.detach",
+        "torch.feature_dropout",
+        "torch.fill",
+        "torch.frobenius_norm",
+        "torch.index_fill",
+        "torch.index_put",
+        "torch.masked_fill",
+        "torch.masked_scatter",
+        "torch.rsub",
+        "torch.split_with_sizes",
+    }
+)
+
+
+def reference_of(operator_type: str) -> str:
+    """Name of an operator type in PyTorch: ``torch.nn.Conv2d`` for ``nn.Conv2d``.
+
+    Returns
+    -------
+    str
+        ``ONNX ReduceMax`` for a type that pnnx takes from there; ``""`` where neither has it.
+    """
+    if operator_type in _OTHERWISE:
+        return _OTHERWISE[operator_type]
+    if operator_type.startswith("Reduce") and operator_type.isalnum():
+        return f"ONNX {operator_type}"
+    for prefix, name in _PREFIXES:
+        if operator_type.startswith(prefix):
+            return name + operator_type.removeprefix(prefix)
+    return ""
+
+
+def page_of(operator_type: str, others: Iterable[str] = ()) -> str:
+    """Address of the page that documents an operator type.
+
+    Parameters
+    ----------
+    operator_type : str
+    others : iterable of str
+        Types that the same code computes: their page serves where it has none of its own.
+
+    Returns
+    -------
+    str
+        ``""`` where none is known.
+    """
+    near = sorted(others, key=_rank)
+    functional = f"F.{operator_type.removeprefix('torch.')}"
+    if operator_type.startswith("torch.") and functional in near:
+        return _own_page(reference_of(functional))  # the same without a page of its own
+    pages = (_own_page(reference_of(name)) for name in (operator_type, *near))
+    return next((page for page in pages if page), "")
+
+
+def _rank(operator_type: str) -> tuple[int, str]:
+    """Functions tell more than methods, which refer to them."""
+    kinds = ("F.", "torch.", "Tensor.")
+    places = [place for place, kind in enumerate(kinds) if operator_type.startswith(kind)]
+    return (places[0] if places else len(kinds), operator_type)
+
+
+def _own_page(reference: str) -> str:
+    if reference in _WITHOUT_PAGE or reference.startswith("torch.ops."):
+        return ""
+    if reference.startswith("ONNX "):
+        return f"https://onnx.ai/onnx/operators/onnx__{reference.removeprefix('ONNX ')}.html"
+    library = {"torch": "docs", "torchvision": "vision", "torchaudio": "audio"}.get(
+        reference.partition(".")[0]
+    )
+    return f"{_DOCS}/{library}/stable/generated/{reference}.html" if library else ""
