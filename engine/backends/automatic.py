@@ -8,7 +8,6 @@ kept, and remembered for the next session.
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -29,14 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Automatic", "agrees", "alone", "guarded", "made"]
 
-_ROUNDS: Final = 5
+_BURSTS: Final = 3
+_ROUNDS: Final = 6  # of a burst
+_HOPELESS: Final = 1.5  # times the best of the first burst: such take no part in the others
 # NumPy is done with fewer bytes of operands and weights in microseconds, which is not worth
 # the milliseconds that a library needs to prepare.
 _SMALL: Final = 1 << 14
-_SECONDS: Final = 0.25  # for one backend's rounds
-# Weights and operands of a real pass come from memory, not from the cache of the round
-# before: more than this many bytes of weights are driven out in between.
-_COLD_WEIGHTS: Final = 1 << 19
+_SECONDS: Final = 0.1  # for a burst
+# In a pass, so many weights come from memory and not from the cache of the round before:
+# they are driven out in between.
+_COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 48 << 20
 
 
@@ -102,19 +103,25 @@ class Automatic:
         candidates: dict[str, Program],
         inputs: Sequence[Value],
     ) -> str:
-        """Time each candidate's rounds in a row, as a pass of alike operators does."""
+        """Time bursts of each candidate in turn.
+
+        In a burst a library's threads are awake, as among alike operators in a pass; and the
+        least time is the one that nothing else on the machine has disturbed.
+        """
         cold = _weight_bytes(operator) > _COLD_WEIGHTS
-        typical: dict[str, float] = {}
-        for name, program in candidates.items():
-            spent: list[float] = []
-            for _ in range(_ROUNDS):
-                if cold:
-                    self._evict()
-                spent.append(_seconds(program, inputs))
-                if sum(spent) > _SECONDS:
-                    break
-            typical[name] = statistics.median(spent)
-        return min(typical, key=lambda name: typical[name])
+        least = dict.fromkeys(candidates, np.inf)
+        for burst in range(_BURSTS):
+            for name, program in candidates.items():
+                if burst and least[name] > _HOPELESS * min(least.values()):
+                    continue
+                until = time.perf_counter() + _SECONDS
+                for _ in range(_ROUNDS):
+                    if cold:
+                        self._evict()
+                    least[name] = min(least[name], _seconds(program, inputs))
+                    if time.perf_counter() > until:
+                        break
+        return min(least, key=lambda name: least[name])
 
     def _evict(self) -> None:
         if self._evicting is None:
