@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.backends import make_kernels
 from engine.errors import (
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
 
 __all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class SessionState(Enum):
@@ -140,6 +142,12 @@ class Session:
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
         self._kernels: list[Kernel] = make_kernels(backend, graph.operators)
+        # Names of each operator's inputs and outputs; asking the operands costs a step more
+        # than everything else here.
+        self._names = [
+            (tuple(o.name for o in operator.inputs), tuple(o.name for o in operator.outputs))
+            for operator in graph.operators
+        ]
         if not graph.input_operands:
             self.restart()
 
@@ -450,19 +458,18 @@ class Session:
             raise SessionStateError("the session is at the end: restart it to run again")
 
     def _execute(self, operator: RuntimeOperator) -> StepRecord:
+        inputs, outputs = self._names[operator.index]
         if operator.is_input:
-            given: dict[str, Value] = {o.name: self._inputs[o.name] for o in operator.outputs}
-            return self._record(operator, given, OperatorStatus.EXECUTED)
-        given = {
-            o.name: self._supplied[o.name].value
-            for o in operator.outputs
-            if o.name in self._supplied
-        }
-        if given and len(given) == len(operator.outputs):
+            fed: dict[str, Value] = {name: self._inputs[name] for name in outputs}
+            return self._record(operator, fed, OperatorStatus.EXECUTED)
+        given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
+        if given and len(given) == len(outputs):
             return self._record(operator, given, OperatorStatus.EXECUTED, "supplied")
-        missing = [o.name for o in operator.inputs if o.name not in self._values]
-        if missing:
-            why = f"its input {', '.join(dict.fromkeys(missing))} was not computed"
+        try:
+            arguments = [self._values[name] for name in inputs]
+        except KeyError:
+            missing = dict.fromkeys(name for name in inputs if name not in self._values)
+            why = f"its input {', '.join(missing)} was not computed"
             return self._record(operator, given, OperatorStatus.BLOCKED, reason=why)
         if operator.is_output:
             return self._record(operator, {}, OperatorStatus.EXECUTED)
@@ -471,15 +478,13 @@ class Session:
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
         kernel = self._kernels[operator.index]
-        results, seconds = self._compute(operator, kernel)
-        named = dict(zip((o.name for o in operator.outputs), results, strict=True))
-        outputs = {**named, **given}
-        return self._record(operator, outputs, OperatorStatus.EXECUTED, kernel.backend, seconds)
+        results, seconds = self._compute(operator, kernel, arguments)
+        named = dict(zip(outputs, results, strict=True)) | given
+        return self._record(operator, named, OperatorStatus.EXECUTED, kernel.backend, seconds)
 
     def _compute(
-        self, operator: RuntimeOperator, kernel: Kernel
+        self, operator: RuntimeOperator, kernel: Kernel, arguments: list[Value]
     ) -> tuple[tuple[Value, ...], float]:
-        arguments = [self._values[operand.name] for operand in operator.inputs]
         try:
             kernel.prepare(arguments)
             started = time.perf_counter()
@@ -499,7 +504,11 @@ class Session:
         seconds: float = 0.0,
         reason: str = "",
     ) -> StepRecord:
-        supplied = {n: self._supplied[n].source for n in outputs if n in self._supplied}
+        supplied = _NOTHING
+        if self._supplied:
+            supplied = MappingProxyType(
+                {n: self._supplied[n].source for n in outputs if n in self._supplied}
+            )
         return StepRecord(
             operator.index,
             operator,
@@ -508,5 +517,5 @@ class Session:
             status,
             backend,
             reason,
-            MappingProxyType(supplied),
+            supplied,
         )
