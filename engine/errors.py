@@ -255,6 +255,7 @@ class UnsupportedOperatorError(EngineError):
     Attributes
     ----------
     operator, operator_type, suggestion : str
+        `operator` is empty where the type alone was asked for.
     status : InferStatus
         Always kInferLayerNotImplement.
     """
@@ -262,7 +263,8 @@ class UnsupportedOperatorError(EngineError):
     def __init__(self, operator: str, operator_type: str, known: Collection[str] = ()) -> None:
         near = difflib.get_close_matches(operator_type, known, n=1, cutoff=0.85)
         hint = f"; the nearest known type is {near[0]}" if near else ""
-        super().__init__(f"{operator!r}: no layer for operator type {operator_type}{hint}")
+        where = f"{operator!r}: " if operator else ""
+        super().__init__(f"{where}no layer for operator type {operator_type}{hint}")
         self.operator, self.operator_type = operator, operator_type
         self.suggestion = near[0] if near else ""
         self.status = InferStatus.kInferLayerNotImplement

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note"]
+__all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note", "unmarked"]
 
 ArgumentKind: TypeAlias = Literal["parameter", "attribute", "operand"]
 
@@ -154,6 +154,11 @@ def note(operator_type: str) -> OperatorNote:
         file=found.file,
         known=True,
     )
+
+
+def unmarked(text: str) -> str:
+    """Text of a note without the marks of code and arguments."""
+    return text.replace("`", "")
 
 
 def _target_of(operator_type: str) -> Callable[..., Any] | None:

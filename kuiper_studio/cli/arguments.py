@@ -14,6 +14,7 @@ __all__ = [
     "dump_parser",
     "image_options",
     "info_parser",
+    "ops_parser",
     "render_parser",
     "run_parser",
     "window_parser",
@@ -24,7 +25,7 @@ def window_parser() -> argparse.ArgumentParser:
     """Arguments of the window, which is what opens without a command."""
     parser = _parser("", "A desktop debugger for neural networks in PNNX form.")
     parser.epilog = (
-        "Commands that need no display: info, run, dump, render; "
+        "Commands that need no display: info, run, dump, render, ops; "
         "see kuiper-studio COMMAND --help."
     )
     _add_model(parser, required=False)
@@ -95,6 +96,18 @@ def render_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def ops_parser() -> argparse.ArgumentParser:
+    """Arguments of ``ops``."""
+    parser = _parser("ops", "List the operator types that have a layer, or explain some.")
+    parser.add_argument(
+        "types", metavar="TYPE", nargs="*",
+        help="operator types, with * and ?; one alone is explained in full",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="for programs")
+    _add_layers(parser)
+    return parser
+
+
 def image_options(arguments: argparse.Namespace) -> ImageOptions:
     """How pictures become tensors, as the command line says."""
     from engine.inputs import ImageOptions
@@ -123,6 +136,10 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         help="the .param file, the .bin beside it, or their folder",
     )  # fmt: skip
     parser.add_argument("--bin", metavar="FILE", help="the weights, where not found by itself")
+    _add_layers(parser)
+
+
+def _add_layers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layers", metavar="FILE", nargs="+", action="extend", default=[],
         help="Python files with layers of your own, which are run",

@@ -14,6 +14,7 @@ from kuiper_studio.cli.arguments import (
     dump_parser,
     image_options,
     info_parser,
+    ops_parser,
     render_parser,
     run_parser,
     window_parser,
@@ -271,6 +272,20 @@ def _render(arguments: argparse.Namespace) -> int:
     return _DONE
 
 
+def _ops(arguments: argparse.Namespace) -> int:
+    from kuiper_studio.cli.operator_types import find_notes, note_facts, say_note, say_notes
+
+    _load_layers(arguments)
+    notes = find_notes(arguments.types)
+    if arguments.json:
+        _say_json([note_facts(note) for note in notes])
+    elif arguments.types and len(notes) == 1:
+        say_note(notes[0])
+    else:
+        say_notes(notes)
+    return _DONE
+
+
 def _open_window(arguments: argparse.Namespace) -> int:
     if arguments.version:
         from importlib.metadata import version
@@ -291,6 +306,7 @@ _COMMANDS: Final[Mapping[str, Command]] = {
     "run": (run_parser, _run),
     "dump": (dump_parser, _dump),
     "render": (render_parser, _render),
+    "ops": (ops_parser, _ops),
 }
 
 
@@ -337,8 +353,8 @@ def _require_display() -> None:
         return
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise EngineError(
-            "there is no display to open a window on; info, run, dump and render need none, "
-            "nor does --demo DIR"
+            "there is no display to open a window on; info, run, dump, render and ops need "
+            "none, nor does --demo DIR"
         )
 
 

@@ -57,6 +57,12 @@ SENTENCES = [
     ("info digits --bin garbage.bin", ""),
     ("info digits/digits.pnnx.param --bin garbage.bin", "garbage.bin: it is no weights file"),
     ("info digits/digits.pnnx.param --bin none.bin", "none.bin: there is no such file"),
+    # operator types
+    (
+        "ops nn.Con2d",
+        "no layer for operator type nn.Con2d; the nearest known type is nn.Conv2d",
+    ),
+    ("ops nn.ReLU nothing*", "no layer for operator type nothing*"),
     # inputs
     ("run digits", "the model takes 1 input (0 1×1×32×32 float32): give them with --input"),
     ("run digits --input none.npy", "none.npy: there is no such file"),
@@ -202,8 +208,8 @@ def test_no_display(run, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert run().sentence == (
-        "there is no display to open a window on; info, run, dump and render need none, nor "
-        "does --demo DIR"
+        "there is no display to open a window on; info, run, dump, render and ops need "
+        "none, nor does --demo DIR"
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from kuiper_studio.cli.arguments import (
     dump_parser,
     info_parser,
+    ops_parser,
     render_parser,
     run_parser,
     window_parser,
@@ -34,7 +35,7 @@ def commands(section: str, word: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("word", ["info", "run", "dump", "render"])
+@pytest.mark.parametrize("word", ["info", "run", "dump", "render", "ops"])
 def test_commands_do_what_they_say(run, section, digits, tmp_path, monkeypatch, qapp, word):
     monkeypatch.chdir(tmp_path)
     for line in commands(section, word):
@@ -43,15 +44,29 @@ def test_commands_do_what_they_say(run, section, digits, tmp_path, monkeypatch, 
             spelled = spelled.replace("SOURCE ...", str(digits / "digit_3.png"))
             spelled = spelled.replace("MODEL", str(digits / "digits.pnnx.param"))
             spelled = spelled.replace("DIR", "dump").replace("graph.svg|png", "graph.svg")
+            spelled = spelled.replace("TYPE ...", "'nn.Conv*'")
             ended = run(*shlex.split(spelled), *(["--overwrite"] if word == "dump" else []))
             assert (ended.status, ended.err) == (0, ""), spelled
             assert ended.out
-    made = {"info": [], "run": ["out.npz"], "dump": ["dump"], "render": ["graph.svg"]}[word]
+    made = {
+        "info": [],
+        "run": ["out.npz"],
+        "dump": ["dump"],
+        "render": ["graph.svg"],
+        "ops": [],
+    }[word]
     assert all((tmp_path / name).exists() for name in made)
 
 
 def test_options_that_are_named_exist(section):
-    parsers = [window_parser(), info_parser(), run_parser(), dump_parser(), render_parser()]
+    parsers = [
+        window_parser(),
+        info_parser(),
+        run_parser(),
+        dump_parser(),
+        render_parser(),
+        ops_parser(),
+    ]
     known = {
         option for p in parsers for action in p._actions for option in action.option_strings
     }
