@@ -94,6 +94,7 @@ class MultiheadAttention(Layer):
             if weight is None:
                 raise ParameterError(f"{name}_proj_weight", f"{name}_proj_weight is missing")
             self.projections.append(Linear(weight, shift, in_features=size))
+        self._widths = {weight.shape[-1] for weight in weights if weight is not None}
         width = out_proj_weight.shape[-1]
         if num_heads < 1 or width % num_heads:
             raise ParameterError(
@@ -129,8 +130,26 @@ class MultiheadAttention(Layer):
         -------
         Outputs
             ndarray of shape (L, N, E), and ndarray of shape (N, L, S) with the weights.
+
+        Notes
+        -----
+        pnnx calls the last operand ``attn_mask`` wherever there is a mask, and a traced
+        module's key padding mask comes first: what cannot be a mask is the last sequence.
         """
+        if attn_mask is not None and self._is_sequence(attn_mask, operands):
+            operands, attn_mask = (*operands, attn_mask), None
         return Outputs(self.compute(operands, attn_mask, key_padding_mask))
+
+    def _is_sequence(self, array: Array, operands: tuple[Array, ...]) -> bool:
+        """Whether an operand is a key or value beside the others, and cannot be a mask."""
+        sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == array.ndim]
+        if array.dtype == np.bool_ or array.shape[-1] not in self._widths or not sequences:
+            return False
+        length_axis = 1 if array.ndim == 3 and self.batch_first else 0
+        samples = sequences[0].shape[1 - length_axis] if array.ndim == 3 else 1
+        scores = (sequences[0].shape[length_axis], sequences[-1].shape[length_axis])
+        masks = {scores, (samples, *scores), (samples * self.heads, *scores)}
+        return array.shape not in masks
 
     def compute(
         self,
@@ -228,10 +247,10 @@ def _sorted_out(
     """Query, key and value, and a key padding mask that the file does not name."""
     if not operands:
         raise LayerError("there is no query", InferStatus.kInferInputsEmpty)
-    query = operands[0]
-    sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == query.ndim]
-    others = [x for x in operands if x.dtype == np.bool_ or x.ndim != query.ndim]
-    if query.ndim not in {2, 3} or len(sequences) > 3 or len(others) > 1:
+    ndim = max(x.ndim for x in operands)
+    sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == ndim]
+    others = [x for x in operands if x.dtype == np.bool_ or x.ndim != ndim]
+    if ndim not in {2, 3} or len(sequences) not in {1, 2, 3} or len(others) > 1:
         shapes = describe_shapes([x.shape for x in operands])
         raise LayerError(
             f"operands of shapes {shapes} are no query, key and value",

@@ -22,6 +22,9 @@ Parts = tuple[Array, ...]
 @register(
     *("torch.split", "Tensor.split", "aten::split", "aten::split_with_sizes"),
     *("torch.split_with_sizes", "Tensor.split_with_sizes"),
+    *("torch.unsafe_split", "Tensor.unsafe_split", "aten::unsafe_split"),
+    *("torch.unsafe_split_with_sizes", "Tensor.unsafe_split_with_sizes"),
+    "aten::unsafe_split_with_sizes",
 )
 def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
     """Cut into parts of given sizes: ``torch.split``.
@@ -54,7 +57,10 @@ def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
     return _cut(tensor, axis, [0, *accumulate(sizes)])
 
 
-@register("torch.chunk", "Tensor.chunk", "aten::chunk")
+@register(
+    *("torch.chunk", "Tensor.chunk", "aten::chunk"),
+    *("torch.unsafe_chunk", "Tensor.unsafe_chunk", "aten::unsafe_chunk"),
+)
 def chunk(input: Array, chunks: int, dim: int = 0) -> Parts:
     """Cut into a number of parts, all but the last of one size: ``torch.chunk``.
 

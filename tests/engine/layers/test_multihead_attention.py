@@ -85,6 +85,30 @@ def test_without_a_batch_axis():
     np.testing.assert_array_equal(weights, batched_weights[0])
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_a_sequence_that_is_called_a_mask(batch_first):
+    # pnnx calls the last operand attn_mask, but the key padding mask of a traced module
+    # stands first.
+    query, memory = some(3, 2, 4), some(5, 2, 4)
+    padding = np.array([[0, 0, 1, 0, 0], [0, 0, 0, 1, 1]], np.bool_)
+    expected = np.stack(
+        [
+            one_head(query[:, n], memory[:, n], memory[:, n], np.where(padding[n], -np.inf, 0))[
+                0
+            ]
+            for n in range(2)
+        ],
+        1,
+    )
+    if batch_first:
+        query, memory, expected = (x.swapaxes(0, 1) for x in (query, memory, expected))
+    result = compute(
+        plain_weights(4), padding, query, memory,
+        names=("", "", "attn_mask"), num_heads=1, batch_first=batch_first,
+    )[0]  # fmt: skip
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_bool_mask_leaves_keys_out():
     x = some(4, 1, 4)
     padding = np.array([[False, False, False, True]])

@@ -56,6 +56,13 @@ def test_chunk(run, chunks, expected):
     assert lists(run("torch.chunk", X, chunks=chunks)) == expected
 
 
+def test_unsafe_forms(run):
+    # PyTorch's own GRU and LSTM cells cut with them; "unsafe" is about gradients.
+    assert lists(run("aten::unsafe_chunk", X, 2, 0)) == lists(run("torch.chunk", X, chunks=2))
+    sizes = {"split_size_or_sections": 2}
+    assert lists(run("torch.unsafe_split", X, **sizes)) == lists(run("torch.split", X, **sizes))
+
+
 def test_chunk_of_nothing(run):
     assert lists(run("torch.chunk", X[:0], chunks=3)) == [[], [], []]
     with pytest.raises(LayerError, match="chunks is 0"):
