@@ -3,6 +3,10 @@
 A session never changes the graph; many sessions may share one. Arrays that it hands out are
 read-only. After an operator fails the session is in the explicit state FAILED, and every
 value computed before stays there to look at.
+
+An operator that is random draws by the session's seed and its own place in the order, anew
+each time it runs: stepping back and forth, or through another part of the graph first, never
+changes its numbers. They are NumPy's; PyTorch would draw others from the same seed.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -26,12 +31,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
+    from numpy.random import Generator
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
+__all__ = [
+    "LARGEST_SEED",
+    "OperatorStatus",
+    "Session",
+    "SessionState",
+    "StepRecord",
+    "Supplied",
+]
+
+LARGEST_SEED: Final = 2**64 - 1
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -79,6 +94,8 @@ class StepRecord:
         Why it did not run; ``""`` when it did.
     supplied : mapping of str to str
         The outputs that the user supplied, by operand name, and where each comes from.
+    seed : int or None
+        The seed that it drew random numbers by; None where it drew none.
     """
 
     index: int
@@ -89,6 +106,12 @@ class StepRecord:
     backend: str = ""
     reason: str = ""
     supplied: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed would have given other numbers."""
+        return self.seed is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +140,8 @@ class Session:
     backend : str
         ``auto``, the fastest for each operator, or ``numpy``, ``onnxruntime`` or ``ncnn``,
         where NumPy computes what they cannot.
+    seed : int
+        What operators that are random draw by.
 
     Attributes
     ----------
@@ -128,9 +153,15 @@ class Session:
         Why the session failed.
     breakpoints : set of str
         Names of operators that `run` stops before.
+
+    Raises
+    ------
+    SessionStateError
+        If there is no such backend, or the seed is none.
     """
 
-    def __init__(self, graph: RuntimeGraph, backend: str = "auto") -> None:
+    def __init__(self, graph: RuntimeGraph, backend: str = "auto", seed: int = 0) -> None:
+        self._seed = _checked_seed(seed)
         self.graph = graph
         self.backend = backend
         self.state = SessionState.NEED_INPUT
@@ -176,6 +207,17 @@ class Session:
         """Take the inputs back, and what was supplied to go with them."""
         self._inputs = {}
         self._supplied.clear()
+        self.restart()
+
+    def reseed(self, seed: int) -> None:
+        """Take another seed and go to the first operator; inputs stay.
+
+        Raises
+        ------
+        SessionStateError
+            If the seed is none; the session stays as it was.
+        """
+        self._seed = _checked_seed(seed)
         self.restart()
 
     def restart(self) -> None:
@@ -349,6 +391,11 @@ class Session:
         return MappingProxyType(self._supplied)
 
     @property
+    def seed(self) -> int:
+        """What operators that are random draw by."""
+        return self._seed
+
+    @property
     def records(self) -> tuple[StepRecord, ...]:
         """Records of the present pass, in execution order."""
         return tuple(self._records.values())
@@ -478,17 +525,34 @@ class Session:
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
         kernel = self._kernels[operator.index]
-        results, seconds = self._compute(operator, kernel, arguments)
+        generator = operator.generator(self._seed) if operator.random else None
+        fresh = None if generator is None else generator.bit_generator.state
+        results, seconds = self._compute(operator, kernel, arguments, generator)
         named = dict(zip(outputs, results, strict=True)) | given
-        return self._record(operator, named, OperatorStatus.EXECUTED, kernel.backend, seconds)
+        drawn = generator is not None and generator.bit_generator.state != fresh
+        return self._record(
+            operator,
+            named,
+            OperatorStatus.EXECUTED,
+            kernel.backend,
+            seconds,
+            seed=self._seed if drawn else None,
+        )
 
     def _compute(
-        self, operator: RuntimeOperator, kernel: Kernel, arguments: list[Value]
+        self,
+        operator: RuntimeOperator,
+        kernel: Kernel,
+        arguments: list[Value],
+        generator: Generator | None,
     ) -> tuple[tuple[Value, ...], float]:
+        compute: Callable[[Sequence[Value]], tuple[Value, ...]] = kernel
+        if generator is not None:
+            compute = partial(operator.forward, generator=generator)
         try:
             kernel.prepare(arguments)
             started = time.perf_counter()
-            return kernel(arguments), time.perf_counter() - started
+            return compute(arguments), time.perf_counter() - started
         except InferenceError as exc:
             circumstance = self.graph.circumstance(operator, self._inputs)
             if not circumstance:
@@ -503,6 +567,7 @@ class Session:
         backend: str = "",
         seconds: float = 0.0,
         reason: str = "",
+        seed: int | None = None,
     ) -> StepRecord:
         supplied = _NOTHING
         if self._supplied:
@@ -518,4 +583,11 @@ class Session:
             backend,
             reason,
             supplied,
+            seed,
         )
+
+
+def _checked_seed(seed: int) -> int:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise SessionStateError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    return seed

@@ -81,9 +81,10 @@ def make_kernels(name: str, operators: Sequence[RuntimeOperator]) -> list[Kernel
             f"backend {name} needs the package {name!r}, which is not installed: "
             f"pip install {name}"
         )
+    # What is random has one source of numbers, and that is NumPy's.
     return [
         SpecializedKernel(operator, choose)
-        if any(backend.supports(operator) for backend in backends)
+        if not operator.random and any(backend.supports(operator) for backend in backends)
         else NumpyKernel(operator)
         for operator in operators
     ]

@@ -10,7 +10,8 @@ A parameter that merely says whether an attribute exists (``bias=True`` beside `
 yields to the attribute. Dots in attribute names read as underscores
 (``@out_proj.weight`` is the argument ``out_proj_weight``). An operand whose name the code
 does not know goes by position, for pnnx names some of them freely (``$mask``). An argument
-annotated `OperatorCall` receives the call itself.
+annotated `OperatorCall` receives the call itself; one annotated ``numpy.random.Generator``
+receives the numbers of one execution, from whoever runs the layer.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import inspect
 import types
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -30,6 +32,8 @@ from engine.layers.places import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.random import Generator
 
     from engine.values import Value
 
@@ -45,12 +49,15 @@ class _Signature:
     Attributes
     ----------
     names : tuple of str
-        In order, without a method's ``self``, the variadic ones and `call`.
+        In order, without a method's ``self``, the variadic ones, `call` and `generator`.
+    leading : tuple of str
+        Those that may be given by position.
     required : frozenset of str
     hints : mapping of str to object
         Resolved annotations.
-    call : str
-        Argument that receives the `OperatorCall`; ``""`` for none.
+    defaults : mapping of str to object
+    call, generator : str
+        Arguments that receive the `OperatorCall` and the random numbers; ``""`` for none.
     variadic : bool
         Whether there is ``*operands``.
     extra : bool
@@ -58,9 +65,12 @@ class _Signature:
     """
 
     names: tuple[str, ...]
+    leading: tuple[str, ...]
     required: frozenset[str]
     hints: Mapping[str, Any]
+    defaults: Mapping[str, Any]
     call: str
+    generator: str
     variadic: bool
     extra: bool
 
@@ -68,20 +78,27 @@ class _Signature:
 @lru_cache(maxsize=4096)
 def _signature_of(code: Callable[..., Any], *, method: bool = False) -> _Signature:
     if code is object.__init__:  # its own signature says that it takes anything
-        return _Signature((), frozenset(), {}, "", variadic=False, extra=False)
+        return _Signature((), (), frozenset(), {}, {}, "", "", variadic=False, extra=False)
     parameters = list(inspect.signature(code).parameters.values())[1 if method else 0 :]
     hints = _hints_of(code)
-    call = next((p.name for p in parameters if hints.get(p.name) is OperatorCall), "")
+    call, generator = (
+        next((p.name for p in parameters if hints.get(p.name) is kind), "")
+        for kind in (OperatorCall, np.random.Generator)
+    )
     plain = [
         p
         for p in parameters
-        if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD} and p.name != call
+        if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD} and p.name not in {call, generator}
     ]
+    by_position = takewhile(lambda p: p in plain and p.kind is not p.KEYWORD_ONLY, parameters)
     return _Signature(
         names=tuple(p.name for p in plain),
+        leading=tuple(p.name for p in by_position),
         required=frozenset(p.name for p in plain if p.default is p.empty),
         hints=hints,
+        defaults={p.name: p.default for p in plain if p.default is not p.empty},
         call=call,
+        generator=generator,
         variadic=any(p.kind is p.VAR_POSITIONAL for p in parameters),
         extra=any(p.kind is p.VAR_KEYWORD for p in parameters),
     )
@@ -99,7 +116,11 @@ def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
         raise LayerError(f"the annotations of {name} cannot be read: {exc}") from exc
 
 
-def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
+def bind(
+    target: Callable[..., Any],
+    call: OperatorCall,
+    random_unless: Mapping[str, Value] | None = None,
+) -> Layer:
     """Build the layer of an operator from registered code.
 
     Parameters
@@ -107,11 +128,13 @@ def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
     target : callable
         A function or a `Layer` class.
     call : OperatorCall
+    random_unless : mapping of str to Value, optional
+        See `register`.
 
     Returns
     -------
     Layer
-        Takes the operator's inputs in file order.
+        Takes the operator's inputs in file order, and what its `generator` names.
 
     Raises
     ------
@@ -120,8 +143,8 @@ def bind(target: Callable[..., Any], call: OperatorCall) -> Layer:
     """
     try:
         if isinstance(target, type) and issubclass(target, Layer):
-            return _bind_class(target, call)
-        return _bind_function(target, call)
+            return _bind_class(target, call, random_unless or {})
+        return _bind_function(target, call, random_unless or {})
     except ParameterError as exc:
         raise _located(exc.parameter, reason_of(exc), call) from exc
     except Exception as exc:
@@ -136,15 +159,22 @@ def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
     )
 
 
-def _bind_function(function: Callable[..., Any], call: OperatorCall) -> Layer:
+def _bind_function(
+    function: Callable[..., Any], call: OperatorCall, random_unless: Mapping[str, Value]
+) -> Layer:
     signature = _signature_of(function)
     static = _static_arguments(signature, call, taken=_named_inputs(signature, call))
     slots = _operand_slots(signature, call.input_names, static)
     _require(signature.required - static.keys() - set(slots))
-    return FunctionLayer(function, static, slots, signature.names)
+    draws = not _settled(random_unless, signature.defaults, static, slots, call)
+    return FunctionLayer(
+        function, static, slots, signature.leading, signature.generator, draws=draws
+    )
 
 
-def _bind_class(layer_class: type[Layer], call: OperatorCall) -> Layer:
+def _bind_class(
+    layer_class: type[Layer], call: OperatorCall, random_unless: Mapping[str, Value]
+) -> Layer:
     build = _signature_of(layer_class.__init__, method=True)
     static = _static_arguments(build, call, taken=frozenset())
     _require(build.required - static.keys())
@@ -152,9 +182,31 @@ def _bind_class(layer_class: type[Layer], call: OperatorCall) -> Layer:
     forward = _signature_of(layer_class.forward, method=True)
     slots = _operand_slots(forward, call.input_names, {})
     _require(forward.required - set(slots))
-    if slots == [*forward.names[: len(slots)]] or (forward.variadic and not any(slots)):
+    defaults = {**build.defaults, **forward.defaults}
+    draws = not _settled(random_unless, defaults, static, slots, call)
+    if _in_order(slots, forward.leading) and (draws or not forward.generator):
+        layer.generator = forward.generator
         return layer
-    return FunctionLayer(layer.forward, {}, slots, forward.names)
+    return FunctionLayer(
+        layer.forward, {}, slots, forward.leading, forward.generator, draws=draws
+    )
+
+
+def _settled(
+    random_unless: Mapping[str, Value],
+    defaults: Mapping[str, Any],
+    static: Mapping[str, Any],
+    slots: Sequence[str],
+    call: OperatorCall,
+) -> bool:
+    """Whether what is known of the arguments already keeps the code from drawing."""
+    known = {name: value for name, value in defaults.items() if name not in slots}
+    known.update(static)
+    known.update((slots[place], value) for place, value in call.constants.items())
+    return any(
+        isinstance(known.get(name), (bool, int, float, str)) and known[name] == value
+        for name, value in random_unless.items()
+    )
 
 
 def _named_inputs(signature: _Signature, call: OperatorCall) -> frozenset[str]:
@@ -213,6 +265,11 @@ def _operand_slots(
     return slots
 
 
+def _in_order(slots: Sequence[str], leading: tuple[str, ...]) -> bool:
+    """Whether the operands can go by position, which is faster: all of them do, or none."""
+    return not any(slots) or tuple(slots) == leading[: len(slots)]
+
+
 def _require(missing: Iterable[str]) -> None:
     for name in sorted(missing):
         raise ParameterError(name, f"{name!r} is missing")
@@ -228,8 +285,12 @@ class FunctionLayer(Layer):
         Arguments known since the model was opened.
     slots : sequence of str
         Argument name of each operand, ``""`` for a variadic one.
-    names : tuple of str
-        The function's arguments in order.
+    leading : tuple of str
+        Those of the function's arguments that may be given by position.
+    generator : str
+        Its argument that takes the random numbers; ``""`` for none.
+    draws : bool
+        False where it never looks at them.
 
     Attributes
     ----------
@@ -243,13 +304,16 @@ class FunctionLayer(Layer):
         function: Callable[..., Any],
         static: dict[str, Any],
         slots: list[str],
-        names: tuple[str, ...],
+        leading: tuple[str, ...],
+        generator: str = "",
+        *,
+        draws: bool = True,
     ) -> None:
         self.target, self.static = function, static
-        self._function = partial(function, **static) if static else function
-        # Operands that are the leading arguments go by position, which is faster.
-        by_position = not any(slots) or slots == [*names[: len(slots)]]
-        self._slots = None if by_position else slots
+        self.generator = generator if draws else ""
+        known = static if draws or not generator else {**static, generator: None}
+        self._function = partial(function, **known) if known else function
+        self._slots = None if _in_order(slots, leading) else slots
 
     def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sort operands into those that go by position and those that go by name."""
@@ -260,11 +324,11 @@ class FunctionLayer(Layer):
         return tuple(loose), named
 
     @override
-    def forward(self, *inputs: Value) -> object:
+    def forward(self, *inputs: Value, **generator: Generator) -> object:
         if self._slots is None:
-            return self._function(*inputs)
+            return self._function(*inputs, **generator)
         loose, named = self.arguments(inputs)
-        return self._function(*loose, **named)
+        return self._function(*loose, **named, **generator)
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:

@@ -36,7 +36,16 @@ class Outputs(tuple["Value", ...]):
 
 
 class Layer(ABC):
-    """Computes one operator."""
+    """Computes one operator.
+
+    Attributes
+    ----------
+    generator : str
+        Argument of `forward` that takes the random numbers; ``""`` where none are drawn. The
+        frame that binds the layer sets it.
+    """
+
+    generator: str = ""
 
     @abstractmethod
     def forward(self, *inputs: Any, **named: Any) -> object:
@@ -76,6 +85,8 @@ class OperatorCall:
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
     output_count : int
+    constants : mapping of int to Value
+        By place, the inputs whose value the file itself gives (by a ``prim::Constant``, say).
     """
 
     name: str
@@ -84,3 +95,4 @@ class OperatorCall:
     attributes: Mapping[str, Array] = field(default_factory=dict)
     input_names: tuple[str, ...] = ()
     output_count: int = 1
+    constants: Mapping[int, Value] = field(default_factory=dict)

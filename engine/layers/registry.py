@@ -3,7 +3,8 @@
 Each operator's file registers its types with a decorator; registering a type twice is an
 error at import. What is registered is either a function with PyTorch's argument names or a
 `Layer` class whose ``__init__`` takes parameters and attributes by name and whose
-``forward`` takes the operands (see `engine.layers.binding`).
+``forward`` takes the operands (see `engine.layers.binding`). Code that draws random numbers
+takes an argument annotated ``numpy.random.Generator``.
 
 A user's file of layers (`engine.layers.user_layers`) lies over the engine's own: what it
 registers counts as a whole or not at all, and goes again with the file.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import RegistrationError, UnsupportedOperatorError
@@ -22,10 +23,11 @@ from engine.layers.binding import bind
 from engine.layers.layer import Layer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from engine.layers.layer import OperatorCall
+    from engine.values import Value
 
 __all__ = [
     "Registration",
@@ -55,12 +57,15 @@ class Registration:
         The user's file that it comes from; None for the engine's own.
     replaces : bool
         Whether it may take the place of another one.
+    random_unless : mapping of str to Value
+        See `register`.
     """
 
     type: str
     target: Callable[..., Any]
     file: Path | None = None
     replaces: bool = False
+    random_unless: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -144,7 +149,9 @@ _registry = _Registry()
 _recording: ContextVar[tuple[Path, Table] | None] = ContextVar("recording", default=None)
 
 
-def register(*types: str, replace: bool = False) -> Callable[[Target], Target]:
+def register(
+    *types: str, replace: bool = False, random_unless: Mapping[str, Value] | None = None
+) -> Callable[[Target], Target]:
     """Register a function or a `Layer` class for operator types.
 
     Parameters
@@ -153,6 +160,9 @@ def register(*types: str, replace: bool = False) -> Callable[[Target], Target]:
         Operator types as the file writes them, e.g. ``"nn.ReLU", "F.relu"``.
     replace : bool
         Take the place of a registration that there is already.
+    random_unless : mapping of str to Value, optional
+        For code that takes a generator: arguments, each with a value that by itself keeps
+        the code from drawing, such as ``{"training": False, "p": 0}``.
 
     Raises
     ------
@@ -168,11 +178,12 @@ def register(*types: str, replace: bool = False) -> Callable[[Target], Target]:
         _check_target(target)
         recording = _recording.get()
         for operator_type in types:
+            unless = random_unless or {}
             if recording is None:
-                _registry.add(Registration(operator_type, target, None, replace))
+                _registry.add(Registration(operator_type, target, None, replace, unless))
                 continue
             file, table = recording
-            entry = Registration(operator_type, target, file, replace)
+            entry = Registration(operator_type, target, file, replace, unless)
             if not replace:
                 _refuse(entry, table.get(operator_type))
             _registry.check(entry)
@@ -252,4 +263,4 @@ def build_layer(call: OperatorCall) -> Layer:
     entry = table.get(call.type)
     if entry is None:
         raise UnsupportedOperatorError(call.name, call.type, table)
-    return bind(entry.target, call)
+    return bind(entry.target, call, entry.random_unless)

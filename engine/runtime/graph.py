@@ -113,13 +113,15 @@ class RuntimeGraph:
                 self._bind_structure_only(operator)
         self.state = GraphState.COMPLETE
 
-    def forward(self, inputs: Sequence[npt.ArrayLike]) -> tuple[Value, ...]:
+    def forward(self, inputs: Sequence[npt.ArrayLike], seed: int = 0) -> tuple[Value, ...]:
         """Run the whole graph once; nothing but the outputs is kept.
 
         Parameters
         ----------
         inputs : sequence of array_like
             In the order of the ``pnnx.Input`` operators.
+        seed : int
+            What operators that are random draw by, as in a session.
 
         Returns
         -------
@@ -144,8 +146,9 @@ class RuntimeGraph:
             if operator.is_output:
                 outputs.extend(arguments)
                 continue
+            generator = operator.generator(seed) if operator.random else None
             try:
-                results = operator.forward(arguments)
+                results = operator.forward(arguments, generator)
             except InferenceError as exc:
                 circumstance = self.circumstance(operator, fed)
                 if not circumstance:

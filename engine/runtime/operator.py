@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
 from typing_extensions import override
 
 from engine.errors import (
@@ -35,6 +36,9 @@ __all__ = ["INPUT_TYPE", "OUTPUT_TYPE", "RuntimeOperator"]
 INPUT_TYPE = "pnnx.Input"
 OUTPUT_TYPE = "pnnx.Output"
 
+# Operators without inputs that stand for an argument, and the parameter that holds it.
+_CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
+
 
 class RuntimeOperator:
     """One operator, its place in the order, and the layer that computes it.
@@ -54,6 +58,8 @@ class RuntimeOperator:
         Why the operator cannot run: no layer for its type, or wrong parameters.
     layer_file : Path or None
         The user's file that the layer comes from; None for the engine's own.
+    random : bool
+        Whether it draws random numbers, or may: an operand can tell it not to.
     """
 
     __slots__ = (
@@ -65,6 +71,7 @@ class RuntimeOperator:
         "layer",
         "layer_file",
         "outputs",
+        "random",
     )
 
     def __init__(
@@ -80,6 +87,7 @@ class RuntimeOperator:
         self.layer: Layer | None = None
         self.error: EngineError | None = None
         self.layer_file: Path | None = None
+        self.random = False
 
     @property
     def name(self) -> str:
@@ -154,18 +162,37 @@ class RuntimeOperator:
                     attributes={k: a.array for k, a in self.attributes.items()},
                     input_names=self.input_names,
                     output_count=self._unpacked_count or len(self.outputs),
+                    constants=self._constants(),
                 )
             )
+            self.random = bool(self.layer.generator)
         except EngineError as exc:
             self.error = exc
 
-    def forward(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def generator(self, seed: int) -> Generator:
+        """Give the random numbers that one execution draws from.
+
+        They depend on the seed and on the place of the operator alone: not on what ran
+        before, nor on how often.
+
+        Parameters
+        ----------
+        seed : int
+            Not negative.
+        """
+        return Generator(PCG64(SeedSequence(seed, spawn_key=(self.index,))))
+
+    def forward(
+        self, inputs: Sequence[Value], generator: Generator | None = None
+    ) -> tuple[Value, ...]:
         """Compute the outputs.
 
         Parameters
         ----------
         inputs : sequence of Value
             One per input operand.
+        generator : Generator, optional
+            What an operator that is `random` draws from; by default that of seed 0.
 
         Returns
         -------
@@ -191,7 +218,11 @@ class RuntimeOperator:
             )
         try:
             with np.errstate(all="ignore"):  # inf and NaN are results here, as in PyTorch
-                results = self._spread(self.layer.forward(*inputs))
+                if self.random:
+                    draws = {self.layer.generator: generator or self.generator(0)}
+                    results = self._spread(self.layer.forward(*inputs, **draws))
+                else:
+                    results = self._spread(self.layer.forward(*inputs))
             return tuple(freeze(result) for result in results)
         except LayerError as exc:
             raise self._failure(inputs, self._told(exc), exc.status) from exc
@@ -201,6 +232,18 @@ class RuntimeOperator:
         except Exception as exc:
             # A layer may be anybody's code: whatever it raises is a failed operator.
             raise self._failure(inputs, reason_of(exc)) from exc
+
+    def _constants(self) -> dict[int, Value]:
+        """Inputs whose value the file itself gives, by place."""
+        found: dict[int, Value] = {}
+        for place, operand in enumerate(self.inputs):
+            producer = operand.producer
+            if producer is None or producer.inputs or producer.type not in _CONSTANT_OF:
+                continue
+            value = producer.params.get(_CONSTANT_OF[producer.type])
+            if not isinstance(value, str):  # of an expression, a text to be evaluated
+                found[place] = value
+        return found
 
     @property
     def _unpacked_count(self) -> int:

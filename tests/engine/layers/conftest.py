@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def run() -> Callable[..., Any]:
     """A function that builds an operator's layer and computes it once.
 
-    ``run(type, *operands, names=(), weights={}, **params)``; operands and weights are handed
-    in as read-only copies, as the runtime does.
+    ``run(type, *operands, names=(), weights={}, seed=0, **params)``; operands and weights are
+    handed in as read-only copies, as the runtime does. `seed` is for layers that are random.
     """
 
     def protected(value: Any) -> Any:
@@ -32,6 +32,7 @@ def run() -> Callable[..., Any]:
         *operands: Any,
         names: tuple[str, ...] = (),
         weights: dict[str, np.ndarray] | None = None,
+        seed: int = 0,
         **params: Any,
     ) -> Any:
         call = OperatorCall(
@@ -42,7 +43,8 @@ def run() -> Callable[..., Any]:
             input_names=names or ("",) * len(operands),
         )
         layer = build_layer(call)
+        draws = {layer.generator: np.random.default_rng(seed)} if layer.generator else {}
         with np.errstate(all="ignore"):
-            return layer.forward(*map(protected, operands))
+            return layer.forward(*map(protected, operands), **draws)
 
     return compute

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.random import Generator, default_rng
 
 from engine.errors import LayerError, ParameterError, ParseParameterAttrStatus
 from engine.layers import Floats, Ints, Layer, Number, OperatorCall
@@ -65,6 +66,24 @@ class Plain(Layer):
 
     def forward(self, input: Array) -> Value:
         return input
+
+
+class Noisy(Layer):
+    """Draws when it computes."""
+
+    def __init__(self, gain: float = 1.0) -> None:
+        self.gain = gain
+
+    def forward(self, input: Array, *, numbers: Generator) -> Value:
+        return input if numbers is None else input + self.gain * numbers.random()
+
+
+def noisy(input: Array, gain: float = 1.0, other: Value = None, *, rng: Generator) -> Value:
+    return (input, gain, other, None if rng is None else rng.random())
+
+
+def late(input: Array, call: OperatorCall, rng: Generator, gain: float = 1.0) -> Value:
+    return (input, call.name, gain, rng.random())
 
 
 class Knowing(Layer):
@@ -315,3 +334,69 @@ class TestClasses:
         with pytest.raises(ParameterError, match=r"^test.op 'op_1': groups do not") as caught:
             bind(Picky, call({"groups": 3}))
         assert caught.value.status is ParseParameterAttrStatus.kParameterMissingGroups
+
+
+class TestGenerators:
+    """An argument annotated ``numpy.random.Generator`` is given at each execution."""
+
+    NUMBER = default_rng(3).random()
+
+    def test_a_function_names_its_argument(self):
+        layer = bind(noisy, call({"gain": 2.0}))
+        assert layer.generator == "rng"
+        assert layer.forward(1, rng=default_rng(3)) == (1, 2.0, None, self.NUMBER)
+
+    @pytest.mark.parametrize("names", [("other", "input"), ("input", "other")])
+    def test_beside_operands_by_name(self, names):
+        layer = bind(noisy, call(inputs=names))
+        result = layer.forward(*names, rng=default_rng(3))
+        assert result == ("input", 1.0, "other", self.NUMBER)
+
+    def test_a_class_names_its_argument(self):
+        layer = bind(Noisy, call({"gain": 2}))
+        assert isinstance(layer, Noisy)
+        assert layer.forward(1, numbers=default_rng(3)) == 1 + 2 * self.NUMBER
+        assert layer.generator == "numbers"
+
+    def test_operands_step_over_what_the_frame_gives(self):
+        layer = bind(late, call(inputs=("", "")))
+        assert layer.forward(1, 2.5, rng=default_rng(3)) == (1, "op_1", 2.5, self.NUMBER)
+
+    def test_it_is_no_parameter(self):
+        with pytest.raises(ParameterError, match="which takes input, gain, other$"):
+            bind(noisy, call({"rng": 1}))
+
+    @pytest.mark.parametrize("target", [show, Scale, Plain])
+    def test_most_layers_draw_nothing(self, target):
+        attributes = {"weight": WEIGHT} if target is Scale else {}
+        inputs = ("",) * (2 if target is show else 1)
+        assert bind(target, call({}, attributes, inputs)).generator == ""
+
+    @pytest.mark.parametrize(
+        ("params", "inputs", "random"),
+        [
+            pytest.param({}, ("",), True, id="the default is another"),
+            pytest.param({"gain": 0.0}, ("",), False, id="a parameter"),
+            pytest.param({"gain": 0}, ("",), False, id="a parameter of another kind"),
+            pytest.param({}, ("input", "gain"), True, id="an operand may be anything"),
+        ],
+    )
+    @pytest.mark.parametrize("target", [noisy, Noisy])
+    def test_a_value_can_keep_it_from_drawing(self, target, params, inputs, random):
+        if target is Noisy and "gain" in inputs:
+            pytest.skip("parameters of a class do not come as operands")
+        layer = bind(target, call(params, inputs=inputs), {"gain": 0})
+        assert bool(layer.generator) == random
+        if not random:
+            result = layer.forward(1)  # without numbers
+            assert result in {1, (1, 0.0, None, None)}
+
+    def test_a_default_can_keep_it_from_drawing(self):
+        assert not bind(noisy, call(), {"gain": 1}).generator
+        assert not bind(Noisy, call(), {"gain": 1}).generator
+        assert bind(noisy, call(inputs=("", "gain")), {"gain": 1}).generator
+
+    @pytest.mark.parametrize(("constant", "random"), [(1.0, False), (2.0, True), (None, True)])
+    def test_a_constant_of_the_file_can_too(self, constant, random):
+        known = OperatorCall("op_1", "test.op", {}, {}, ("", "gain"), 1, {1: constant})
+        assert bool(bind(noisy, known, {"gain": 1}).generator) == random
