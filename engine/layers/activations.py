@@ -11,17 +11,19 @@ from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec
 
 import numpy as np
+from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import axis_of
+from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
 from engine.promotion import float_dtype
 from engine.special import erf
-from engine.values import Array
+from engine.values import Array, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 __all__ = ["elementwise", "prelu", "sigmoid"]
 
@@ -35,7 +37,7 @@ _SELU_SCALE: Final = 1.0507009873554805
 
 
 def elementwise(
-    *types: str, integers: bool = False
+    *types: str, integers: bool = False, random_unless: Mapping[str, Value] | None = None
 ) -> Callable[[Callable[Concatenate[Array, P], Array]], Callable[Concatenate[Array, P], Array]]:
     """Register a formula for operator types.
 
@@ -44,6 +46,8 @@ def elementwise(
     *types : str
     integers : bool
         Whether integers stay integers; they become float32 otherwise.
+    random_unless : mapping of str to Value, optional
+        See `register`.
 
     Returns
     -------
@@ -54,7 +58,7 @@ def elementwise(
     def decorate(
         formula: Callable[Concatenate[Array, P], Array],
     ) -> Callable[Concatenate[Array, P], Array]:
-        @register(*types)
+        @register(*types, random_unless=random_unless)
         @wraps(formula)
         def layer(input: Array, /, *args: P.args, **kwargs: P.kwargs) -> Array:
             dtype = input.dtype
@@ -103,17 +107,29 @@ def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     return np.where(input > 0, input, input * negative_slope)
 
 
-@elementwise("nn.RReLU", "F.rrelu", "torch.rrelu")
+@elementwise(
+    "nn.RReLU", "F.rrelu", "torch.rrelu", "aten::rrelu", random_unless={"training": False}
+)
 def rrelu(
-    input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False
+    input: Array,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Value = None,
+    *,
+    rng: Generator,
 ) -> Array:
     """Leaky ReLU whose slope is random while training: ``torch.nn.RReLU``.
 
-    At inference the slope is ``(lower + upper) / 2``.
+    Each element has its own slope then, spread evenly from `lower` to `upper`; at inference
+    the slope is ``(lower + upper) / 2``. pnnx writes no `training` for ``nn.RReLU``.
     """
+    if lower > upper:
+        raise LayerError(f"there is no slope from lower={lower} to upper={upper}")
+    slope: Array | float = (lower + upper) / 2
     if training:
-        raise LayerError("rrelu with training=True is random; only inference is computed")
-    return np.where(input > 0, input, input * ((lower + upper) / 2))
+        slope = uniform(rng, input.shape, input.dtype) * (upper - lower) + lower
+    return np.where(input > 0, input, input * slope)
 
 
 @elementwise("nn.ELU", "F.elu")

@@ -7,11 +7,16 @@ run of queries at a time.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
+from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.dropout import drop
+from engine.layers.random_numbers import require_probability
 from engine.layers.registry import register
 from engine.layers.windows import new_output, working_dtype
 from engine.promotion import promote_types
@@ -22,7 +27,10 @@ __all__ = ["attend", "attention_weights", "scaled_dot_product_attention"]
 _SCORE_BYTES: Final = 32 << 20  # of scores at a time; one query's may exceed it
 
 
-@register("F.scaled_dot_product_attention", "aten::scaled_dot_product_attention")
+@register(
+    "F.scaled_dot_product_attention", "aten::scaled_dot_product_attention",
+    random_unless={"dropout_p": 0},
+)  # fmt: skip
 def scaled_dot_product_attention(
     query: Array,
     key: Array,
@@ -32,6 +40,8 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
+    *,
+    rng: Generator,
 ) -> Array:
     """Mix values by matching queries with keys: ``F.scaled_dot_product_attention``.
 
@@ -45,7 +55,8 @@ def scaled_dot_product_attention(
     attn_mask : ndarray, broadcast to (..., H, L, S), optional
         Added to the scores, or a bool one that is true where a key takes part.
     dropout_p : float
-        Only 0: anything else is random.
+        Share of the weights that is dropped by chance, even at inference; the others are
+        divided by ``1 - dropout_p``.
     is_causal : bool
         Whether query l sees only the keys up to l.
     scale : float, optional
@@ -58,15 +69,15 @@ def scaled_dot_product_attention(
     ndarray of shape (..., H, L, V)
         A new array; 0 for a query that sees no key.
     """
-    if dropout_p:
-        raise LayerError(f"attention with dropout_p={dropout_p} is random; only 0 is computed")
+    require_probability(dropout_p, "dropout_p")
     if is_causal and attn_mask is not None:
         raise LayerError("attn_mask and is_causal=True exclude each other")
     if enable_gqa:
         key, value = (_repeated(array, query) for array in (key, value))
     if is_causal:
         attn_mask = np.tri(query.shape[-2], key.shape[-2], dtype=np.bool_)
-    return attend(query, key, value, attn_mask, scale)
+    thin = partial(drop, p=dropout_p, rng=rng) if dropout_p else None
+    return attend(query, key, value, attn_mask, scale, thin)
 
 
 def attend(
@@ -75,10 +86,11 @@ def attend(
     value: Array,
     mask: Array | None = None,
     scale: float | None = None,
+    thin: Callable[[Array], Array] | None = None,
 ) -> Array:
     """Compute attention, a run of queries at a time.
 
-    Parameters and result as in ``F.scaled_dot_product_attention``.
+    Parameters and result as in ``F.scaled_dot_product_attention``; `thin` drops weights.
 
     Raises
     ------
@@ -102,7 +114,7 @@ def attend(
         run = (..., slice(start, start + step), slice(None))
         part = None if mask is None else mask[run]
         weights = attention_weights(query[run], key, part, scale)
-        np.matmul(weights, value, out=result[run])
+        np.matmul(weights if thin is None else thin(weights), value, out=result[run])
     return result.astype(dtype, copy=False)
 
 

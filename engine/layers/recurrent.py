@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.random import Generator
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.dropout import drop
 from engine.layers.layer import Layer, Outputs
+from engine.layers.random_numbers import require_probability
 from engine.layers.recurrent_cells import (
     Cell,
     CellWeights,
@@ -58,7 +62,12 @@ def _scan(
 
 
 def _run_layers(
-    x: Array, cell: Cell, states: States, weights: list[CellWeights], directions: int
+    x: Array,
+    cell: Cell,
+    states: States,
+    weights: list[CellWeights],
+    directions: int,
+    thin: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, States]:
     """Run layers over each other, each in one or both directions.
 
@@ -71,6 +80,8 @@ def _run_layers(
         Of each direction of each layer.
     directions : int
         D.
+    thin : callable, optional
+        Drops some of what one layer hands to the next.
 
     Returns
     -------
@@ -79,6 +90,8 @@ def _run_layers(
     last = []
     for first in range(0, len(weights), directions):
         outputs = []
+        if first and thin is not None:
+            x = thin(x)
         for number in range(first, first + directions):
             own = tuple(state[number] for state in states)
             y, own = _scan(x, cell, own, weights[number], backwards=number > first)
@@ -161,7 +174,12 @@ class _Recurrent(Layer):
     def _cell(self) -> Cell:
         """The kind of cell."""
 
-    def run(self, input: Array, states: list[Array | None]) -> tuple[Array, ...]:
+    def run(
+        self,
+        input: Array,
+        states: list[Array | None],
+        thin: Callable[[Array], Array] | None = None,
+    ) -> tuple[Array, ...]:
         """Compute the output and the last states.
 
         Parameters
@@ -169,6 +187,8 @@ class _Recurrent(Layer):
         input : ndarray of shape (L, N, I), (N, L, I) or (L, I)
         states : list of ndarray of shape (D * layers, N, ...) or (D * layers, ...)
             None for zeros.
+        thin : callable, optional
+            Drops some of what one layer hands to the next.
 
         Returns
         -------
@@ -197,7 +217,7 @@ class _Recurrent(Layer):
             self._state(state, (x.shape[1], size), work, batched=batched)
             for state, size in zip(states, sizes, strict=False)
         )
-        y, last = _run_layers(x, self._cell, begin, self._ready[work], self._directions)
+        y, last = _run_layers(x, self._cell, begin, self._ready[work], self._directions, thin)
         if not batched:
             y, last = y[:, 0], tuple(state[:, 0] for state in last)
         elif self._batch_first:
@@ -428,7 +448,11 @@ def _traced(name: str) -> Callable[..., Outputs]:
         train: bool,
         bidirectional: bool,
         batch_first: bool,
+        *,
+        rng: Generator,
     ) -> Outputs:
+        require_probability(dropout, "dropout")
+        thin = partial(drop, p=dropout, rng=rng) if train and dropout else None
         options: dict[str, Any] = {"nonlinearity": name[4:]} if name.startswith("rnn") else {}
         weights: list[Any] = list(params)
         per_direction = len(weights) // (num_layers * (2 if bidirectional else 1))
@@ -450,7 +474,7 @@ def _traced(name: str) -> Callable[..., Outputs]:
             **options,
             **dict(zip(names, weights, strict=True)),
         )
-        return Outputs(layer.run(input, list(hx) if isinstance(hx, tuple) else [hx]))
+        return Outputs(layer.run(input, list(hx) if isinstance(hx, tuple) else [hx], thin))
 
     return compute
 
@@ -460,9 +484,12 @@ def _register_traced() -> None:
         function = _traced(name)
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
-            f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``."
+            f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``.\n\n"
+            "Where `train` is true, a share `dropout` of what one layer hands to the next is "
+            "dropped by chance."
         )
-        register(f"aten::{name}")(function)
+        unless = {"train": False, "dropout": 0, "num_layers": 1}
+        register(f"aten::{name}", random_unless=unless)(function)
 
 
 _register_traced()

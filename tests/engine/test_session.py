@@ -365,3 +365,149 @@ def test_graph_without_inputs(make_pair):
     assert session.state is SessionState.READY
     session.run()
     np.testing.assert_array_equal(session.outputs()[0], [0, 1, 2])
+
+
+RANDOM = (
+    "pnnx.Input in 0 1 0 #0=(50)f32",
+    "torch.rand_like one 1 1 0 1 dtype=None",
+    "torch.rand_like other 1 1 0 2 dtype=None",
+    "F.dropout thinned 1 1 1 3 p=0.500000 training=True",
+    "F.dropout whole 1 1 1 4 p=0.500000 training=False",
+    "pnnx.Expression sum 3 1 2 3 4 5 expr=add(@0,add(@1,@2))",
+    "pnnx.Output out 1 0 5",
+)
+# As pnnx writes it below its usual level of optimisation.
+TOLD = (
+    "pnnx.Input in 0 1 0 #0=(50)f32",
+    "prim::Constant p 0 1 p value=0.500000",
+    "prim::Constant train 0 1 t value={}",
+    "F.dropout drop 3 1 0 p t 1 $input=0 $p=p $training=t",
+    "pnnx.Output out 1 0 1",
+)
+
+
+class TestSeeds:
+    @pytest.fixture
+    def graph(self, make_pair):
+        return engine.load(make_pair(*RANDOM))
+
+    @pytest.fixture
+    def run(self, graph):
+        def compute(seed=0):
+            session = Session(graph, seed=seed)
+            session.feed([np.ones(50)])
+            session.run()
+            return session
+
+        return compute
+
+    def test_operators_that_are_random(self, graph):
+        assert [o.name for o in graph.operators if o.random] == ["one", "other", "thinned"]
+
+    def test_records_say_so(self, run):
+        seeds = {r.operator.name: r.seed for r in run(7).records}
+        assert seeds == {
+            "in": None, "one": 7, "other": 7, "thinned": 7, "whole": None, "sum": None,
+            "out": None,
+        }  # fmt: skip
+        assert [r.operator.name for r in run().records if r.random] == [
+            "one", "other", "thinned",
+        ]  # fmt: skip
+
+    def test_one_seed_gives_one_result(self, run):
+        once, again, another = run(7), run(7), run(8)
+        assert (once.seed, another.seed) == (7, 8)
+        for name in "12345":
+            np.testing.assert_array_equal(once.value(name), again.value(name))
+            if name != "4":
+                assert (once.value(name) != another.value(name)).any()
+
+    def test_operators_do_not_share_numbers(self, run):
+        session = run()
+        assert (session.value("1") != session.value("2")).all()
+
+    def test_the_seed_is_0_by_default(self, graph, run):
+        session = Session(graph)
+        session.feed([np.ones(50)])
+        session.run()
+        assert session.seed == 0
+        np.testing.assert_array_equal(session.outputs()[0], run(0).outputs()[0])
+        np.testing.assert_array_equal(graph.forward([np.ones(50)])[0], run(0).outputs()[0])
+        np.testing.assert_array_equal(graph.forward([np.ones(50)], 3)[0], run(3).outputs()[0])
+
+    def test_stepping_back_and_forth_changes_nothing(self, graph, run):
+        expected = run(5)
+        session = Session(graph, seed=5)
+        session.feed([np.ones(50)])
+        for _ in range(3):
+            session.step()
+        for back in (1, 2, 3, 1, 2):
+            for _ in range(back):
+                session.step_back()
+            for _ in range(back):
+                session.step()
+        session.run()
+        np.testing.assert_array_equal(session.outputs()[0], expected.outputs()[0])
+        session.restart()
+        session.run()
+        np.testing.assert_array_equal(session.outputs()[0], expected.outputs()[0])
+
+    def test_sessions_beside_each_other_do_not_disturb(self, graph, run):
+        one, other = Session(graph, seed=5), Session(graph, seed=6)
+        for session in (one, other):
+            session.feed([np.ones(50)])
+        for _ in graph.operators:
+            one.step()
+            other.step()
+        np.testing.assert_array_equal(one.outputs()[0], run(5).outputs()[0])
+        np.testing.assert_array_equal(other.outputs()[0], run(6).outputs()[0])
+
+    def test_an_operator_alone(self, graph, run):
+        operator = graph.operator("one")
+        (drawn,) = operator.forward([np.ones(50, "f4")], operator.generator(4))
+        np.testing.assert_array_equal(drawn, run(4).value("1"))
+        (drawn,) = operator.forward([np.ones(50, "f4")])
+        np.testing.assert_array_equal(drawn, run(0).value("1"))
+
+    def test_reseed(self, run):
+        session = run(1)
+        session.reseed(2)
+        assert (session.seed, session.position, session.records) == (2, 0, ())
+        assert session.state is SessionState.READY
+        session.run()
+        np.testing.assert_array_equal(session.outputs()[0], run(2).outputs()[0])
+
+    @pytest.mark.parametrize("seed", [-1, 2**64])
+    def test_no_seed(self, graph, run, seed):
+        with pytest.raises(SessionStateError, match="a seed is a whole number from 0 to 2"):
+            Session(graph, seed=seed)
+        session = run(1)
+        with pytest.raises(SessionStateError, match=f"not {seed}"):
+            session.reseed(seed)
+        assert (session.seed, session.state) == (1, SessionState.FINISHED)
+
+    def test_the_largest_seed(self, run):
+        assert (run(2**64 - 1).value("1") != run(0).value("1")).any()
+
+    @pytest.mark.parametrize("training", [True, False])
+    @pytest.mark.parametrize(
+        "kind", ["prim::Constant train 0 1 t value", "pnnx.Expression train 0 1 t expr"]
+    )
+    def test_constants_of_the_file_tell(self, make_pair, training, kind):
+        lines = (*TOLD[:2], f"{kind}={training}", *TOLD[3:])
+        session = Session(engine.load(make_pair(*lines)))
+        session.feed([np.ones(50)])
+        session.run()
+        assert session.graph.operator("drop").random == training
+        assert session.record("drop").random == training
+        assert set(session.outputs()[0].tolist()) == ({0, 2} if training else {1})
+
+    def test_an_operand_tells_only_the_record(self, make_pair):
+        told = ("prim::Constant no 0 1 n value=0", "aten::Bool train 1 1 n t")
+        lines = (*TOLD[:2], *told, *TOLD[3:])
+        session = Session(engine.load(make_pair(*lines)))
+        session.feed([np.ones(50)])
+        session.run()
+        assert session.graph.operator("drop").random
+        assert not session.record("drop").random
+        assert set(session.outputs()[0].tolist()) == {1}

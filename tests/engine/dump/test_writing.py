@@ -132,6 +132,7 @@ def test_manifest(digits, tmp_path, samples):
         "status": "executed",
         "supplied": {},
         "reason": "",
+        "random": False,
         "macs": 16 * 32 * 32 * 9,
         "flops": 2 * 16 * 32 * 32 * 9,
         "params": {
@@ -711,3 +712,21 @@ def test_write_arrays_refuses(tmp_path, name, sentence):
         write_arrays(tmp_path / name, {"a": np.arange(3)})
     assert str(caught.value) == sentence.format(tmp_path / name)
     assert names_in(tmp_path) == ["folder"]
+
+
+def test_seed_and_random_operators(make_pair, tmp_path):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(3)f32",
+        "torch.rand_like noise 1 1 0 1 dtype=None",
+        "F.dropout whole 1 1 1 2 p=0.500000 training=False",
+        "F.dropout thinned 1 1 2 3 p=0.500000 training=True",
+        "pnnx.Output out 1 0 3",
+    )
+    session = Session(engine.load(make_pair(*lines)), seed=42)
+    session.feed([np.ones(3)])
+    session.run(until="thinned")
+    write_dump(session, tmp_path / "d")
+    manifest = manifest_of(tmp_path / "d")
+    assert manifest["seed"] == 42
+    random = {row["name"]: row["random"] for row in manifest["operators"]}
+    assert random == {"in": False, "noise": True, "whole": False, "thinned": True, "out": False}

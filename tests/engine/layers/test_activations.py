@@ -198,9 +198,33 @@ def test_unknown_gelu(run):
         run("F.gelu", np.zeros(1, "f4"), approximate="fast")
 
 
-def test_random_slope_is_refused(run):
-    with pytest.raises(LayerError, match="rrelu with training=True is random"):
-        run("F.rrelu", np.zeros(1, "f4"), training=True)
+TRAINING = {"lower": 0.1, "upper": 0.5, "training": True}
+
+
+class TestRandomSlope:
+    @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+    def test_each_element_has_its_own(self, run, dtype):
+        x = np.linspace(-4, 4, 100_001).astype(dtype)  # more than one run of the frame
+        result = run("F.rrelu", x, **TRAINING)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result[x > 0], x[x > 0])
+        below = x < -0.1
+        slopes = (result[below] / x[below]).astype(np.float64)
+        assert slopes.min() > 0.099
+        assert slopes.max() < 0.501
+        # 48 750 slopes of deviation .4 / sqrt(12): the mean deviates by .0005
+        assert abs(slopes.mean() - 0.3) < 0.003
+        assert abs(slopes.std() - 0.1155) < 0.002
+
+    def test_seeds(self, run):
+        x = np.full(100, -1, "f4")
+        once = run("aten::rrelu", x, 0.1, 0.5, True, None, seed=3)
+        np.testing.assert_array_equal(run("F.rrelu", x, **TRAINING, seed=3), once)
+        assert (run("F.rrelu", x, **TRAINING, seed=4) != once).all()
+
+    def test_bounds_the_wrong_way_round(self, run):
+        with pytest.raises(LayerError, match="no slope from lower=0.5 to upper=0.1"):
+            run("F.rrelu", np.zeros(1, "f4"), lower=0.5, upper=0.1, training=True)
 
 
 @pytest.mark.parametrize(

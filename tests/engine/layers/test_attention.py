@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import LayerError
-from engine.layers import attention
+from engine.layers import OperatorCall, attention, build_layer
 
 SDPA = "F.scaled_dot_product_attention"
 
@@ -103,7 +103,7 @@ def test_halves_are_computed_in_single_precision(run):
         ([(2, 3, 4), (3, 5, 4), (3, 5, 4)], {}, "query, key and value do not fit"),
         ([(3, 4), (5, 4), (5, 4), (3, 4)], {}, "a mask of shape 3×4 does not fit the scores"),
         ([(5, 3, 4), (2, 3, 4), (2, 3, 4)], {"enable_gqa": True}, "2 heads of keys and values"),
-        ([(3, 4)] * 3, {"dropout_p": 0.1}, "attention with dropout_p=0.1 is random"),
+        ([(3, 4)] * 3, {"dropout_p": 1.5}, "dropout_p=1.5 is no probability"),
         ([(3, 4)] * 3 + [(3, 3)], {"is_causal": True}, "exclude each other"),
     ],
 )
@@ -134,3 +134,35 @@ def test_against_pytorch(run, seed):
     operands = [query, key, value] if mask is None else [query, key, value, mask]
     y = run(SDPA, *operands, **params)
     np.testing.assert_allclose(y, expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+class TestDropout:
+    """Values are unit vectors, so that the result shows the weights themselves."""
+
+    SCORES = np.zeros((1, 8, 50, 4), np.float32)  # every query sees every key alike
+    UNITS = np.broadcast_to(np.eye(40, dtype=np.float32), (1, 8, 40, 40))
+    KEYS = np.zeros((1, 8, 40, 4), np.float32)
+
+    def test_weights_are_dropped_one_by_one(self, run):
+        result = run(SDPA, self.SCORES, self.KEYS, self.UNITS, dropout_p=0.2)
+        np.testing.assert_allclose(np.unique(result), [0, 1 / 40 / 0.8], rtol=1e-5)
+        # 16 000 weights: a deviation of sqrt(.16 / 16000) = .0032
+        assert abs((result > 0).mean() - 0.8) < 0.016
+        assert len(np.unique((result > 0).sum(-1))) > 3
+
+    def test_dropping_all(self, run):
+        result = run(SDPA, self.SCORES, self.KEYS, self.UNITS, dropout_p=1.0)
+        assert not result.any()
+
+    def test_runs_of_queries_do_not_share_their_chance(self, run, monkeypatch):
+        monkeypatch.setattr("engine.layers.attention._SCORE_BYTES", 8 * 40 * 4 * 10)
+        result = run(SDPA, self.SCORES, self.KEYS, self.UNITS, dropout_p=0.5)
+        kept = result > 0
+        assert not (kept[:, :, :10] == kept[:, :, 10:20]).all()
+
+    def test_it_is_random_only_with_dropout(self):
+        def layer(p):
+            return build_layer(OperatorCall("op", SDPA, {"dropout_p": p}, {}, ("",) * 3))
+
+        assert layer(0.1).generator
+        assert not layer(0.0).generator

@@ -248,3 +248,39 @@ def test_a_cell_with_a_state_of_another_size(run):
     weights = {"weight_ih": some(4, 3), "weight_hh": some(4, 4)}
     with pytest.raises(LayerError, match="input and states of shapes 2×3, 2×5 do not fit"):
         run("nn.RNNCell", some(2, 3), some(2, 5), weights=weights, bias=False)
+
+
+class TestDropout:
+    """Between two layers that hand on what they get, as a layer in training mode does."""
+
+    UNITS, STEPS = 50, 200
+
+    @pytest.fixture
+    def handed_on(self, run):
+        one, none = np.eye(self.UNITS, dtype="f4"), np.zeros((self.UNITS, self.UNITS), "f4")
+        x = np.full((self.STEPS, self.UNITS), 3, "f4")  # without a batch
+
+        def compute(dropout, train, layers=2, seed=0):
+            params, hx = (one, none) * layers, np.zeros((layers, self.UNITS), "f4")
+            arguments = (False, layers, dropout, train, False, False)
+            return run("aten::rnn_relu", x, hx, params, *arguments, seed=seed)[0]
+
+        return compute
+
+    def test_what_comes_through(self, handed_on):
+        result = handed_on(0.25, True)
+        np.testing.assert_allclose(np.unique(result), [0, 4])
+        # 10 000 numbers: a deviation of sqrt(.25 * .75 / 10000) = .0043
+        assert abs((result == 4).mean() - 0.75) < 0.022
+        np.testing.assert_array_equal(handed_on(0.25, True), result)
+        assert (handed_on(0.25, True, seed=1) != result).any()
+
+    @pytest.mark.parametrize(
+        ("dropout", "train", "layers"), [(0.25, False, 2), (0.0, True, 2), (0.25, True, 1)]
+    )
+    def test_nothing_is_dropped(self, handed_on, dropout, train, layers):
+        assert (handed_on(dropout, train, layers) == 3).all()
+
+    def test_no_probability(self, handed_on):
+        with pytest.raises(LayerError, match="dropout=2.0 is no probability"):
+            handed_on(2.0, True)

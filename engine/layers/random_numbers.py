@@ -1,0 +1,139 @@
+"""What the operators that draw random numbers have in common.
+
+Shapes, dtypes and distributions are those that PyTorch documents. The numbers themselves
+are NumPy's: PyTorch's own generator is not imitated, so that the same seed gives other
+numbers there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.windows import require_memory, working_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.random import Generator
+
+    from engine.promotion import DType
+    from engine.values import Array
+
+__all__ = ["chances", "require_floats", "require_probability", "standard_normal", "uniform"]
+
+_HALF_STEPS: Final = 1 << 11  # numbers from 0 to 1, without 1, that float16 holds evenly
+
+
+def require_floats(dtype: DType, what: str, *, kinds: str = "f") -> None:
+    """Check that a dtype can hold the numbers of a continuous distribution.
+
+    Parameters
+    ----------
+    dtype : dtype
+    what : str
+        What to call it in an error.
+    kinds : str
+        ``"fc"`` where complex numbers will do.
+
+    Raises
+    ------
+    LayerError
+        If it is another.
+    """
+    if dtype.kind not in kinds:
+        raise LayerError(f"{what} gives floats; {dtype} cannot hold them")
+
+
+def require_probability(p: float, name: str = "p") -> None:
+    """Check that a number lies from 0 to 1.
+
+    Raises
+    ------
+    LayerError
+        If it does not; NaN does not either.
+    """
+    if not 0 <= p <= 1:
+        raise LayerError(f"{name}={p} is no probability: it must lie from 0 to 1")
+
+
+def uniform(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:
+    """Draw numbers evenly from [0, 1).
+
+    Parameters
+    ----------
+    rng : Generator
+    shape : sequence of int
+    dtype : dtype
+        Of floats, or of complex numbers, whose parts are drawn one by one.
+
+    Raises
+    ------
+    LayerError
+        If the dtype is of integers, or so many numbers would not fit into memory.
+    """
+    require_floats(dtype, "a uniform distribution", kinds="fc")
+    require_memory(shape, dtype)
+    if dtype.kind == "c":
+        return _complex(uniform(rng, (*shape, 2), _part_of(dtype)), dtype)
+    if dtype == np.float16:  # to round a float32 could give 1
+        steps = rng.integers(_HALF_STEPS, size=shape, dtype=np.uint16)
+        return (steps / np.float16(_HALF_STEPS)).astype(dtype, copy=False)
+    narrow = dtype.itemsize <= np.dtype(np.float32).itemsize
+    drawn: Array = rng.random(shape, np.float32 if narrow else np.float64)
+    return drawn
+
+
+def standard_normal(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:
+    """Draw numbers of the normal distribution of mean 0 and variance 1.
+
+    Parameters
+    ----------
+    rng : Generator
+    shape : sequence of int
+    dtype : dtype
+        Of floats, or of complex numbers; the variance of each part is 1/2 then.
+
+    Raises
+    ------
+    LayerError
+        If the dtype is of integers, or so many numbers would not fit into memory.
+    """
+    require_floats(dtype, "a normal distribution", kinds="fc")
+    require_memory(shape, dtype)
+    if dtype.kind == "c":
+        parts = standard_normal(rng, (*shape, 2), _part_of(dtype))
+        return _complex(parts * parts.dtype.type(math.sqrt(0.5)), dtype)
+    narrow = working_dtype(dtype) == np.float32
+    drawn: Array = rng.standard_normal(shape, np.float32 if narrow else np.float64)
+    return drawn.astype(dtype, copy=False)
+
+
+def chances(rng: Generator, shape: Sequence[int], p: float | Array) -> Array:
+    """Draw bools that are true with a probability.
+
+    Parameters
+    ----------
+    rng : Generator
+    shape : sequence of int
+    p : float, or ndarray that broadcasts to `shape`
+        0 and 1 are never and always.
+    """
+    dtype = np.dtype(np.float32)
+    if isinstance(p, np.ndarray) and p.dtype == np.float64:
+        dtype = p.dtype
+    drawn: Array = uniform(rng, shape, dtype) < p
+    return drawn
+
+
+def _part_of(dtype: DType) -> DType:
+    """Dtype of the real part of a complex dtype."""
+    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+
+
+def _complex(parts: Array, dtype: DType) -> Array:
+    """Complex numbers of parts in a last axis of size 2."""
+    return np.ascontiguousarray(parts).view(dtype)[..., 0]

@@ -1,0 +1,528 @@
+"""Operators that make tensors of random numbers.
+
+``rand`` and its kin make new tensors; PyTorch's methods that fill a tensor in place
+(``Tensor.uniform_``) come from pnnx as ``aten::uniform``, which gives a new tensor in the
+shape and dtype of the input. Numbers are drawn as `engine.layers.random_numbers` says.
+
+Raw ``aten::`` operators bring all their arguments as operands without names. An argument
+`generator` is PyTorch's, and always None; the session's own comes as `rng`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+
+from engine.errors import LayerError, describe_shapes
+from engine.layers.arguments import (
+    as_dtype,
+    as_int,
+    as_ints,
+    cast,
+    is_array,
+    require_array,
+)
+from engine.layers.layer import Ints
+from engine.layers.random_numbers import require_floats, standard_normal, uniform
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.layers.windows import require_memory
+from engine.promotion import DEFAULT_FLOAT, DEFAULT_INT, DType
+from engine.values import Array, Value
+
+__all__ = ["rand", "randint", "randn", "randperm"]
+
+_LARGEST: Final = int(np.iinfo(np.int64).max)
+
+# How many operands follow the one for the dtype: layout, device, pin_memory.
+_AFTER_DTYPE: Final = 3
+
+
+@register("torch.rand", "aten::rand")
+def rand(
+    size: Ints | None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers spread evenly over [0, 1): ``torch.rand``.
+
+    Parameters
+    ----------
+    size : ints
+    dtype : str, optional
+        float32 by default.
+    layout, device, pin_memory, requires_grad, generator
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of shape `size`
+    """
+    return uniform(rng, as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+@register("torch.rand_like", "aten::rand_like")
+def rand_like(
+    input: Array,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    memory_format: Value = None,
+    requires_grad: bool = False,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers spread evenly over [0, 1) in the shape of another: ``torch.rand_like``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dtype : str, optional
+        By default the input's.
+    layout, device, pin_memory, memory_format, requires_grad
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of the input's shape
+    """
+    return uniform(rng, input.shape, as_dtype(dtype) or input.dtype)
+
+
+@register("torch.randn", "aten::randn")
+def randn(
+    size: Ints | None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers of the normal distribution of mean 0 and variance 1: ``torch.randn``.
+
+    Parameters
+    ----------
+    size : ints
+    dtype : str, optional
+        float32 by default.
+    layout, device, pin_memory, requires_grad, generator
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of shape `size`
+    """
+    return standard_normal(rng, as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+@register("torch.randn_like", "aten::randn_like")
+def randn_like(
+    input: Array,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    memory_format: Value = None,
+    requires_grad: bool = False,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers of the normal distribution in the shape of another: ``randn_like``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dtype : str, optional
+        By default the input's.
+    layout, device, pin_memory, memory_format, requires_grad
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of the input's shape
+        Mean 0 and variance 1.
+    """
+    return standard_normal(rng, input.shape, as_dtype(dtype) or input.dtype)
+
+
+@register("torch.randint", "aten::randint")
+def randint(
+    *operands: Value,
+    low: Value = 0,
+    high: Value = None,
+    size: Any = None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+    generator: Value = None,
+    rng: Generator,
+) -> Array:
+    """Random integers, each as likely as the others: ``torch.randint``.
+
+    Parameters
+    ----------
+    *operands : Value
+        ``[low,] high, size, …``, where they have no names.
+    low, high : int
+        From `low` (0 by default) up to `high`, without `high` itself.
+    size : ints
+    dtype : str, optional
+        int64 by default; the integers may be held as floats.
+    layout, device, pin_memory, requires_grad, generator
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of shape `size`
+    """
+    if operands:
+        place = next((i for i, o in enumerate(operands) if isinstance(o, tuple)), 0)
+        if not place:
+            raise LayerError("randint needs a number to stay below, and a size")
+        low, high = (0, *operands[:place])[-2:]
+        size, dtype = operands[place], _dtype_of(operands[place + 1 :])
+    shape = as_ints(size, "size")
+    return _integers(rng, low, high, shape, as_dtype(dtype) or DEFAULT_INT)
+
+
+@register("torch.randint_like", "aten::randint_like")
+def randint_like(
+    *operands: Value,
+    input: Value = None,
+    low: Value = 0,
+    high: Value = None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    memory_format: Value = None,
+    requires_grad: bool = False,
+    rng: Generator,
+) -> Array:
+    """Random integers in the shape of another tensor: ``torch.randint_like``.
+
+    Parameters
+    ----------
+    *operands : Value
+        ``input, [low,] high, dtype, …``, where they have no names.
+    input : ndarray of any shape
+    low, high : int
+        From `low` (0 by default) up to `high`, without `high` itself.
+    dtype : str, optional
+        By default the input's, which may be of floats.
+    layout, device, pin_memory, memory_format, requires_grad
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of the input's shape
+    """
+    if operands:
+        more = _AFTER_DTYPE + 1  # memory_format too
+        input, *bounds = operands[: -more - 1]
+        low, high = (0, *bounds)[-2:]
+        dtype = operands[-more - 1]
+    like = require_array(input, "input")
+    return _integers(rng, low, high, like.shape, as_dtype(dtype) or like.dtype)
+
+
+@register("torch.randperm", "aten::randperm")
+def randperm(
+    n: Value,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Put the integers from 0 to ``n - 1`` in random order: ``torch.randperm``.
+
+    Parameters
+    ----------
+    n : int
+    dtype : str, optional
+        int64 by default.
+    layout, device, pin_memory, requires_grad, generator
+        Of no effect.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    count = as_int(n, "n")
+    if count < 0:
+        raise LayerError(f"n={count} is negative")
+    require_memory((count,), DEFAULT_INT)
+    return cast(rng.permutation(count), as_dtype(dtype) or DEFAULT_INT)
+
+
+@register("torch.normal", "aten::normal", "aten::normal_")
+def normal(
+    *operands: Value,
+    input: Array | None = None,
+    mean: Value = 0.0,
+    std: Value = 1.0,
+    size: Any = None,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+    requires_grad: bool = False,
+    generator: Value = None,
+    rng: Generator,
+) -> Array:
+    """Random numbers of normal distributions: ``torch.normal``, ``Tensor.normal_``.
+
+    Parameters
+    ----------
+    *operands : Value
+        ``mean, std[, generator]``, ``mean, std, size, …`` or ``input, mean, std, generator``,
+        where they have no names.
+    input : ndarray of any shape, optional
+        Gives the shape and dtype: the tensor that is filled.
+    mean, std : number, or ndarray, broadcast to one shape
+        Without `input` and `size` they give the shape; the dtype is that of `mean` if it is
+        a tensor, else that of `std`.
+    size : ints, optional
+    dtype : str, optional
+        Beside `size`; float32 by default.
+    layout, device, pin_memory, requires_grad, generator
+        Of no effect.
+
+    Returns
+    -------
+    ndarray
+    """
+    if len(operands) == 4:
+        input, mean, std = require_array(operands[0], "input"), operands[1], operands[2]
+    elif len(operands) > 4:
+        mean, std, size = operands[:3]
+        dtype = _dtype_of(operands[3:])
+    elif len(operands) > 1:
+        mean, std = operands[:2]
+    middle, spread = np.asarray(mean), np.asarray(std)
+    if not np.all(spread >= 0):
+        raise LayerError("std is negative")
+    if input is not None:
+        shape, wanted = input.shape, input.dtype
+    elif size is not None:
+        shape, wanted = as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT
+    else:
+        shape = _common_shape(middle, spread)
+        wanted = next((v.dtype for v in (mean, std) if is_array(v)), DEFAULT_FLOAT)
+    drawn = standard_normal(rng, shape, wanted)
+    return np.asarray(drawn * spread.astype(wanted) + middle.astype(wanted), wanted)
+
+
+@register("aten::uniform", "aten::uniform_")
+def fill_uniform(
+    input: Array,
+    low: Value = 0.0,
+    high: Value = 1.0,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers spread evenly over [low, high): ``Tensor.uniform_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        Gives the shape and dtype.
+    low, high : number
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+    """
+    start, end = as_python(low), as_python(high)
+    if start > end:
+        raise LayerError(f"there is nothing from {start} up to {end}")
+    require_floats(input.dtype, "a uniform distribution")
+    number = input.dtype.type
+    drawn = uniform(rng, input.shape, input.dtype) * number(end - start) + number(start)
+    if start < end:  # rounding may reach the end
+        drawn = np.minimum(drawn, np.nextafter(number(end), number(start)))
+    return np.asarray(drawn)
+
+
+@register("aten::exponential", "aten::exponential_")
+def fill_exponential(
+    input: Array, lambd: Value = 1.0, generator: Value = None, *, rng: Generator
+) -> Array:
+    """Random numbers of an exponential distribution: ``Tensor.exponential_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        Gives the shape and dtype.
+    lambd : number
+        One through the mean.
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+        Larger than 0.
+    """
+    rate = _positive(lambd, "lambd")
+    require_floats(input.dtype, "an exponential distribution")
+    drawn = np.asarray(rng.standard_exponential(input.shape) / rate)
+    return np.asarray(np.maximum(cast(drawn, input.dtype), np.finfo(input.dtype).tiny))
+
+
+@register("aten::random", "aten::random_")
+def fill_random(*operands: Value, rng: Generator) -> Array:
+    """Random integers, each as likely as the others: ``Tensor.random_``.
+
+    Parameters
+    ----------
+    *operands : Value
+        ``input, [[low,] high,] generator``: in the shape and dtype of `input`, from `low` (0
+        by default) up to `high`, without `high` itself; without it as far as the dtype
+        counts without a gap.
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+    """
+    if len(operands) < 2:
+        raise LayerError("random takes a tensor, bounds if there are any, and a generator")
+    input = require_array(operands[0], "input")
+    bounds = operands[1:-1]
+    low, high = bounds if len(bounds) == 2 else (0, *bounds, None)[:2]
+    end = _count_of(input.dtype) if high is None else high
+    return _integers(rng, low, end, input.shape, input.dtype)
+
+
+@register("aten::cauchy", "aten::cauchy_")
+def fill_cauchy(
+    input: Array,
+    median: Value = 0.0,
+    sigma: Value = 1.0,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers of a Cauchy distribution: ``Tensor.cauchy_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        Gives the shape and dtype.
+    median, sigma : number
+        Half of the numbers lie within `sigma` of the median.
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+    """
+    require_floats(input.dtype, "a Cauchy distribution")
+    drawn = rng.standard_cauchy(input.shape) * _positive(sigma, "sigma") + as_python(median)
+    return cast(np.asarray(drawn), input.dtype)
+
+
+@register("aten::geometric", "aten::geometric_")
+def fill_geometric(input: Array, p: Value, generator: Value = None, *, rng: Generator) -> Array:
+    """How many trials it took to succeed: ``Tensor.geometric_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        Gives the shape and dtype.
+    p : number
+        Probability that a trial succeeds, between 0 and 1.
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+        1 or more.
+    """
+    chance = as_python(p)
+    if not 0 < chance < 1:
+        raise LayerError(f"p={chance} does not lie between 0 and 1")
+    return cast(np.asarray(rng.geometric(chance, input.shape)), input.dtype)
+
+
+@register("aten::log_normal", "aten::log_normal_")
+def fill_log_normal(
+    input: Array,
+    mean: Value = 1.0,
+    std: Value = 2.0,
+    generator: Value = None,
+    *,
+    rng: Generator,
+) -> Array:
+    """Random numbers whose logarithms are normally distributed: ``Tensor.log_normal_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+        Gives the shape and dtype.
+    mean, std : number
+        Of the logarithms.
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+    """
+    require_floats(input.dtype, "a log-normal distribution")
+    drawn = rng.lognormal(as_python(mean), _positive(std, "std"), input.shape)
+    return cast(np.asarray(drawn), input.dtype)
+
+
+def _dtype_of(rest: tuple[Value, ...]) -> Value:
+    """The operand for the dtype, counted from the end: a generator may stand before it."""
+    return rest[-_AFTER_DTYPE - 1] if len(rest) > _AFTER_DTYPE else None
+
+
+def _common_shape(mean: Array, std: Array) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(mean.shape, std.shape)
+    except ValueError:
+        shapes = describe_shapes([mean.shape, std.shape])
+        raise LayerError(f"mean and std do not broadcast: their shapes are {shapes}") from None
+
+
+def _positive(value: Value, name: str) -> float:
+    number = as_python(value)
+    if not number > 0:
+        raise LayerError(f"{name}={number} is not larger than 0")
+    return float(number)
+
+
+def _integers(
+    rng: Generator, low: Value, high: Value, shape: tuple[int, ...], dtype: DType
+) -> Array:
+    """Integers from `low` up to `high`, without `high`, held in a dtype."""
+    start, end = as_int(low, "low"), as_int(high, "high")
+    if start >= end:
+        raise LayerError(f"there is no integer from {start} up to {end}")
+    require_memory(shape, np.promote_types(dtype, DEFAULT_INT))
+    drawn = rng.integers(start, end, size=shape, dtype=np.int64)
+    return cast(np.asarray(drawn), dtype)
+
+
+def _count_of(dtype: DType) -> int:
+    """How far from 0 a dtype counts without a gap, and one more."""
+    if dtype == np.bool_:
+        return 2
+    if dtype.kind == "f":
+        return int(2 ** (np.finfo(dtype).nmant + 1)) + 1
+    return min(int(np.iinfo(dtype).max), _LARGEST) + 1
