@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from engine.backends import SUPPLIED, backend_of, make_kernels
+from engine.backends import make_kernels
 from engine.errors import (
     EngineError,
     InferenceError,
@@ -89,16 +89,13 @@ class StepRecord:
         Time in the kernel.
     status : OperatorStatus
     backend : str
-        Who computed it: ``numpy``, ``onnxruntime``, ``ncnn``; ``supplied`` for the user;
-        ``""`` where nothing was computed.
+        Who computed it; ``""`` where nothing was computed.
     reason : str
         Why it did not run; ``""`` when it did.
     supplied : mapping of str to str
         The outputs that the user supplied, by operand name, and where each comes from.
     seed : int or None
         The seed that it drew random numbers by; None where it drew none.
-    kernel : str
-        The backend and, behind a slash, which of its ways, e.g. ``onnxruntime/all-2``.
     """
 
     index: int
@@ -110,7 +107,6 @@ class StepRecord:
     reason: str = ""
     supplied: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
-    kernel: str = ""
 
     @property
     def random(self) -> bool:
@@ -141,19 +137,15 @@ class Session:
     ----------
     graph : RuntimeGraph
         Built.
-    backend : str, or mapping of str to str
+    backend : str
         ``auto``, the fastest for each operator, or ``numpy``, ``onnxruntime`` or ``ncnn``,
-        where NumPy computes what they cannot. A mapping has the kernel of each operator, as
-        `engine.kernels_of` reads them from a dump: the same numbers come out again on the
-        same machine.
+        where NumPy computes what they cannot.
     seed : int
         What operators that are random draw by.
 
     Attributes
     ----------
     graph : RuntimeGraph
-    backend : str
-        As it was asked for; ``recorded`` for a mapping.
     state : SessionState
     position : int
         Index of the operator that runs next; the number of operators at the end.
@@ -168,12 +160,10 @@ class Session:
         If there is no such backend, or the seed is none.
     """
 
-    def __init__(
-        self, graph: RuntimeGraph, backend: str | Mapping[str, str] = "auto", seed: int = 0
-    ) -> None:
+    def __init__(self, graph: RuntimeGraph, backend: str = "auto", seed: int = 0) -> None:
         self._seed = _checked_seed(seed)
         self.graph = graph
-        self.backend = backend if isinstance(backend, str) else "recorded"
+        self.backend = backend
         self.state = SessionState.NEED_INPUT
         self.position = 0
         self.error: EngineError | None = None
@@ -269,9 +259,8 @@ class Session:
                 MappingProxyType({}),
                 0.0,
                 OperatorStatus.FAILED,
-                backend_of(self._kernels[operator.index].name),
+                self._kernels[operator.index].backend,
                 str(exc),
-                kernel=self._kernels[operator.index].name,
             )
             raise
         self._records[operator.name] = record
@@ -522,7 +511,7 @@ class Session:
             return self._record(operator, fed, OperatorStatus.EXECUTED)
         given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
         if given and len(given) == len(outputs):
-            return self._record(operator, given, OperatorStatus.EXECUTED, SUPPLIED)
+            return self._record(operator, given, OperatorStatus.EXECUTED, "supplied")
         try:
             arguments = [self._values[name] for name in inputs]
         except KeyError:
@@ -545,7 +534,7 @@ class Session:
             operator,
             named,
             OperatorStatus.EXECUTED,
-            kernel.name,
+            kernel.backend,
             seconds,
             seed=self._seed if drawn else None,
         )
@@ -575,7 +564,7 @@ class Session:
         operator: RuntimeOperator,
         outputs: dict[str, Value],
         status: OperatorStatus,
-        kernel: str = "",
+        backend: str = "",
         seconds: float = 0.0,
         reason: str = "",
         seed: int | None = None,
@@ -591,11 +580,10 @@ class Session:
             MappingProxyType(outputs),
             seconds,
             status,
-            backend_of(kernel),
+            backend,
             reason,
             supplied,
             seed,
-            kernel,
         )
 
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "MENUS", "TOOL_BAR", "Command", "make_actions"]
 
 _OPEN: Final = frozenset(set(RunState) - {RunState.EMPTY, RunState.LOADING})
-_RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED})
+# Without an input a run asks for one.
+_RUNNABLE: Final = frozenset({RunState.NEED_INPUT, RunState.READY, RunState.STOPPED})
 _STARTED: Final = frozenset({RunState.STOPPED, RunState.FINISHED, RunState.FAILED})
 _ALWAYS: Final = frozenset(RunState)
 

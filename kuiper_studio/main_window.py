@@ -6,10 +6,11 @@ session only, and what one view says to another goes through here.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QByteArray, QPoint, QSettings, Qt, Slot
+from PySide6.QtCore import QByteArray, QPoint, QPointF, QSettings, Qt, Slot
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -25,6 +26,8 @@ from typing_extensions import override
 
 from engine.errors import EngineError, UnsupportedOperatorError
 from engine.inputs import IMAGE_SUFFIXES, parse_array_file, parse_source, read_labels
+from engine.session import OperatorStatus
+from engine.shapes import parse_shapes
 from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
@@ -35,6 +38,7 @@ from kuiper_studio.graph_view.render import render_graph
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.input_panel import InputPanel
+from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
+    from engine.runtime import RuntimeGraph
     from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 
@@ -174,7 +179,7 @@ class MainWindow(QMainWindow):
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
-        self.resizeDocks([docks["operators"], docks["input"]], [440, 260], vertical)
+        self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [134], vertical)
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
@@ -284,6 +289,8 @@ class MainWindow(QMainWindow):
         session.position_changed.connect(self._on_state_changed)
         session.selection_changed.connect(self._on_state_changed)
         session.failed.connect(self._on_failed)
+        session.input_needed.connect(self._ask_for_input)
+        session.inputs_changed.connect(self._remember_sizes)
         session.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
         self.start_page.open_requested.connect(self.choose_model)
@@ -474,6 +481,44 @@ class MainWindow(QMainWindow):
         self.settings.setValue("folder/dump", str(Path(path).parent))
         return Path(path)
 
+    # Sizes of inputs
+
+    @Slot()
+    def _ask_for_input(self) -> None:
+        """Lead to what is missing before the model can run."""
+        dock = self._docks["input"]
+        dock.show()
+        dock.raise_()
+        self.input_panel.ask()
+
+    @Slot()
+    def _remember_sizes(self) -> None:
+        """Keep what was said about dimensions that the model leaves open."""
+        graph = self.session.graph
+        if graph is None:
+            return
+        asked = of_open_dimensions(graph.input_operands, self.session.input_shapes)
+        if asked:
+            self.settings.setValue(self._sizes_key(graph), list(asked.texts))
+        else:
+            self.settings.remove(self._sizes_key(graph))
+
+    def _restore_sizes(self, graph: RuntimeGraph) -> None:
+        kept = self.settings.value(self._sizes_key(graph), [])
+        texts = (
+            [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list) else []
+        )
+        try:
+            shapes = parse_shapes([str(text) for text in texts], graph.input_operands)
+        except EngineError:
+            return  # the model has changed
+        self.session.set_shapes(shapes)
+
+    @staticmethod
+    def _sizes_key(graph: RuntimeGraph) -> str:
+        path = str(graph.param_path.absolute()).encode()
+        return f"sizes/{hashlib.sha256(path).hexdigest()[:16]}"
+
     # Debugging
 
     def _run_to_selected(self) -> None:
@@ -596,6 +641,7 @@ class MainWindow(QMainWindow):
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
         if graph is not None:
+            self._restore_sizes(graph)
             self.recents.add(graph.param_path, len(graph.operators))
             self.graph_view.setFocus()
 
@@ -721,9 +767,24 @@ class MainWindow(QMainWindow):
     @override
     def dropEvent(self, event: QDropEvent) -> None:
         paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
-        if paths:
-            event.acceptProposedAction()
+        if not paths:
+            return
+        event.acceptProposedAction()
+        operator = self._lacking_output_at(event.position())
+        if operator and Path(paths[0]).suffix.lower() in {".npy", ".npz"}:
+            self.supply_output(operator, paths[0])
+        else:
             self.open_dropped(paths)
+
+    def _lacking_output_at(self, place: QPointF) -> str:
+        """The operator under a place of the window, if it cannot run."""
+        canvas = self.graph_view.canvas
+        point = canvas.mapFromGlobal(self.mapToGlobal(place))
+        if not canvas.isVisible() or not canvas.rect().contains(point.toPoint()):
+            return ""
+        operator = self.graph_view.operator_at(point)
+        cannot = {OperatorStatus.UNSUPPORTED, OperatorStatus.FAILED}
+        return operator if operator and self.session.status(operator) in cannot else ""
 
     def open_dropped(self, paths: Sequence[str]) -> None:
         """Open what was dropped: a model, its folder, inputs, or labels."""

@@ -1,4 +1,4 @@
-"""Write the tensors of a session to files that other tools read, and read what they say.
+"""Write the tensors of a session to files that other tools read.
 
 The folder's layout::
 
@@ -23,7 +23,6 @@ from __future__ import annotations
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
 from engine.dump.options import FORMATS, DumpOptions, Format
-from engine.dump.reading import kernels_of, read_manifest
 from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
@@ -32,8 +31,6 @@ __all__ = [
     "Format",
     "check_destination",
     "clean_name",
-    "kernels_of",
-    "read_manifest",
     "select_operators",
     "write_arrays",
     "write_dump",

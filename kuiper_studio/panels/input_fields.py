@@ -18,10 +18,8 @@ __all__ = [
     "numbers_text",
     "parse_numbers",
     "parse_scale",
-    "parse_size",
     "preset_of",
     "scale_text",
-    "size_text",
     "source_title",
 ]
 
@@ -103,28 +101,6 @@ def parse_numbers(text: str, name: str) -> tuple[float, ...]:
     if name == "std" and 0 in numbers:
         raise ValueError("std must not be 0: pixels are divided by it")
     return numbers
-
-
-def size_text(size: tuple[int, int] | None) -> str:
-    """Write rows and columns: ``224×224``; ``""`` for the model's own size."""
-    return "" if size is None else f"{size[0]}×{size[1]}"
-
-
-def parse_size(text: str) -> tuple[int, int] | None:
-    """Read rows and columns, one number for a square, nothing for the model's own size.
-
-    Raises
-    ------
-    ValueError
-        With a sentence.
-    """
-    if not text.strip():
-        return None
-    match = re.fullmatch(r"\s*(\d{1,5})(?:\s*[x×*,\s]\s*(\d{1,5}))?\s*", text, re.IGNORECASE)
-    if match is None or int(match[1]) == 0 or (match[2] and int(match[2]) == 0):
-        raise ValueError(f"{text.strip()!r} is no size; write rows×columns, e.g. 224×224")
-    rows = int(match[1])
-    return rows, int(match[2]) if match[2] else rows
 
 
 def source_title(source: InputSource | None) -> str:

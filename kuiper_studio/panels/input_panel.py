@@ -1,4 +1,4 @@
-"""The input panel: where each input comes from, and how pictures become tensors."""
+"""The input panel: where each input comes from, how large it is, and how pictures become it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPushButton,
     QScrollArea,
     QToolButton,
     QVBoxLayout,
@@ -41,14 +42,22 @@ from kuiper_studio.panels.input_fields import (
     numbers_text,
     parse_numbers,
     parse_scale,
-    parse_size,
     preset_of,
     scale_text,
-    size_text,
     source_title,
 )
 from kuiper_studio.panels.input_preview import InputPreview, PreviewPicture, load_preview
+from kuiper_studio.panels.input_sizes import (
+    Dimension,
+    answer,
+    change,
+    dimensions,
+    forget,
+    is_asked_for,
+    question,
+)
 from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.size_row import SizeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +70,8 @@ if TYPE_CHECKING:
 
 __all__ = ["InputCard", "InputPanel", "PreprocessingEditor"]
 
+# Input, its source, and the shape that its values are made up in.
+_PreviewKey = tuple[str, InputSource, tuple[int, ...] | None]
 FILE_SUFFIXES: Final = (*IMAGE_SUFFIXES, ".npy", ".npz")
 # What the first choice offers: kind of source, and its title.
 _CHOICES: Final = (
@@ -119,7 +130,6 @@ class PreprocessingEditor(QWidget):
         self._options = ImageOptions()
         self._channels = 3
         self.scale = _make_field("Scale", "Applied to pixels of 0 to 255, e.g. 1/255")
-        self.size_box = _make_field("Size", "Rows×columns; empty for the model's own size")
         self.mean = _make_field("Mean", "Taken off after scaling; one number, or one a channel")
         self.std = _make_field("Std", "Divided by at the end; one number, or one a channel")
         self.order = _make_combo("Order of channels", ("RGB", "BGR"))
@@ -130,21 +140,20 @@ class PreprocessingEditor(QWidget):
         self.preset = _make_combo("Preset", (*(p.title for p in PRESETS), "custom"))
         self.preset.setToolTip("Usual scale, mean and std")
         self._arrange()
-        for field in (self.scale, self.size_box, self.mean, self.std):
+        for field in (self.scale, self.mean, self.std):
             field.editingFinished.connect(self._commit)
         for combo in (self.order, self.fit):
             combo.activated.connect(self._commit)
         self.preset.activated.connect(self._use_preset)
-        self.show_options(self._options, None)
+        self.show_options(self._options)
 
-    def show_options(self, options: ImageOptions, model_size: tuple[int, int] | None) -> None:
-        """Show options; `model_size` stands in the empty size box."""
+    def show_options(self, options: ImageOptions) -> None:
+        """Show options."""
         self._options = options
         for field, text in self._texts(options).items():
             if field.text() != text:
                 field.setText(text)
             _mark(field, invalid=False)
-        self.size_box.setPlaceholderText(size_text(model_size) or "the picture's")
         self.order.setCurrentText(options.order)
         self.fit.setCurrentText(options.fit)
         preset = preset_of(options)
@@ -153,7 +162,6 @@ class PreprocessingEditor(QWidget):
     def _texts(self, options: ImageOptions) -> dict[QLineEdit, str]:
         return {
             self.scale: scale_text(options.scale),
-            self.size_box: size_text(options.size),
             self.mean: numbers_text(options.mean),
             self.std: numbers_text(options.std),
         }
@@ -167,13 +175,12 @@ class PreprocessingEditor(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, title in enumerate(("Preset", "Size", "Mean")):
+        for place, title in enumerate(("Preset", "Scale", "Mean")):
             grid.addWidget(_caption(title), place, 0)
-        for place, title in enumerate(("Scale", "Fit", "Std")):
-            grid.addWidget(_caption(title), place, 2)
-        grid.addWidget(self.preset, 0, 1)
-        grid.addWidget(self.scale, 0, 3)
-        grid.addWidget(self.size_box, 1, 1)
+        grid.addWidget(_caption("Fit"), 1, 2)
+        grid.addWidget(_caption("Std"), 2, 2)
+        grid.addWidget(self.preset, 0, 1, 1, 3)
+        grid.addWidget(self.scale, 1, 1)
         grid.addLayout(shaping, 1, 3)
         grid.addWidget(self.mean, 2, 1)
         grid.addWidget(self.std, 2, 3)
@@ -184,7 +191,6 @@ class PreprocessingEditor(QWidget):
     def _commit(self) -> None:
         readers: dict[QLineEdit, Callable[[str], object]] = {
             self.scale: parse_scale,
-            self.size_box: parse_size,
             self.mean: partial(parse_numbers, name="mean"),
             self.std: partial(parse_numbers, name="std"),
         }
@@ -203,7 +209,7 @@ class PreprocessingEditor(QWidget):
         self.error_changed.emit(errors[0] if errors else "")
         if errors:
             return
-        names = {self.scale: "scale", self.size_box: "size", self.mean: "mean", self.std: "std"}
+        names = {self.scale: "scale", self.mean: "mean", self.std: "std"}
         fields = {names[field]: value for field, value in read.items()}
         self._set(
             replace(
@@ -235,16 +241,23 @@ class InputCard(QFrame):
     -------
     chosen : (str, InputSource)
         Operand name and the new source.
+    sizes_chosen : (str, tuple of (int or None))
+        Operand name and its sizes; None for what has its field in another card.
+    sizes_reset : str
+        The operand of that name is to have its exported size again.
     """
 
     chosen = Signal(str, object)
+    sizes_chosen = Signal(str, object)
+    sizes_reset = Signal(str)
 
     def __init__(self, operand: RuntimeOperand, theme: Theme, *, titled: bool) -> None:
         super().__init__()
         self.operand = operand
         self._theme = theme
         self._source: InputSource | None = None
-        self._source_error = self._number_error = ""
+        self._dims: tuple[Dimension, ...] | None = None
+        self._source_error = self._number_error = self._size_error = ""
         self.setAcceptDrops(True)
         self.preview = InputPreview(theme)
         self._name = ElidedLabel("subtitle")
@@ -259,28 +272,54 @@ class InputCard(QFrame):
         self.number = _make_field("Seed or value", "Seed of random values, or the constant")
         self.number.setFixedWidth(84)
         self._browse = self._make_browse_button()
+        self.sizes = SizeRow(operand, theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 8, 10, 8)
         column.setSpacing(6)
         if titled:
             column.addWidget(self._make_title())
-        column.addLayout(self._make_top())
+        column.addWidget(self._make_top())
         column.addLayout(self._make_source_row())
+        column.addWidget(self.sizes)
         column.addWidget(self._error)
         self.choice.activated.connect(self._on_choice)
         self.number.editingFinished.connect(self._on_number)
+        self.sizes.chosen.connect(self._on_sizes)
+        self.sizes.reset_requested.connect(self._on_reset)
+        self.sizes.error_changed.connect(self._show_size_error)
         self.show_source(None)
 
     @property
-    def model_size(self) -> tuple[int, int] | None:
-        """Rows and columns that the model wants, where it says so."""
-        shape = self.operand.shape
-        if shape is None or len(shape) < 3:
+    def is_made_up(self) -> bool:
+        """Whether the values have no size of their own, or nothing has been chosen yet."""
+        return self._source is None or self._source.kind in {"random", "constant"}
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """The sizes, where all are known."""
+        if self._dims is None or any(dim.is_open for dim in self._dims):
             return None
-        rows, columns = shape[-2:]
-        if isinstance(rows, int) and isinstance(columns, int):
-            return rows, columns
-        return None
+        return tuple(dim.size for dim in self._dims)
+
+    def show_sizes(self, dims: tuple[Dimension, ...] | None, *, resettable: bool) -> None:
+        """Show how large the input is.
+
+        Parameters
+        ----------
+        dims : tuple of Dimension, or None
+            None where the rank is not known.
+        resettable : bool
+            Whether other sizes than the exported ones are asked for.
+        """
+        self._dims = dims
+        editable = self.is_made_up or (
+            self._source is not None and self._source.kind == "image"
+        )
+        self.sizes.show_dimensions(dims, editable=editable, resettable=resettable)
+        # Of values that cannot be made there is nothing to see but what is asked.
+        self._top.setVisible(
+            self._source is None or not self.is_made_up or self.shape is not None
+        )
 
     def show_source(self, source: InputSource | None) -> None:
         """Show where the input comes from now."""
@@ -305,7 +344,8 @@ class InputCard(QFrame):
         """Show what the source is, and what it becomes."""
         kind = self._source.kind if self._source is not None else ""
         self.preview.show_picture(picture, kind)
-        wanted = shape_text(self.operand.shape) or "?"
+        shape = self.shape
+        wanted = shape_text(shape if shape is not None else self.operand.shape) or "?"
         dtype = dtype_text(self.operand.dtype) or "f32"
         lines = [picture.text] if picture is not None and picture.text else []
         lines.append(f"→ {wanted}")
@@ -313,9 +353,9 @@ class InputCard(QFrame):
         cut = ", cropped" if kind == "image" and options.fit == "crop" else ""
         lines.append(f"{dtype}{how}{cut}")
         self._facts.setText("\n".join(lines))
-        size = options.size or self.model_size
-        crop = kind == "image" and options.fit == "crop" and size is not None
-        self.preview.set_crop(size[1] / size[0] if crop and size is not None else 0.0)
+        cropped = kind == "image" and options.fit == "crop" and shape is not None
+        rows, columns = shape[-2:] if cropped and shape is not None else (1, 0)
+        self.preview.set_crop(columns / rows)
         if picture is not None and picture.error:
             self.show_error(picture.error)
 
@@ -329,8 +369,13 @@ class InputCard(QFrame):
         _mark(self.number, invalid=bool(text))
         self._show_errors()
 
+    @Slot(str)
+    def _show_size_error(self, text: str) -> None:
+        self._size_error = text
+        self._show_errors()
+
     def _show_errors(self) -> None:
-        text = self._number_error or self._source_error
+        text = self._number_error or self._size_error or self._source_error
         self._error.setText(text)
         self._error.setVisible(bool(text))
 
@@ -377,17 +422,19 @@ class InputCard(QFrame):
         label.setProperty("role", "mono")
         return label
 
-    def _make_top(self) -> QHBoxLayout:
+    def _make_top(self) -> QWidget:
         words = QVBoxLayout()
         words.setSpacing(3)
         words.addWidget(self._name)
         words.addWidget(self._facts)
         words.addStretch(1)
-        top = QHBoxLayout()
+        self._top = QWidget()
+        top = QHBoxLayout(self._top)
+        top.setContentsMargins(0, 0, 0, 0)
         top.setSpacing(10)
         top.addWidget(self.preview, 0, Qt.AlignmentFlag.AlignTop)
         top.addLayout(words, 1)
-        return top
+        return self._top
 
     def _make_source_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -441,6 +488,14 @@ class InputCard(QFrame):
         self._show_number_error("")
         self._choose(source)
 
+    @Slot(object)
+    def _on_sizes(self, sizes: tuple[int | None, ...]) -> None:
+        self.sizes_chosen.emit(self.operand.name, sizes)
+
+    @Slot()
+    def _on_reset(self) -> None:
+        self.sizes_reset.emit(self.operand.name)
+
     def _choose(self, source: InputSource) -> None:
         if source != self._source:
             self.chosen.emit(self.operand.name, source)
@@ -483,6 +538,8 @@ def _dropped_file(event: QDropEvent) -> str:
 class InputPanel(Panel):
     """A card per input of the model, and the preprocessing of pictures.
 
+    Dimensions that the model leaves open are asked for at the top, all at once.
+
     Parameters
     ----------
     session : StudioSession
@@ -494,7 +551,7 @@ class InputPanel(Panel):
     ) -> None:
         super().__init__("input", "Input", session, theme, parent)
         self.cards: dict[str, InputCard] = {}
-        self._pictures: dict[str, tuple[InputSource, PreviewPicture]] = {}
+        self._pictures: dict[str, tuple[_PreviewKey, PreviewPicture]] = {}
         self._waiting = ""
         self._background = Background(self)
         self._background.finished.connect(self._on_preview_loaded)
@@ -511,6 +568,13 @@ class InputPanel(Panel):
         self._empty.setMargin(10)
         self._cards_column = QVBoxLayout()
         self._cards_column.setSpacing(0)
+        self.question = QLabel()
+        self.question.setObjectName("inputQuestion")
+        self.question.setProperty("role", "subtitle")
+        self.question.setWordWrap(True)
+        self.use_sizes = QPushButton("Use these sizes")
+        self.use_sizes.setObjectName("useSizes")
+        self.use_sizes.setProperty("role", "primary")
         self._build()
         self._connect()
 
@@ -528,10 +592,11 @@ class InputPanel(Panel):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._empty)
+        column.addWidget(self._make_question())
         column.addLayout(self._cards_column)
         column.addWidget(self._preprocessing)
         column.addStretch(1)
-        scroll = QScrollArea()
+        scroll = self._scroll = QScrollArea()
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -541,7 +606,19 @@ class InputPanel(Panel):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(scroll)
 
+    def _make_question(self) -> QFrame:
+        self._asking = QFrame()
+        self._asking.setProperty("role", "bar")
+        row = QVBoxLayout(self._asking)
+        row.setContentsMargins(10, 8, 10, 8)
+        row.setSpacing(6)
+        row.addWidget(self.question)
+        row.addWidget(self.use_sizes, 0, Qt.AlignmentFlag.AlignLeft)
+        self._asking.hide()
+        return self._asking
+
     def _connect(self) -> None:
+        self.use_sizes.clicked.connect(self._use_sizes)
         self.editor.changed.connect(self._on_options_edited)
         self.editor.error_changed.connect(self._show_editor_error)
         self.session.graph_changed.connect(self._on_graph_changed)
@@ -565,6 +642,8 @@ class InputPanel(Panel):
         for operand in operands:
             card = InputCard(operand, self.theme, titled=len(operands) > 1)
             card.chosen.connect(self._on_source_chosen)
+            card.sizes_chosen.connect(self._on_sizes_chosen)
+            card.sizes_reset.connect(self._on_sizes_reset)
             self._cards_column.addWidget(card)
             self.cards[operand.name] = card
         names = [operand.name for operand in operands]
@@ -583,12 +662,73 @@ class InputPanel(Panel):
         self._waiting = ""
         for name, card in self.cards.items():
             card.show_source(sources.get(name))
+        self._show_sizes()
+        for name in self.cards:
             self._show_facts(name)
         pictured = any(source.kind == "image" for source in sources.values())
         self._preprocessing.setVisible(pictured and bool(self.cards))
-        first = next(iter(self.cards.values()), None)
-        self.editor.show_options(options, first.model_size if first is not None else None)
+        self.editor.show_options(options)
         self._show_editor_error("")
+
+    # Sizes
+
+    def ask(self) -> None:
+        """Put the cursor where something is missing, and say what."""
+        for card in self.cards.values():
+            if card.is_made_up and card.shape is None and card.sizes.ask():
+                self._scroll.ensureWidgetVisible(card.sizes)
+                return
+        without = [n for n in self.cards if n not in self.session.inputs]
+        if without:
+            self._ask("Choose an input, and the model can run.")
+            self.cards[without[0]].choice.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @property
+    def _operands(self) -> tuple[RuntimeOperand, ...]:
+        graph = self.session.graph
+        return graph.input_operands if graph is not None else ()
+
+    def _show_sizes(self) -> None:
+        session, operands = self.session, self._operands
+        dims = dimensions(operands, session.input_shapes, session.fed_shapes)
+        for operand in operands:
+            asked = is_asked_for(operand, session.input_shapes)
+            self.cards[operand.name].show_sizes(dims[operand.name], resettable=asked)
+        made_up = [name for name, card in self.cards.items() if card.is_made_up]
+        self._ask(question(operands, dims, made_up), answerable=True)
+
+    def _ask(self, text: str, *, answerable: bool = False) -> None:
+        self.question.setText(text)
+        self._asking.setVisible(bool(text))
+        self.use_sizes.setVisible(answerable)
+
+    @Slot(str, object)
+    def _on_sizes_chosen(self, name: str, sizes: tuple[int | None, ...]) -> None:
+        session = self.session
+        if self._asking.isVisible() and self.cards[name].is_made_up:
+            self._answer({name: sizes})
+        else:
+            self._waiting = name
+            session.set_shapes(change(self._operands, session.input_shapes, name, sizes))
+
+    @Slot()
+    def _use_sizes(self) -> None:
+        self._answer({})
+
+    def _answer(self, chosen: dict[str, tuple[int | None, ...]]) -> None:
+        """Take the sizes of all cards that ask for some."""
+        fields = {
+            name: card.sizes.sizes()
+            for name, card in self.cards.items()
+            if card.is_made_up and card.shape is None and card.sizes.sizes()
+        }
+        asked = self.session.input_shapes
+        self.session.set_shapes(answer(self._operands, asked, {**fields, **chosen}))
+
+    @Slot(str)
+    def _on_sizes_reset(self, name: str) -> None:
+        self._waiting = name
+        self.session.set_shapes(forget(self._operands, self.session.input_shapes, name))
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
@@ -607,25 +747,31 @@ class InputPanel(Panel):
         if source is None:
             card.show_facts(None, options)
             return
+        shape = card.shape if card.is_made_up else None
+        key = name, source, shape
         known = self._pictures.get(name)
-        if known is not None and known[0] == source:
+        if known is not None and known[0] == key:
             card.show_facts(known[1], options)
             return
         card.show_facts(None, options)
-        self._background.submit((name, source), partial(load_preview, source, card.operand))
+        if not card.is_made_up or shape is not None:
+            self._background.submit(key, partial(load_preview, source, card.operand, shape))
 
     @Slot(object)
     def _on_preview_loaded(self, done: Done) -> None:
         if not isinstance(done.key, tuple):
             return
-        name, source = done.key
-        if self.session.inputs.get(name) != source or name not in self.cards:
+        name, source, shape = done.key
+        card = self.cards.get(name)
+        if card is None or self.session.inputs.get(name) != source:
             return  # another source was chosen meanwhile
+        if card.is_made_up and card.shape != shape:
+            return
         picture = done.result
         if not isinstance(picture, PreviewPicture):
             picture = PreviewPicture("", error=done.error)
-        self._pictures[name] = (source, picture)
-        self.cards[name].show_facts(picture, self.session.image_options)
+        self._pictures[name] = (done.key, picture)
+        card.show_facts(picture, self.session.image_options)
 
     # Answers to the user
 

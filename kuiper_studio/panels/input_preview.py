@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from engine.errors import EngineError
 from engine.inputs import load_input
+from engine.shapes import InputShapes
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.text import dtype_text, shape_text
 
@@ -49,7 +50,9 @@ class PreviewPicture:
     error: str = ""
 
 
-def load_preview(source: InputSource, operand: RuntimeOperand) -> PreviewPicture:
+def load_preview(
+    source: InputSource, operand: RuntimeOperand, shape: tuple[int, ...] | None = None
+) -> PreviewPicture:
     """Look at a source; takes as long as the file is large.
 
     Parameters
@@ -57,11 +60,14 @@ def load_preview(source: InputSource, operand: RuntimeOperand) -> PreviewPicture
     source : InputSource
     operand : RuntimeOperand
         The input that it is meant for.
+    shape : tuple of int, optional
+        To make values up in; the operand's own when not given.
     """
     if source.kind == "image":
         return _of_picture(str(source.path))
     try:
-        array = load_input(source, operand)
+        asked = InputShapes({operand.name: shape} if shape is not None else {})
+        array = load_input(source, operand, shapes=asked)
     except EngineError as exc:
         return PreviewPicture("", error=str(exc))
     text = f"{shape_text(array.shape)} {dtype_text(array.dtype)}"

@@ -750,12 +750,30 @@ class StudioSession(QObject):
         except EngineError as exc:
             self._report(Failure("What was asked for does not fit the model", str(exc)))
             supplies = ()
-        if pending.sources:
-            self.set_inputs(
-                dict(zip(wanted, _spread(pending.sources, len(wanted)), strict=False))
-            )
+        spread = _spread(pending.sources, len(wanted)) if pending.sources else ()
+        sources = dict(zip(wanted, spread, strict=False))
+        self._size_pictures(graph, sources)
+        self.inputs_changed.emit()
+        if sources:
+            self.set_inputs(sources)
         elif supplies and not wanted:
             self._supply(supplies)
+
+    def _size_pictures(self, graph: RuntimeGraph, sources: Mapping[str, InputSource]) -> None:
+        """Turn a size of pictures into sizes of the inputs, where those are not asked for."""
+        size = self._image_options.size
+        if size is None:
+            return
+        shapes = dict(self._shapes.shapes)
+        for operand in graph.input_operands:
+            source = sources.get(operand.name)
+            if source is None or source.kind != "image" or operand.name in shapes:
+                continue
+            if operand.shape is None or len(operand.shape) < 3:
+                return
+            shapes[operand.name] = (*(None,) * (len(operand.shape) - 2), *size)
+        self._shapes = InputShapes(shapes, self._shapes.symbols)
+        self._image_options = replace(self._image_options, size=None)
 
     def _report(self, failure: Failure) -> None:
         self._failure = failure

@@ -213,6 +213,15 @@ class TestSupply:
         self.press(qtbot, window, "Supply output…")
         assert window.session.supplied
 
+    def test_dropped_on_its_box(self, qtbot, window, fives):
+        window.graph_view.fit()
+        canvas = window.graph_view.canvas
+        qtbot.waitUntil(lambda: not canvas.box_rect("strange").isNull())
+        at = canvas.mapTo(window, canvas.box_rect("strange").center().toPoint())
+        drop(window, fives, at=QPointF(at))
+        qtbot.waitUntil(lambda: "1" in window.session.supplied)
+        assert window.session.inputs["0"].kind == "array"  # it was not taken for an input
+
     def test_another_file(self, window, fives):
         window.supply_output("strange", "notes.txt")
         assert "'notes.txt' is no .npy or .npz file" in window.banner.plain_text()
@@ -229,6 +238,83 @@ class TestSupply:
         assert window.session.state is RunState.FINISHED
 
 
+class TestSizes:
+    OPEN = (
+        "pnnx.Input in 0 1 x #x=(1,2,%h,?)f32",
+        "nn.ReLU relu 1 1 x y #y=(1,2,%h,?)f32",
+        "pnnx.Output out 1 0 y",
+    )
+
+    @pytest.fixture
+    def window(self, open_window, make_pair):
+        return open_window(make_pair(*self.OPEN))
+
+    @pytest.mark.parametrize("command", ["debug.step", "debug.continue", "debug.runToSelected"])
+    def test_running_without_an_input_leads_to_the_panel(self, qtbot, window, command):
+        window._docks["input"].hide()
+        window.input_panel.cards["x"].choice.activated.emit(1)  # random
+        qtbot.waitUntil(lambda: window.session.inputs and not window.session.busy)
+        trigger(qtbot, window, command)
+        assert window.input_panel.isVisible()
+        assert window.input_panel.question.text() == (
+            "How large are %h and dimension 3 of input x?"
+        )
+        assert not window.banner.isVisible()
+        assert window.focusWidget() is window.input_panel.cards["x"].sizes.fields[2]
+
+    def test_no_input_at_all(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*CHAIN))
+        trigger(qtbot, window, "debug.step")
+        assert window.input_panel.question.text() == "Choose an input, and the model can run."
+        assert window.focusWidget() is window.input_panel.cards["0"].choice
+
+    def test_answers_are_remembered(self, qtbot, window, open_window, settings):
+        path = window.session.model_path
+        window.input_panel.cards["x"].sizes.fields[2].setValue(6)
+        window.input_panel.cards["x"].sizes.fields[3].setValue(7)
+        window.input_panel.use_sizes.click()
+        window.close()
+        again = open_window(path, ["random"])
+        assert again.session.fed_shapes == {"x": (1, 2, 6, 7)}
+        again.input_panel.cards["x"].sizes.reset.click()
+        assert not again.session.input_shapes
+        again.close()
+        assert not open_window(path).session.input_shapes
+
+    def test_what_is_remembered_may_not_fit_any_more(self, window, settings, open_window):
+        key = window._sizes_key(window.session.graph)
+        path = window.session.model_path
+        window.close()
+        settings.setValue(key, ["nobody=3"])
+        assert not open_window(path).session.input_shapes
+
+    def test_other_sizes_than_exported_are_not_remembered(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*CHAIN), ["random"])
+        window.input_panel.cards["0"].sizes.fields[2].setValue(9)
+        qtbot.waitUntil(lambda: not window.session.busy)
+        assert window.session.fed_shapes == {"0": (1, 2, 9, 4)}
+        path = window.session.model_path
+        window.close()
+        assert open_window(path, ["random"]).session.fed_shapes == {"0": (1, 2, 4, 4)}
+
+    def test_shapes_shown_are_those_computed(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*CHAIN), ["random"])
+        window.input_panel.cards["0"].sizes.fields[2].setValue(9)
+        qtbot.waitUntil(lambda: not window.session.busy)
+        trigger(qtbot, window, "debug.continue")
+        model = window.operators_panel.model
+        assert model.index(1, OperatorColumn.OUTPUT).data() == "2×9×4"
+        assert model.index(1, OperatorColumn.OUTPUT).data(Qt.ItemDataRole.ToolTipRole) == (
+            "1: 1×2×9×4"
+        )
+        window.session.select("relu")
+        operands = window.properties_panel.operands
+        shown = [operands.index(row, 2).data() for row in range(operands.rowCount())]
+        assert shown == ["1×2×9×4", "1×2×9×4"]
+        assert window.graph_view.canvas._state.shape("1") == "2×9×4"
+        assert "1×2×9×4" in window.tensor_view.pane.model.describe()
+
+
 def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):
     window = open_window()
     bad = tmp_path / "bad.param"
@@ -240,11 +326,14 @@ def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):
     assert window.start_page.isVisible()
 
 
-def drop(window, *paths):
+CORNER = QPointF(10, 10)
+
+
+def drop(window, *paths, at=CORNER):
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
     event = QDropEvent(
-        QPointF(10, 10),
+        at,
         Qt.DropAction.CopyAction,
         data,
         Qt.MouseButton.LeftButton,

@@ -12,10 +12,8 @@ from kuiper_studio.panels.input_fields import (
     numbers_text,
     parse_numbers,
     parse_scale,
-    parse_size,
     preset_of,
     scale_text,
-    size_text,
     source_title,
 )
 
@@ -63,33 +61,6 @@ def test_a_scale_of_zero_is_refused() -> None:
         parse_scale("0")
     with pytest.raises(ValueError, match="no number"):
         parse_scale("1/x")
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("", None),
-        ("  ", None),
-        ("224", (224, 224)),
-        ("224x320", (224, 320)),
-        ("224 × 320", (224, 320)),
-        ("224*320", (224, 320)),
-        ("224, 320", (224, 320)),
-    ],
-)
-def test_size(text: str, size) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["0", "224x0", "a", "-4", "1x2x3", "999999", "12.5"])
-def test_wrong_sizes_are_explained(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size; write rows×columns"):
-        parse_size(text)
-
-
-@given(st.tuples(st.integers(1, 99999), st.integers(1, 99999)))
-def test_size_survives_writing(size) -> None:
-    assert parse_size(size_text(size)) == size
 
 
 @given(st.lists(st.sampled_from([0.0, 0.5, 0.485, 127.5, -1.25]), min_size=3, max_size=3))

@@ -11,6 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from engine.inputs import ImageOptions, InputSource
 from kuiper_studio.panels.input_panel import InputPanel
 from kuiper_studio.panels.input_preview import load_preview
+from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +89,7 @@ def test_preprocessing(qtbot, panel, use_picture, studio, settle, step) -> None:
     assert [float(plane.mean()) for plane in fed[0]] == [1.0, -0.5, 0.0]
 
 
-def test_order_fit_and_size(panel, use_picture, studio, settle) -> None:
+def test_order_and_fit(panel, use_picture, studio, settle) -> None:
     editor = panel.editor
     editor.order.setCurrentText("BGR")
     editor.order.activated.emit(1)
@@ -97,7 +98,6 @@ def test_order_fit_and_size(panel, use_picture, studio, settle) -> None:
     settle(studio)
     assert studio.image_options == ImageOptions(order="BGR", fit="crop")
     assert panel.cards["0"].preview._crop == 1.0
-    assert editor.size_box.placeholderText() == "8×8"
 
 
 def test_preset(panel, use_picture, studio, settle) -> None:
@@ -233,6 +233,141 @@ def test_without_a_model(panel, studio) -> None:
     assert panel.cards == {}
     assert panel._empty.text() == "No model is open."
     assert not panel.title_actions()[0].isEnabled()
+
+
+class TestSizes:
+    OPEN = (
+        "pnnx.Input a 0 1 in0 #in0=(?,3,%h,%w)f32",
+        "pnnx.Input b 0 1 in1 #in1=(1,%h,%w)f32",
+        "nn.ReLU relu 1 1 in0 x",
+        "pnnx.Output out 2 0 x in1",
+    )
+
+    @pytest.fixture
+    def opened(self, qtbot, open_model, make_pair, theme) -> InputPanel:
+        """The panel of a model whose inputs share two symbols, and are to be ones."""
+        made = InputPanel(open_model(make_pair(*self.OPEN)), theme)
+        qtbot.addWidget(made)
+        made.resize(346, 500)
+        made.show()
+        return made
+
+    def test_fields_of_the_exported_size(self, card) -> None:
+        assert [field.value() for field in card.sizes.fields] == [1, 3, 8, 8]
+        assert not card.sizes.reset.isEnabled()
+        tip = card.sizes.fields[2].toolTip()
+        assert tip == "Dimension 2 of input 0, height, exported as 8"
+
+    def test_another_size_and_back(self, qtbot, panel, card, studio, settle, step) -> None:
+        card.sizes.fields[3].setValue(6)
+        settle(studio)
+        assert value(studio, step).shape == (1, 3, 8, 6)
+        assert "→ 1×3×8×6" in card._facts.text()
+        card.sizes.reset.click()
+        settle(studio)
+        assert studio.fed_shapes == {"0": (1, 3, 8, 8)}
+        assert not card.sizes.reset.isEnabled()
+
+    def test_typing_takes_effect_with_enter(self, qtbot, card, studio, settle) -> None:
+        field = card.sizes.fields[2]
+        field.setFocus()
+        field.selectAll()
+        qtbot.keyClicks(field, "16")
+        assert studio.fed_shapes == {"0": (1, 3, 8, 8)}
+        qtbot.keyClick(field, Qt.Key_Return)
+        settle(studio)
+        assert studio.fed_shapes == {"0": (1, 3, 16, 8)}
+
+    def test_open_dimensions_are_asked_for_once(self, opened) -> None:
+        assert opened.question.text() == "How large are dimension 0 of input in0, %h and %w?"
+        first, second = opened.cards["in0"].sizes, opened.cards["in1"].sizes
+        assert [f.text() for f in first.fields] == ["1", "3", "%h 224", "%w 224"]
+        assert [f.property("open") for f in first.fields] == [True, False, True, True]
+        assert [f.text() for f in second.fields] == ["1"]
+        assert not opened.cards["in0"].preview.isVisible()
+
+    def test_the_proposal_is_taken(self, opened, settle) -> None:
+        opened.use_sizes.click()
+        settle(opened.session)
+        assert opened.session.fed_shapes == {"in0": (1, 3, 224, 224), "in1": (1, 224, 224)}
+        assert not opened.question.isVisible()
+        assert opened.cards["in0"].preview.isVisible()
+
+    def test_nothing_is_taken_before_enter(self, qtbot, opened, settle) -> None:
+        session = opened.session
+        fields = opened.cards["in0"].sizes.fields
+        fields[2].setValue(5)
+        assert not session.input_shapes
+        fields[3].setFocus()
+        fields[3].selectAll()
+        qtbot.keyClicks(fields[3], "6")
+        qtbot.keyClick(fields[3], Qt.Key_Return)
+        settle(session)
+        assert session.fed_shapes == {"in0": (1, 3, 5, 6), "in1": (1, 5, 6)}
+        # From now on each change counts, in both inputs.
+        fields[2].setValue(7)
+        settle(session)
+        assert session.fed_shapes == {"in0": (1, 3, 7, 6), "in1": (1, 7, 6)}
+
+    def test_reset_asks_again(self, opened, settle) -> None:
+        opened.use_sizes.click()
+        settle(opened.session)
+        opened.cards["in0"].sizes.reset.click()
+        settle(opened.session)
+        assert opened.question.isVisible()
+        assert opened.session.state is RunState.NEED_INPUT
+
+    def test_the_cursor_goes_where_something_is_missing(self, opened) -> None:
+        opened.ask()
+        assert opened.focusWidget() is opened.cards["in0"].sizes.fields[0]
+
+    def test_pictures_have_a_size(self, opened, picture, settle) -> None:
+        opened.cards["in0"].use_file(str(picture))
+        settle(opened.session)
+        assert not opened.question.isVisible()
+        # The other input follows the picture of 20 columns and 10 rows.
+        assert opened.session.fed_shapes == {"in0": (1, 3, 10, 20), "in1": (1, 10, 20)}
+        assert [f.value() for f in opened.cards["in0"].sizes.fields] == [1, 3, 10, 20]
+
+    def test_arrays_have_their_size(self, card, studio, settle, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", np.zeros((2, 3, 9, 7), np.float32))
+        card.use_file(str(tmp_path / "x.npy"))
+        settle(studio)
+        assert [f.value() for f in card.sizes.fields] == [2, 3, 9, 7]
+        assert not any(f.isEnabled() for f in card.sizes.fields)
+
+    def test_an_input_of_unknown_rank(
+        self, qtbot, open_model, make_pair, theme, settle
+    ) -> None:
+        session = open_model(make_pair("pnnx.Input in 0 1 0", "pnnx.Output out 1 0 0"))
+        panel = InputPanel(session, theme)
+        qtbot.addWidget(panel)
+        panel.show()
+        assert panel.question.text() == "How large is input 0?"
+        whole = panel.cards["0"].sizes.whole
+        type_into(qtbot, whole, "2,x")
+        assert panel.cards["0"]._error.text() == (
+            "shape '0=2,x': 'nothing' is no size; write whole numbers from 1, such as "
+            "1,3,224,224."
+        )
+        type_into(qtbot, whole, "2,5")
+        settle(session)
+        assert session.fed_shapes == {"0": (2, 5)}
+        assert whole.text() == "2×5"
+
+    def test_a_size_that_the_command_line_gives_to_pictures(
+        self, qtbot, empty_session, residual, picture, theme
+    ) -> None:
+        session = empty_session
+        source = InputSource("image", path=picture)
+        session.prepare_source_list([source], ImageOptions(size=(6, 4)))
+        session.open(residual)
+        qtbot.waitUntil(lambda: bool(session.fed_shapes))
+        assert session.fed_shapes == {"0": (1, 3, 6, 4)}
+        assert session.image_options.size is None
+        panel = InputPanel(session, theme)
+        qtbot.addWidget(panel)
+        assert [f.value() for f in panel.cards["0"].sizes.fields] == [1, 3, 6, 4]
 
 
 def test_preview_of_a_grey_picture(tmp_path, studio) -> None:
