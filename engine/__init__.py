@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.dump import DumpOptions, write_dump
+    from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
@@ -28,6 +28,7 @@ __all__ = [
     "SessionState",
     "StepRecord",
     "Tensor",
+    "kernels_of",
     "load",
     "load_layers",
     "write_dump",
@@ -42,6 +43,7 @@ _HOME = {
     "SessionState": "engine.session",
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
+    "kernels_of": "engine.dump",
     "load": "engine.runtime",
     "load_layers": "engine.layers",
     "write_dump": "engine.dump",

@@ -29,6 +29,7 @@ __all__ = [
     "SAFETENSORS_DTYPES",
     "is_numeric",
     "pieces",
+    "read_safetensors_metadata",
     "write_npy",
     "write_npz",
     "write_safetensors",
@@ -190,6 +191,28 @@ def write_safetensors(
                 _write_all(file, piece)
                 if watch is not None:
                     watch(piece)
+
+
+def read_safetensors_metadata(path: Path) -> dict[str, str]:
+    """Read what a ``.safetensors`` file says besides its arrays.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If it is no such file.
+    OSError
+        If it cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
+        if not 2 <= length <= _LONGEST_HEADER:
+            raise ValueError(f"the header takes {length} bytes")
+        header = json.loads(file.read(length))
+    try:
+        return {str(key): str(value) for key, value in header.get("__metadata__", {}).items()}
+    except AttributeError as exc:
+        raise ValueError("the header is no table of texts") from exc
 
 
 def _npy_header(array: Array) -> bytes:

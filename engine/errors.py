@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 __all__ = [
+    "DumpFileError",
     "EngineError",
     "ExportCancelledError",
     "ExportError",
@@ -375,3 +376,18 @@ class ExportError(EngineError):
 
 class ExportCancelledError(ExportError):
     """An export ended because the user asked for it."""
+
+
+class DumpFileError(EngineError):
+    """A dump cannot be read.
+
+    Attributes
+    ----------
+    path : Path
+    reason : str
+        What is wrong, without the place.
+    """
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = Path(path), reason

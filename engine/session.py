@@ -18,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from engine.backends import make_kernels
+from engine.backends import SUPPLIED, backend_of, make_kernels
 from engine.errors import (
     EngineError,
     InferenceError,
@@ -89,13 +89,16 @@ class StepRecord:
         Time in the kernel.
     status : OperatorStatus
     backend : str
-        Who computed it; ``""`` where nothing was computed.
+        Who computed it: ``numpy``, ``onnxruntime``, ``ncnn``; ``supplied`` for the user;
+        ``""`` where nothing was computed.
     reason : str
         Why it did not run; ``""`` when it did.
     supplied : mapping of str to str
         The outputs that the user supplied, by operand name, and where each comes from.
     seed : int or None
         The seed that it drew random numbers by; None where it drew none.
+    kernel : str
+        The backend and, behind a slash, which of its ways, e.g. ``onnxruntime/all-2``.
     """
 
     index: int
@@ -107,6 +110,7 @@ class StepRecord:
     reason: str = ""
     supplied: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
+    kernel: str = ""
 
     @property
     def random(self) -> bool:
@@ -137,15 +141,19 @@ class Session:
     ----------
     graph : RuntimeGraph
         Built.
-    backend : str
+    backend : str, or mapping of str to str
         ``auto``, the fastest for each operator, or ``numpy``, ``onnxruntime`` or ``ncnn``,
-        where NumPy computes what they cannot.
+        where NumPy computes what they cannot. A mapping has the kernel of each operator, as
+        `engine.kernels_of` reads them from a dump: the same numbers come out again on the
+        same machine.
     seed : int
         What operators that are random draw by.
 
     Attributes
     ----------
     graph : RuntimeGraph
+    backend : str
+        As it was asked for; ``recorded`` for a mapping.
     state : SessionState
     position : int
         Index of the operator that runs next; the number of operators at the end.
@@ -160,10 +168,12 @@ class Session:
         If there is no such backend, or the seed is none.
     """
 
-    def __init__(self, graph: RuntimeGraph, backend: str = "auto", seed: int = 0) -> None:
+    def __init__(
+        self, graph: RuntimeGraph, backend: str | Mapping[str, str] = "auto", seed: int = 0
+    ) -> None:
         self._seed = _checked_seed(seed)
         self.graph = graph
-        self.backend = backend
+        self.backend = backend if isinstance(backend, str) else "recorded"
         self.state = SessionState.NEED_INPUT
         self.position = 0
         self.error: EngineError | None = None
@@ -259,8 +269,9 @@ class Session:
                 MappingProxyType({}),
                 0.0,
                 OperatorStatus.FAILED,
-                self._kernels[operator.index].backend,
+                backend_of(self._kernels[operator.index].name),
                 str(exc),
+                kernel=self._kernels[operator.index].name,
             )
             raise
         self._records[operator.name] = record
@@ -511,7 +522,7 @@ class Session:
             return self._record(operator, fed, OperatorStatus.EXECUTED)
         given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
         if given and len(given) == len(outputs):
-            return self._record(operator, given, OperatorStatus.EXECUTED, "supplied")
+            return self._record(operator, given, OperatorStatus.EXECUTED, SUPPLIED)
         try:
             arguments = [self._values[name] for name in inputs]
         except KeyError:
@@ -534,7 +545,7 @@ class Session:
             operator,
             named,
             OperatorStatus.EXECUTED,
-            kernel.backend,
+            kernel.name,
             seconds,
             seed=self._seed if drawn else None,
         )
@@ -564,7 +575,7 @@ class Session:
         operator: RuntimeOperator,
         outputs: dict[str, Value],
         status: OperatorStatus,
-        backend: str = "",
+        kernel: str = "",
         seconds: float = 0.0,
         reason: str = "",
         seed: int | None = None,
@@ -580,10 +591,11 @@ class Session:
             MappingProxyType(outputs),
             seconds,
             status,
-            backend,
+            backend_of(kernel),
             reason,
             supplied,
             seed,
+            kernel,
         )
 
 

@@ -67,6 +67,7 @@ def make_window(
     *,
     theme: Theme | None = None,
     settings: QSettings | None = None,
+    backend: str = "auto",
     wait: float = 30.0,
 ) -> MainWindow:
     """Build a ready window.
@@ -80,6 +81,8 @@ def make_window(
     theme : Theme, optional
     settings : QSettings, optional
         Where geometry, theme and recent models are kept; the user's own when not given.
+    backend : str
+        Who computes at first, as in `engine.Session`; the tool bar chooses others.
     wait : float
         Seconds to wait for the model and its inputs; with 0 they arrive later.
 
@@ -95,7 +98,7 @@ def make_window(
     if theme is None:
         theme = Theme(_stored_scheme(settings))
     theme.apply(application)
-    session = StudioSession()
+    session = StudioSession(backend=backend)
     window = MainWindow(session, theme, settings)
     if model is not None:
         session.prepare_source_list([_source(item) for item in inputs])
@@ -248,7 +251,7 @@ def _require_working(session: StudioSession) -> None:
 def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float) -> MainWindow:
     """The window that a command line asks for."""
     theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
-    window = make_window(theme=theme)
+    window = make_window(theme=theme, backend=arguments.backend)
     session = window.session
     if arguments.layers:
         session.adopt_layers()

@@ -10,15 +10,26 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from engine.backends.automatic import Automatic, agrees, alone, guarded, made
+from engine.backends.automatic import Automatic, agrees
 from engine.backends.choices import Choices, cache_folder
-from engine.backends.kernel import Backend, Kernel, NumpyKernel, SpecializedKernel
+from engine.backends.kernel import (
+    ALONE,
+    SUPPLIED,
+    Backend,
+    Kernel,
+    NumpyKernel,
+    SpecializedKernel,
+    alone,
+    backend_of,
+    made,
+)
 from engine.backends.ncnn_net import NcnnBackend
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
+from engine.backends.recorded import recorded_kernels
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.backends.kernel import Chooser, Program
     from engine.runtime import RuntimeOperator
@@ -26,12 +37,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BACKEND_NAMES",
+    "SUPPLIED",
     "Backend",
     "Kernel",
     "agrees",
+    "backend_of",
     "cache_folder",
     "libraries",
     "make_kernels",
+    "require_backend",
 ]
 
 BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
@@ -49,14 +63,8 @@ def _choices() -> Choices:
     return Choices()
 
 
-def make_kernels(name: str, operators: Sequence[RuntimeOperator]) -> list[Kernel]:
-    """Kernel of each operator.
-
-    Parameters
-    ----------
-    name : str
-        One of `BACKEND_NAMES`.
-    operators : sequence of RuntimeOperator
+def require_backend(name: str) -> None:
+    """Make sure that a session can be told to use a backend.
 
     Raises
     ------
@@ -67,20 +75,41 @@ def make_kernels(name: str, operators: Sequence[RuntimeOperator]) -> list[Kernel
         raise SessionStateError(
             f"there is no backend {name!r}; choose one of {', '.join(BACKEND_NAMES)}"
         )
-    if name == "numpy":
-        return [NumpyKernel(operator) for operator in operators]
-    installed = libraries()
-    if name == "auto":
-        backends: Sequence[Backend] = tuple(installed.values())
-        choose: Chooser = Automatic(backends, _choices()).choose
-    elif name in installed:
-        backends = (installed[name],)
-        choose = _Pinned(installed[name]).choose
-    else:
+    if name not in {"auto", "numpy", *libraries()}:
         raise SessionStateError(
             f"backend {name} needs the package {name!r}, which is not installed: "
             f"pip install {name}"
         )
+
+
+def make_kernels(
+    name: str | Mapping[str, str], operators: Sequence[RuntimeOperator]
+) -> list[Kernel]:
+    """Kernel of each operator.
+
+    Parameters
+    ----------
+    name : str, or mapping of str to str
+        One of `BACKEND_NAMES`, or the kernels of an earlier run by operator.
+    operators : sequence of RuntimeOperator
+
+    Raises
+    ------
+    SessionStateError
+        If there is no such backend, its library is not installed, or the earlier run was of
+        another model.
+    """
+    if not isinstance(name, str):
+        return recorded_kernels(name, operators, libraries())
+    require_backend(name)
+    if name == "numpy":
+        return [NumpyKernel(operator) for operator in operators]
+    backends = tuple(library for key, library in libraries().items() if name in {"auto", key})
+    choose: Chooser = (
+        Automatic(backends, _choices()).choose
+        if name == "auto"
+        else _Pinned(backends[0]).choose
+    )
     # What is random has one source of numbers, and that is NumPy's.
     return [
         SpecializedKernel(operator, choose)
@@ -97,8 +126,8 @@ class _Pinned:
         self._backend = backend
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
-        for make in self._backend.programs(operator, inputs).values():
+        for variant, make in self._backend.programs(operator, inputs).items():
             program = made(make)
             if program is not None:
-                return self._backend.name, guarded(operator, program)
-        return "numpy", alone(operator)
+                return f"{self._backend.name}/{variant}", program
+        return ALONE, alone(operator)

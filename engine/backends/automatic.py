@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.backends.blas import one_blas_thread
 from engine.backends.choices import key_of
+from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.errors import EngineError
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from engine.backends.choices import Choices
     from engine.backends.kernel import Backend, Program
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Automatic", "agrees", "alone", "guarded", "made"]
+__all__ = ["Automatic", "agrees"]
 
 _BURSTS: Final = 3
 _ROUNDS: Final = 6  # of a burst
@@ -58,11 +58,11 @@ class Automatic:
         self._evicting: np.ndarray | None = None
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
-        """Find the fastest backend and its program for these inputs."""
+        """Find the fastest kernel for these inputs: its name and program."""
         reference = alone(operator)
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
-            return "numpy", operator.forward
+            return REFERENCE, operator.forward
         key = key_of(operator, inputs)
         known = self._choices.get(key)
         if known is None:
@@ -72,8 +72,8 @@ class Automatic:
             make = self._backends[name].programs(operator, inputs).get(variant)
             program = None if make is None else made(make)
             if program is not None:
-                return name, guarded(operator, program)
-        return "numpy", reference
+                return known, program
+        return ALONE, reference
 
     def _measured(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
@@ -82,20 +82,18 @@ class Automatic:
         try:
             expected = reference(inputs)
         except EngineError:
-            return "numpy", reference  # which says what is wrong
-        candidates: dict[str, Program] = {"numpy": reference}
+            return ALONE, reference  # which says what is wrong
+        candidates: dict[str, Program] = {ALONE: reference}
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
                 program = made(make)
                 if program is not None and _computes(program, inputs, expected):
                     candidates[f"{name}/{variant}"] = program
-        best = "numpy"
+        best = ALONE
         if len(candidates) > 1:
             best = self._fastest(operator, candidates, inputs)
         self._choices.put(key, best)
-        if best == "numpy":
-            return best, reference
-        return best.partition("/")[0], guarded(operator, candidates[best])
+        return best, candidates[best]
 
     def _fastest(
         self,
@@ -139,14 +137,6 @@ def _seconds(program: Program, inputs: Sequence[Value]) -> float:
     return time.perf_counter() - started
 
 
-def made(make: Callable[[], Program]) -> Program | None:
-    """Make a program, or None where the library will not."""
-    try:
-        return make()
-    except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
-        return None
-
-
 def _computes(program: Program, inputs: Sequence[Value], expected: tuple[Value, ...]) -> bool:
     try:
         return agrees(program(inputs), expected)
@@ -177,28 +167,3 @@ def agrees(found: Sequence[Value], expected: Sequence[Value], tolerance: float =
         if not np.allclose(mine, theirs, rtol=tolerance, atol=absolute, equal_nan=True):
             return False
     return True
-
-
-def alone(operator: RuntimeOperator) -> Program:
-    """Run the reference on one thread, beside libraries whose threads it would hold up.
-
-    OpenBLAS's threads wait awake for milliseconds after every product of matrices.
-    """
-
-    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
-        with one_blas_thread():
-            return operator.forward(inputs)
-
-    return run
-
-
-def guarded(operator: RuntimeOperator, program: Program) -> Program:
-    """Run a program; what it cannot do after all, the reference does, or says what is wrong."""
-
-    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
-        try:
-            return program(inputs)
-        except Exception:  # noqa: BLE001 - whatever a library raises
-            return operator.forward(inputs)
-
-    return run

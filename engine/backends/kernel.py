@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
+from engine.backends.blas import one_blas_thread
+from engine.errors import EngineError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -20,7 +23,26 @@ if TYPE_CHECKING:
     Program = Callable[[Sequence[Value]], tuple[Value, ...]]
     Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
 
-__all__ = ["Backend", "Kernel", "NumpyKernel", "SpecializedKernel", "signature_of"]
+__all__ = [
+    "ALONE",
+    "REFERENCE",
+    "SUPPLIED",
+    "Backend",
+    "Kernel",
+    "NumpyKernel",
+    "SpecializedKernel",
+    "alone",
+    "backend_of",
+    "made",
+    "signature_of",
+]
+
+# Names of the kernels that NumPy has. With one thread its products of matrices may round
+# otherwise than with several.
+REFERENCE: Final = "numpy"
+ALONE: Final = "numpy/one-thread"
+# Stands in records where a kernel's name does, for what the user supplied.
+SUPPLIED: Final = "supplied"
 
 _PROGRAMS_KEPT: Final = 4  # of sizes that a session takes in turn; each holds its outputs
 
@@ -30,11 +52,12 @@ class Kernel(Protocol):
 
     Attributes
     ----------
-    backend : str
-        Who computed the last result.
+    name : str
+        Who computed the last result: the backend and, behind a slash, which of its ways,
+        e.g. ``onnxruntime/all-2``.
     """
 
-    backend: str
+    name: str
 
     def prepare(self, inputs: Sequence[Value]) -> None:
         """Get ready for inputs of these shapes and dtypes, which may take long."""
@@ -86,10 +109,10 @@ class NumpyKernel:
     operator : RuntimeOperator
     """
 
-    __slots__ = ("_forward", "backend")
+    __slots__ = ("_forward", "name")
 
     def __init__(self, operator: RuntimeOperator) -> None:
-        self.backend = "numpy"
+        self.name = REFERENCE
         self._forward = operator.forward
 
     def prepare(self, inputs: Sequence[Value]) -> None:
@@ -103,37 +126,72 @@ class NumpyKernel:
 class SpecializedKernel:
     """Runs a program that was chosen for the inputs' shapes and dtypes.
 
+    Where a library's program fails after all, the reference computes instead, or says what is
+    wrong; `name` then says so too.
+
     Parameters
     ----------
     operator : RuntimeOperator
     choose : callable
-        Takes the operator and its inputs; gives the backend's name and the program.
+        Takes the operator and its inputs; gives the kernel's name and the program.
     """
 
-    __slots__ = ("_choose", "_operator", "_program", "_programs", "_signature", "backend")
+    __slots__ = ("_choose", "_chosen", "_operator", "_programs", "_signature", "name")
 
     def __init__(self, operator: RuntimeOperator, choose: Chooser) -> None:
-        self.backend = ""
         self._operator, self._choose = operator, choose
+        self._chosen: tuple[str, Program] = (ALONE, alone(operator))
+        self.name = ""
         self._programs: dict[object, tuple[str, Program]] = {}
         self._signature: object = None
-        self._program: Program = operator.forward
 
     def prepare(self, inputs: Sequence[Value]) -> None:
         """Choose a program where the shapes or dtypes are other than the last ones."""
         signature = signature_of(inputs)
-        if signature == self._signature:
-            return
-        if signature not in self._programs:
-            while len(self._programs) >= _PROGRAMS_KEPT:
-                del self._programs[next(iter(self._programs))]
-            self._programs[signature] = self._choose(self._operator, inputs)
-        self.backend, self._program = self._programs[signature]
-        self._signature = signature
+        if signature != self._signature:
+            if signature not in self._programs:
+                while len(self._programs) >= _PROGRAMS_KEPT:
+                    del self._programs[next(iter(self._programs))]
+                self._programs[signature] = self._choose(self._operator, inputs)
+            self._chosen = self._programs[signature]
+            self._signature = signature
+        self.name = self._chosen[0]
 
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Compute the outputs."""
-        return self._program(inputs)
+        try:
+            return self._chosen[1](inputs)
+        except EngineError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a library raises
+            self.name = ALONE
+            return alone(self._operator)(inputs)
+
+
+def alone(operator: RuntimeOperator) -> Program:
+    """Run the reference on one thread, beside libraries whose threads it would hold up.
+
+    OpenBLAS's threads wait awake for milliseconds after every product of matrices.
+    """
+
+    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        with one_blas_thread:
+            return operator.forward(inputs)
+
+    return run
+
+
+def made(make: Callable[[], Program]) -> Program | None:
+    """Make a program, or None where the library will not."""
+    try:
+        return make()
+    except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
+        return None
+
+
+def backend_of(name: str) -> str:
+    """Backend that a kernel's name begins with."""
+    return name.partition("/")[0]
 
 
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Write the tensors of a session to files that other tools read.
+"""Write the tensors of a session to files that other tools read, and read what they say.
 
 The folder's layout::
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
 from engine.dump.options import FORMATS, DumpOptions, Format
+from engine.dump.reading import kernels_of, read_manifest
 from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "Format",
     "check_destination",
     "clean_name",
+    "kernels_of",
+    "read_manifest",
     "select_operators",
     "write_arrays",
     "write_dump",

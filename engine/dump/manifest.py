@@ -114,6 +114,7 @@ def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]
         "status": session.status(operator.name).value,
         "reason": record.reason if record is not None else operator.reason,
         "backend": record.backend if record is not None else "",
+        "kernel": record.kernel if record is not None else "",
         "supplied": dict(record.supplied) if record is not None else {},
         "random": record.random if record is not None else operator.random,
         "ms": round(record.seconds * 1e3, 6) if record is not None else None,

@@ -37,6 +37,7 @@ def window_parser() -> argparse.ArgumentParser:
         help="without a display: step the model, write its dump and a picture of the window",
     )  # fmt: skip
     _add_inputs(parser)
+    _add_backend(parser, recorded=False)
     return parser
 
 
@@ -54,6 +55,7 @@ def run_parser() -> argparse.ArgumentParser:
     parser = _parser("run", "Run a model once and write its outputs.")
     _add_model(parser)
     _add_inputs(parser)
+    _add_backend(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
     return parser
 
@@ -65,6 +67,7 @@ def dump_parser() -> argparse.ArgumentParser:
     parser = _parser("dump", "Run a model and write the tensors of every operator.")
     _add_model(parser)
     _add_inputs(parser)
+    _add_backend(parser)
     parser.add_argument("--output", metavar="PATH", required=True)
     parser.add_argument(
         "--format", choices=FORMATS,
@@ -172,11 +175,21 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
         help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
     )  # fmt: skip
-    parser.add_argument(
-        "--backend", default="auto",
-        help="auto (the fastest for each operator), numpy, onnxruntime or ncnn",
-    )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
+
+
+def _add_backend(parser: argparse.ArgumentParser, *, recorded: bool = True) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--backend", metavar="NAME", default="auto",
+        help="who computes: auto (for each operator the fastest, found by trying), numpy (the "
+        "reference), onnxruntime or ncnn (numpy computes what they cannot)",
+    )  # fmt: skip
+    if recorded:
+        group.add_argument(
+            "--backend-from", metavar="DUMP",
+            help="compute each operator as in an earlier dump, for the same numbers again",
+        )  # fmt: skip
 
 
 def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:

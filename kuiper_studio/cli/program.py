@@ -148,11 +148,19 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
     shapes = parse_shapes(arguments.shape, operands)
     if operands and not sources:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
-    session = engine.Session(graph, backend=arguments.backend)
+    session = engine.Session(graph, backend=_backend(arguments))
     session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
         session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
     return session
+
+
+def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
+    import engine
+
+    if arguments.backend_from is None:
+        return str(arguments.backend)
+    return engine.kernels_of(arguments.backend_from)
 
 
 def _info(arguments: argparse.Namespace) -> int:
@@ -295,8 +303,10 @@ def _open_window(arguments: argparse.Namespace) -> int:
     if not arguments.demo:
         _require_display()
     _load_layers(arguments)
+    from engine.backends import require_backend
     from kuiper_studio.app import run_demo, run_window
 
+    require_backend(arguments.backend)
     start = run_demo if arguments.demo else run_window
     return start(arguments, image_options(arguments))
 

@@ -125,6 +125,7 @@ def test_manifest(digits, tmp_path, samples):
     conv = manifest["operators"][1]
     assert conv.pop("ms") > 0
     assert conv.pop("backend")
+    assert conv.pop("kernel")
     assert conv == {
         "index": 1,
         "name": "convbn2d_0",

@@ -1,0 +1,93 @@
+"""The same numbers again: sessions that take the kernels of an earlier one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import InferenceError, SessionStateError
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("ncnn")
+
+
+@pytest.fixture(scope="module")
+def unet(samples):
+    return engine.load(samples / "unet" / "unet.pnnx.param")
+
+
+@pytest.fixture(scope="module")
+def scene(samples):
+    return np.load(samples / "unet" / "golden.npz")["0"]
+
+
+def run(graph, x, backend):
+    session = engine.Session(graph, backend=backend)
+    session.feed([x])
+    session.run()
+    return session
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy", "onnxruntime", "ncnn"])
+def test_bit_for_bit(unet, scene, tmp_path, backend):
+    first = run(unet, scene, backend)
+    engine.write_dump(first, tmp_path / "d")
+    second = run(unet, scene, engine.kernels_of(tmp_path / "d"))
+    assert (first.backend, second.backend) == (backend, "recorded")
+    for operator in unet.operators:
+        mine, theirs = second.record(operator.name), first.record(operator.name)
+        assert (mine.kernel, mine.backend) == (theirs.kernel, theirs.backend)
+        for name, value in mine.outputs.items():
+            np.testing.assert_array_equal(value, theirs.outputs[name], strict=True)
+
+
+def test_a_pinned_library_serves_what_it_can(unet, scene):
+    session = run(unet, scene, "ncnn")
+    served = {r.operator.type: (r.backend, r.kernel) for r in session.records}
+    assert served["nn.Conv2d"][0] == "ncnn"
+    assert served["nn.Conv2d"][1] in {"ncnn/winograd", "ncnn/plain"}
+    assert served["nn.ReLU"][0] == "numpy"
+    assert served["pnnx.Input"] == ("", "")
+
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+    "nn.ReLU relu 1 1 0 1",
+    "nn.Sigmoid sigmoid 1 1 1 2",
+    "pnnx.Output out 1 0 2",
+)
+
+
+@pytest.fixture
+def chain(make_pair):
+    return engine.load(make_pair(*CHAIN))
+
+
+def test_what_was_not_computed_is_numpys(chain):
+    x = np.ones((1, 3, 8, 8), np.float32)
+    kernels = {"in": "", "relu": "", "sigmoid": "supplied", "out": ""}
+    session = run(chain, x, kernels)
+    assert [r.kernel for r in session.records] == ["", "numpy", "numpy", ""]
+
+
+REFUSED = [
+    ({"in": "", "relu": "numpy", "out": ""}, "of another model: .* none for nn.Sigmoid 'sigm"),
+    (
+        {"in": "", "relu": "tensorrt/fast", "sigmoid": "numpy", "out": ""},
+        "'relu' was computed by tensorrt, which is not installed here; choose a --backend",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kernels", "sentence"), REFUSED)
+def test_refused_at_once(chain, kernels, sentence):
+    with pytest.raises(SessionStateError, match=sentence):
+        engine.Session(chain, backend=kernels)
+
+
+@pytest.mark.parametrize("kernel", ["onnxruntime/of-tomorrow", "ncnn/winograd"])
+def test_no_other_kernel_instead(chain, kernel):
+    kernels = {"in": "", "relu": kernel, "sigmoid": "numpy", "out": ""}
+    with pytest.raises(InferenceError, match=f"recorded kernel {kernel} cannot compute"):
+        run(chain, np.ones((1, 3, 8, 8), np.float32), kernels)

@@ -1,0 +1,67 @@
+"""What a dump says about itself, read again."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import pytest
+
+from engine.dump import DumpOptions, kernels_of, read_manifest, write_dump
+from engine.errors import DumpFileError
+
+
+@pytest.mark.parametrize("name", ["d", "d.safetensors"])
+def test_what_was_written(digits, tmp_path, name):
+    options = DumpOptions(format="safetensors" if name.endswith("s") else "folder")
+    write_dump(digits, tmp_path / name, options)
+    manifest = read_manifest(tmp_path / name)
+    assert manifest["backend"] == "auto"
+    assert [row["name"] for row in manifest["operators"]] == [
+        operator.name for operator in digits.graph.operators
+    ]
+    assert kernels_of(tmp_path / name) == {
+        record.operator.name: record.kernel for record in digits.records
+    }
+    if name == "d":
+        assert read_manifest(tmp_path / "d" / "manifest.json") == manifest
+
+
+def header(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+DAMAGED = [
+    ("none", None, "there is no such file or folder"),
+    ("folder", None, "there is no such file or folder"),  # without a manifest in it
+    ("m.json", b"{", "its manifest is damaged"),
+    ("m.json", b"[" * 100_000, "its manifest is damaged"),
+    ("m.json", b"\xff\xfe", "its manifest is damaged"),
+    ("m.json", b"[]", "it is no dump of Kuiper Studio"),
+    ("m.json", b'{"schema": "other"}', "it is no dump of Kuiper Studio"),
+    ("d.npz", b"", "an .npz holds arrays alone; name a dump that is a folder"),
+    ("d.safetensors", b"", "its manifest is damaged"),
+    ("d.safetensors", b"\xff" * 20, "its manifest is damaged"),
+    ("d.safetensors", header(b"[1, 2]"), "its manifest is damaged"),
+    ("d.safetensors", header(b'{"__metadata__": 3}'), "its manifest is damaged"),
+    ("d.safetensors", header(b'{"__metadata__": {"a": "b"}}'), "it is no dump of Kuiper"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "reason"), DAMAGED)
+def test_no_dump(tmp_path, name, content, reason):
+    (tmp_path / "folder").mkdir()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DumpFileError) as caught:
+        kernels_of(tmp_path / name)
+    assert caught.value.path == tmp_path / name
+    assert str(caught.value).startswith(f"{tmp_path / name}: {reason}")
+
+
+@pytest.mark.parametrize("operators", [None, 3, [3], [{"name": "conv"}]])
+def test_a_dump_that_does_not_say(tmp_path, operators):
+    manifest = {"schema": "kuiper-studio-dump", "operators": operators}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(DumpFileError, match="does not say which kernels computed it; write"):
+        kernels_of(tmp_path)
