@@ -32,6 +32,7 @@ __all__ = [
     "named_outputs",
     "parse_array_file",
     "parse_number",
+    "parse_seed",
     "parse_source",
     "parse_supply",
     "read_image",
@@ -160,7 +161,7 @@ def parse_source(text: str) -> InputSource:
     word, _, rest = text.partition(":")
     try:
         if word == "random":
-            return InputSource("random", seed=_parse_seed(rest) if rest else 0)
+            return InputSource("random", seed=parse_seed(rest) if rest else 0)
         if text in {"ones", "zeros"}:
             return InputSource("constant", value=float(text == "ones"))
         if word == "constant":
@@ -170,7 +171,14 @@ def parse_source(text: str) -> InputSource:
     return _file_source(text)
 
 
-def _parse_seed(text: str) -> int:
+def parse_seed(text: str) -> int:
+    """Read a seed as a user writes it.
+
+    Raises
+    ------
+    ValueError
+        With what a seed is.
+    """
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
         raise ValueError("a seed is a whole number of at most 20 digits, such as 0")
     return int(text)

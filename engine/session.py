@@ -37,16 +37,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = [
-    "LARGEST_SEED",
-    "OperatorStatus",
-    "Session",
-    "SessionState",
-    "StepRecord",
-    "Supplied",
-]
-
-LARGEST_SEED: Final = 2**64 - 1
+__all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -165,7 +156,7 @@ class Session:
     Raises
     ------
     SessionStateError
-        If there is no such backend, or the seed is none.
+        If there is no such backend, or the seed is negative.
     """
 
     def __init__(
@@ -220,15 +211,16 @@ class Session:
         self.restart()
 
     def reseed(self, seed: int) -> None:
-        """Take another seed and go to the first operator; inputs stay.
+        """Take another seed, and go back to the first operator that draws by it.
 
         Raises
         ------
         SessionStateError
-            If the seed is none; the session stays as it was.
+            If the seed is negative; the session stays as it was.
         """
         self._seed = _checked_seed(seed)
-        self.restart()
+        random = (operator.index for operator in self.graph.operators if operator.random)
+        self._go_back_to(next(random, len(self.graph.operators)))
 
     def restart(self) -> None:
         """Go to the first operator and drop what was computed.
@@ -487,8 +479,12 @@ class Session:
     def _go_back_behind(self, operands: Iterable[str]) -> None:
         """Undo what depends on operands: go back to the first of their producers."""
         producers = (self.graph.operand(name).producer for name in operands)
-        first = min((p.index for p in producers if p is not None), default=self.position + 1)
-        if first > self.position:
+        indexes = (p.index for p in producers if p is not None)
+        self._go_back_to(min(indexes, default=len(self.graph.operators)))
+
+    def _go_back_to(self, first: int) -> None:
+        """Make an operator the next one, unless the session stands before it."""
+        if first > self.position or first == len(self.graph.operators):
             return
         for operator in self.graph.operators[first:]:
             self._forget(operator)
@@ -600,6 +596,6 @@ class Session:
 
 
 def _checked_seed(seed: int) -> int:
-    if not 0 <= seed <= LARGEST_SEED:
-        raise SessionStateError(f"a seed is a whole number from 0 to 2^64 - 1, not {seed}")
+    if seed < 0:
+        raise SessionStateError(f"a seed is a whole number from 0 up, not {seed}")
     return seed

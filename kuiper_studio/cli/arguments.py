@@ -175,6 +175,11 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
         help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
     )  # fmt: skip
+    parser.add_argument(
+        "--seed", metavar="N", type=_said(_seed),
+        help="what operators that are random draw by; default 0, that of the dump of "
+        "--backend-from, or in the window the last one",
+    )  # fmt: skip
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
 
 
@@ -221,6 +226,12 @@ def _number(text: str) -> float:
 
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(_number(part) for part in text.split(","))
+
+
+def _seed(text: str) -> int:
+    from engine.inputs import parse_seed
+
+    return parse_seed(text)
 
 
 def _size(text: str) -> tuple[int, int]:

@@ -148,7 +148,7 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
     shapes = parse_shapes(arguments.shape, operands)
     if operands and not sources:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
-    session = engine.Session(graph, backend=_backend(arguments))
+    session = engine.Session(graph, backend=_backend(arguments), seed=_seed(arguments))
     session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
         session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
@@ -161,6 +161,16 @@ def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
     if arguments.backend_from is None:
         return str(arguments.backend)
     return engine.kernels_of(arguments.backend_from)
+
+
+def _seed(arguments: argparse.Namespace) -> int:
+    """The seed asked for, or that of the dump that is to be computed again."""
+    if arguments.seed is not None or arguments.backend_from is None:
+        return arguments.seed or 0
+    from engine.dump import read_manifest
+
+    seed = read_manifest(arguments.backend_from).get("seed", 0)
+    return seed if isinstance(seed, int) and seed >= 0 else 0
 
 
 def _info(arguments: argparse.Namespace) -> int:
@@ -207,7 +217,9 @@ def _run(arguments: argparse.Namespace) -> int:
         raise EngineError(f"the model does not run to its end: {_reason(session, missing[0])}")
     outputs = session.outputs()
     seconds = sum(record.seconds for record in session.records)
-    say(f"{len(session.records)} operators in {seconds * 1e3:.1f} ms")
+    random = sum(record.random for record in session.records)
+    drawn = f", {random} of them random, seed {session.seed}" if random else ""
+    say(f"{len(session.records)} operators in {seconds * 1e3:.1f} ms{drawn}")
     arrays: dict[str, Array] = {}
     ranked = False
     for index, value in enumerate(outputs):

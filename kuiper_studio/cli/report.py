@@ -48,6 +48,7 @@ def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str
             {"index": op.index, "name": op.name, "type": op.type, "reason": op.reason}
             for op in graph.unsupported
         ],
+        "random": [op.index for op in graph.operators if op.random],
         "operators": rows,
     }
 
@@ -111,6 +112,7 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
         macs = count_text(row["macs"]).rstrip() if row["macs"] else ""
         rows.append((str(row["index"]), row["type"], row["name"], shown, count, macs))
     say_table(rows, right={0, 4, 5})
+    _say_random(graph)
     _say_unsupported(graph)
 
 
@@ -125,6 +127,22 @@ def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:
     return types
 
 
+def _say_random(graph: RuntimeGraph) -> None:
+    """Which operators draw random numbers."""
+    indexes = [operator.index for operator in graph.operators if operator.random]
+    if indexes:
+        count = f"{len(indexes)} operators are" if len(indexes) > 1 else "1 operator is"
+        say()
+        say(f"{count} random: {_some(indexes)}; --seed N decides what is drawn")
+
+
+def _some(indexes: Sequence[int]) -> str:
+    shown = [str(index) for index in indexes[:_SHOWN_INDEXES]]
+    if len(indexes) > _SHOWN_INDEXES:
+        shown.append(f"and {len(indexes) - _SHOWN_INDEXES} more")
+    return ", ".join(shown)
+
+
 def _say_unsupported(graph: RuntimeGraph) -> None:
     """All operators that cannot run, with reasons; one line for all that share one."""
     together: dict[str, list[RuntimeOperator]] = {}
@@ -136,10 +154,7 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
     say()
     say(f"{count} operator{'s' if count > 1 else ''} cannot run:")
     for reason, operators in together.items():
-        indexes = [str(operator.index) for operator in operators]
-        if len(indexes) > _SHOWN_INDEXES:
-            indexes[_SHOWN_INDEXES:] = [f"and {len(indexes) - _SHOWN_INDEXES} more"]
-        say(f"  {', '.join(indexes)}: {reason}")
+        say(f"  {_some([operator.index for operator in operators])}: {reason}")
     if any(is_unknown(operator) for operator in graph.unsupported):
         say("layers of your own are loaded with --layers FILE")
 

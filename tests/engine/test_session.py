@@ -469,25 +469,60 @@ class TestSeeds:
         (drawn,) = operator.forward([np.ones(50, "f4")])
         np.testing.assert_array_equal(drawn, run(0).value("1"))
 
-    def test_reseed(self, run):
+    def test_another_seed_undoes_what_was_drawn(self, run):
         session = run(1)
         session.reseed(2)
-        assert (session.seed, session.position, session.records) == (2, 0, ())
-        assert session.state is SessionState.READY
+        assert (session.seed, session.position) == (2, 1)
+        assert session.state is SessionState.STOPPED
+        assert [record.operator.name for record in session.records] == ["in"]
         session.run()
         np.testing.assert_array_equal(session.outputs()[0], run(2).outputs()[0])
 
-    @pytest.mark.parametrize("seed", [-1, 2**64])
-    def test_no_seed(self, graph, run, seed):
-        with pytest.raises(SessionStateError, match="a seed is a whole number from 0 to 2"):
-            Session(graph, seed=seed)
+    def test_another_seed_before_anything_was_drawn(self, graph, run):
+        session = Session(graph)
+        session.reseed(3)
+        assert (session.state, session.position) == (SessionState.NEED_INPUT, 0)
+        session.feed([np.ones(50)])
+        session.step()
+        session.reseed(2)
+        assert session.position == 1
+        session.run()
+        np.testing.assert_array_equal(session.outputs()[0], run(2).outputs()[0])
+
+    def test_another_seed_is_nothing_to_a_model_that_draws_nothing(self, chain):
+        chain.feed([[1, 1, 1]])
+        chain.run()
+        chain.reseed(5)
+        assert (chain.seed, chain.state) == (5, SessionState.FINISHED)
+
+    def test_another_seed_takes_back_a_failure_behind(self, make_pair):
+        session = Session(
+            engine.load(
+                make_pair(
+                    "pnnx.Input in 0 1 0 #0=(3)f32",
+                    "torch.rand_like noise 1 1 0 1 dtype=None",
+                    "pnnx.Expression bad 2 1 0 1 2 expr=size(@0,9)",
+                    "pnnx.Output out 1 0 2",
+                )
+            )
+        )
+        session.feed([np.ones(3)])
+        with pytest.raises(InferenceError):
+            session.run()
+        session.reseed(5)
+        assert (session.state, session.position) == (SessionState.STOPPED, 1)
+
+    def test_no_seed(self, graph, run):
+        with pytest.raises(SessionStateError, match="a whole number from 0 up, not -1"):
+            Session(graph, seed=-1)
         session = run(1)
-        with pytest.raises(SessionStateError, match=f"not {seed}"):
-            session.reseed(seed)
+        with pytest.raises(SessionStateError, match="not -5"):
+            session.reseed(-5)
         assert (session.seed, session.state) == (1, SessionState.FINISHED)
 
-    def test_the_largest_seed(self, run):
-        assert (run(2**64 - 1).value("1") != run(0).value("1")).any()
+    def test_a_large_seed(self, run):
+        """Numbers of more than 64 bits are seeds too, and no bit is lost."""
+        assert (run(10**20 - 1).value("1") != run(10**20 - 1 - 2**64).value("1")).any()
 
     @pytest.mark.parametrize("training", [True, False])
     @pytest.mark.parametrize(

@@ -133,3 +133,27 @@ def test_the_same_numbers_again(run, digits, tmp_path):
     assert out.status == 0
     ended = run("run", digits, "--input", "ones", "--backend", "numpy", *again)
     assert "not allowed with argument --backend" in ended.err
+
+
+def test_seed(run, make_pair, tmp_path):
+    param = make_pair(
+        "pnnx.Input in0 0 1 x #x=(8)f32",
+        "torch.rand_like noise 1 1 x n dtype=None",
+        "pnnx.Output out0 1 0 n",
+    )
+    drawn = []
+    options = (
+        ("--seed", "3"),
+        ("--seed", "3"),
+        ("--seed", "4"),
+        ("--backend-from", tmp_path / "0"),  # the same numbers again
+        ("--backend-from", tmp_path / "0", "--seed", "4"),
+    )
+    for place, (seed, asked) in enumerate(zip((3, 3, 4, 3, 4), options, strict=True)):
+        output = tmp_path / str(place)
+        run("dump", param, "--input", "ones", *asked, "--output", output).lines  # noqa: B018
+        manifest = json.loads((output / "manifest.json").read_text(encoding="utf-8"))
+        assert manifest["seed"] == seed
+        assert [row["name"] for row in manifest["operators"] if row["random"]] == ["noise"]
+        drawn.append(np.load(output / "ops" / "001_torch.rand_like__n.npy").tolist())
+    assert drawn[0] == drawn[1] == drawn[3] != drawn[2] == drawn[4]

@@ -229,3 +229,28 @@ def test_count_text(count, text):
 )
 def test_shape_text(shape, dtype, text):
     assert shape_text(shape, dtype) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 operator is random: 1; --seed N decides what is drawn"),
+        (2, "2 operators are random: 1, 2; --seed N decides what is drawn"),
+        pytest.param(
+            10,
+            "10 operators are random: 1, 2, 3, 4, 5, 6, 7, 8, and 2 more; "
+            "--seed N decides what is drawn",
+            id="many",
+        ),
+    ],
+)
+def test_random_operators_are_listed(run, make_pair, count, sentence):
+    noise = [f"F.dropout d{n} 1 1 {n} {n + 1} p=0.5 training=True" for n in range(count)]
+    quiet = f"F.dropout q 1 1 {count} {count + 1} p=0.5 training=False"
+    param = make_pair("pnnx.Input in 0 1 0 #0=(3)f32", *noise, quiet)
+    assert run("info", param).lines[-1] == sentence
+    assert strict(run("info", param, "--json").out)["random"] == list(range(1, count + 1))
+
+
+def test_most_models_are_not_random(run, digits):
+    assert strict(run("info", digits, "--json").out)["random"] == []

@@ -290,3 +290,33 @@ def test_what_is_not_needed_may_be_unsupported(run, make_pair):
         "pnnx.Output out 1 0 a",
     )
     assert run("run", param, "--input", "ones").lines[1] == "out0: 2 float32"
+
+
+NOISY = (
+    "pnnx.Input in0 0 1 x #x=(8)f32",
+    "torch.rand_like noise 1 1 x n dtype=None",
+    "F.dropout thin 1 1 n t p=0.500000 training=True",
+    "pnnx.Output out0 1 0 t",
+)
+
+
+def test_random_operators_follow_the_seed(run, make_pair, tmp_path):
+    param, found = make_pair(*NOISY), {}
+    for name, options in {
+        "none": (), "0": ("--seed", "0"), "7": ("--seed", "7"), "7 again": ("--seed", "7"),
+    }.items():  # fmt: skip
+        ended = run("run", param, "--input", "ones", "--output", tmp_path / "o.npz", *options)
+        seed = options[1] if options else "0"
+        assert ended.lines[0].endswith(f" ms, 2 of them random, seed {seed}")
+        with np.load(tmp_path / "o.npz") as written:
+            found[name] = written["out0"].tolist()
+    assert found["none"] == found["0"] != found["7"] == found["7 again"]
+
+
+@pytest.mark.parametrize("seed", ["-1", "x", "1.5", "", "1" * 21])
+def test_what_is_no_seed(run, make_pair, seed):
+    ended = run("run", make_pair(*NOISY), "--input", "ones", f"--seed={seed}")
+    assert ended.status == 2
+    assert ended.err.endswith(
+        "argument --seed: a seed is a whole number of at most 20 digits, such as 0\n"
+    )
