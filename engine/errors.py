@@ -282,6 +282,8 @@ class InferenceError(EngineError):
     status : InferStatus
     circumstance : str
         What of the whole run may be to blame; ``""`` for nothing.
+    suspect : str
+        Name of the operator that may be to blame; ``""`` for none.
     """
 
     def __init__(
@@ -292,6 +294,7 @@ class InferenceError(EngineError):
         reason: str,
         status: InferStatus = InferStatus.kInferUnknown,
         circumstance: str = "",
+        suspect: str = "",
     ) -> None:
         super().__init__(
             f"{operator_type} {operator!r} failed on inputs {describe_shapes(shapes)}: {reason}"
@@ -299,13 +302,13 @@ class InferenceError(EngineError):
         )
         self.operator, self.operator_type, self.reason = operator, operator_type, reason
         self.shapes, self.status = tuple(shapes), status
-        self.circumstance = circumstance
+        self.circumstance, self.suspect = circumstance, suspect
 
-    def under(self, circumstance: str) -> InferenceError:
+    def under(self, circumstance: str, suspect: str = "") -> InferenceError:
         """The same error, saying what of the whole run may be to blame."""
         return InferenceError(
             self.operator, self.operator_type, self.shapes, self.reason, self.status,
-            circumstance,
+            circumstance, suspect,
         )  # fmt: skip
 
 

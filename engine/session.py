@@ -18,6 +18,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from engine.backends import SUPPLIED, backend_of, make_kernels
 from engine.errors import (
     EngineError,
@@ -25,6 +27,7 @@ from engine.errors import (
     SessionStateError,
     ValueNotComputedError,
 )
+from engine.runtime.circumstances import circumstances
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -561,10 +564,14 @@ class Session:
             started = time.perf_counter()
             return compute(arguments), time.perf_counter() - started
         except InferenceError as exc:
-            circumstance = self.graph.circumstance(operator, self._inputs)
-            if not circumstance:
+            found = circumstances(operator, self.graph.input_operands, self._shape_of)
+            if found is None:
                 raise
-            raise exc.under(circumstance) from exc
+            raise exc.under(found.text, found.suspect) from exc
+
+    def _shape_of(self, operand: str) -> tuple[int, ...] | None:
+        value = self._values.get(operand)
+        return value.shape if isinstance(value, np.ndarray) else None
 
     def _record(
         self,

@@ -18,6 +18,7 @@ from engine.errors import (
     spell_shape,
 )
 from engine.pnnx import DTYPES, Graph
+from engine.runtime.circumstances import circumstances
 from engine.runtime.operand import RuntimeOperand
 from engine.runtime.operator import RuntimeOperator
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
@@ -150,10 +151,11 @@ class RuntimeGraph:
             try:
                 results = operator.forward(arguments, generator)
             except InferenceError as exc:
-                circumstance = self.circumstance(operator, fed)
-                if not circumstance:
+                shapes = _shapes_of({**values, **fed})
+                found = circumstances(operator, self.input_operands, shapes.get)
+                if found is None:
                     raise
-                raise exc.under(circumstance) from exc
+                raise exc.under(found.text, found.suspect) from exc
             values.update(zip((o.name for o in operator.outputs), results, strict=True))
             for operand in operator.inputs:
                 remaining[operand.name] -= 1
@@ -356,38 +358,6 @@ class RuntimeGraph:
             return (None,) * len(operand.shape)
         return fill_symbols(operand.shape, bind_symbols(inputs, shapes))
 
-    def circumstance(self, operator: RuntimeOperator, fed: Mapping[str, Array]) -> str:
-        """What of the whole run may be to blame when an operator fails.
-
-        Parameters
-        ----------
-        operator : RuntimeOperator
-            The one that failed.
-        fed : mapping of str to ndarray
-            The inputs by operand name.
-
-        Returns
-        -------
-        str
-            That the model is fed at another size than it was exported at, and which inputs
-            of the operator are constants that keep theirs; ``""`` where neither is so.
-        """
-        other = other_sizes(self.input_operands, _shapes_of(fed))
-        if not other:
-            return ""
-        several = len(self.input_operands) > 1
-        told = [
-            f"{f'input {name}' if several else 'the model'} was exported for "
-            f"{spell_shape(exported)} and is fed {spell_shape(given)}"
-            for name, (exported, given) in other.items()
-        ]
-        constants = [
-            f"its input {operand.name} is always {spell_shape(operand.shape)}"
-            for operand in operator.inputs
-            if operand.shape and operand.producer is not None and operand.producer.is_constant
-        ]
-        return "; ".join([*told, *constants])
-
     # Building
 
     def _shared(self, operands: Sequence[Operand]) -> tuple[RuntimeOperand, ...]:
@@ -493,5 +463,5 @@ def _as_dtype(what: str, operand: RuntimeOperand, value: npt.ArrayLike) -> Array
     return copied
 
 
-def _shapes_of(arrays: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in arrays.items()}
+def _shapes_of(values: Mapping[str, Value]) -> dict[str, tuple[int, ...]]:
+    return {n: value.shape for n, value in values.items() if isinstance(value, np.ndarray)}

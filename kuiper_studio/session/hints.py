@@ -27,7 +27,7 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     str
         Empty when there is nothing to go by.
     """
-    found = _first_other_shape(graph, error)
+    found = _first_other_shape(graph, error) if not error.suspect else None
     if found is None and error.circumstance:
         told = f"{error.circumstance[:1].upper()}{error.circumstance[1:]}."
         return f"{told} The Input panel goes back to the exported size."
@@ -39,6 +39,8 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
 
 def suspect_for(graph: RuntimeGraph, error: InferenceError) -> str:
     """Name of the operator where the cause may lie; ``""`` where nothing points to one."""
+    if error.suspect:
+        return error.suspect
     found = _first_other_shape(graph, error)
     producer = found[0].producer if found is not None else None
     return producer.name if producer is not None else ""

@@ -310,6 +310,33 @@ class TestOtherSizes:
             "input 0 was exported for 1×4 and is fed 1×5; its input 2 is always 1×4"
         )
 
+    def test_an_operator_before_it_that_fixes_the_size_is_named(self, make_pair):
+        graph = engine.load(
+            make_pair(
+                "pnnx.Input in 0 1 0 #0=(1,1,4,4)f32",
+                "nn.MaxPool2d pool 1 1 0 1 ceil_mode=False dilation=1 kernel_size=2 padding=0 "
+                "return_indices=False stride=2 #1=(1,1,2,2)f32",
+                "F.upsample up 1 1 1 2 size=(4,4) mode=nearest $input=1 #2=(1,1,4,4)f32",
+                "nn.ReLU relu 1 1 2 3 #3=(1,1,4,4)f32",
+                "torch.cat cat 2 1 0 3 4 dim=1 #4=(1,2,4,4)f32",
+                "pnnx.Output out 1 0 4",
+            )
+        )
+        fed = np.zeros((1, 1, 6, 8))
+        session = engine.Session(graph)
+        session.feed([fed])
+        with pytest.raises(InferenceError) as caught:
+            session.run()
+        assert (caught.value.operator, caught.value.suspect) == ("cat", "up")
+        assert caught.value.circumstance == (
+            "the model was exported for 1×1×4×4 and is fed 1×1×6×8; its input 3 is 1×1×4×4 at "
+            "any size, which F.upsample 'up' fixes"
+        )
+        # Without a session the values before it are gone, and nobody is blamed by guessing.
+        with pytest.raises(InferenceError) as caught:
+            graph.forward([fed])
+        assert (caught.value.operator, caught.value.suspect) == ("cat", "")
+
     def test_open_dimensions_are_no_other_size(self, make_pair):
         lines = [line.replace("(1,1,2,2)", "(1,1,?,%w)") for line in PINNED]
         with pytest.raises(InferenceError) as caught:

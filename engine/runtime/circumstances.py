@@ -1,0 +1,108 @@
+"""Why a model that is fed at another size than it was exported at may fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import spell_shape
+from engine.shapes import fits, other_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.runtime.operand import RuntimeOperand
+    from engine.runtime.operator import RuntimeOperator
+
+    ShapeOf = Callable[[str], tuple[int, ...] | None]
+
+__all__ = ["Circumstances", "circumstances"]
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What of the whole run may be to blame when an operator fails.
+
+    Attributes
+    ----------
+    text : str
+        In words.
+    suspect : str
+        Name of the operator before it that fixes a size; ``""`` where none does.
+    """
+
+    text: str
+    suspect: str = ""
+
+
+def circumstances(
+    operator: RuntimeOperator, inputs: Sequence[RuntimeOperand], shape_of: ShapeOf
+) -> Circumstances | None:
+    """Find what of a run at another size may be to blame.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+        The one that failed.
+    inputs : sequence of RuntimeOperand
+        The model's inputs.
+    shape_of : callable
+        Shape of an operand's value by name; None where it has none, or is no array.
+
+    Returns
+    -------
+    Circumstances or None
+        None for a run at the exported size.
+    """
+    fed = {o.name: shape for o in inputs if (shape := shape_of(o.name)) is not None}
+    other = other_sizes(inputs, fed)
+    if not other:
+        return None
+    told = [
+        f"{f'input {name}' if len(inputs) > 1 else 'the model'} was exported for "
+        f"{spell_shape(exported)} and is fed {spell_shape(given)}"
+        for name, (exported, given) in other.items()
+    ]
+    suspect = ""
+    for operand in _unchanged(operator, shape_of):
+        spelled, fixing = spell_shape(operand.shape or ()), _fixing(operand, shape_of)
+        if operand.producer is not None and operand.producer.is_constant:
+            told.append(f"its input {operand.name} is always {spelled}")
+        elif fixing is not None:
+            told.append(
+                f"its input {operand.name} is {spelled} at any size, which {fixing.type} "
+                f"{fixing.name!r} fixes"
+            )
+            suspect = suspect or fixing.name
+    return Circumstances("; ".join(told), suspect)
+
+
+def _unchanged(operator: RuntimeOperator, shape_of: ShapeOf) -> list[RuntimeOperand]:
+    """Inputs that have their exported shapes, where others have not."""
+    same = [o for o in operator.inputs if _is_exported(o, shape_of) is True]
+    changed = any(_is_exported(o, shape_of) is False for o in operator.inputs)
+    return list(dict.fromkeys(same)) if changed else []
+
+
+def _is_exported(operand: RuntimeOperand, shape_of: ShapeOf) -> bool | None:
+    """Whether an operand has its exported shape; None where one of the two is not known."""
+    shape = shape_of(operand.name)
+    if shape is None or not operand.shape:
+        return None
+    return fits(shape, operand.shape)
+
+
+def _fixing(operand: RuntimeOperand, shape_of: ShapeOf) -> RuntimeOperator | None:
+    """The operator above that gives exported shapes although it takes another one."""
+    waiting, seen = [operand.producer], set()
+    while waiting:
+        above = waiting.pop()
+        if above is None or above.index in seen:
+            continue
+        seen.add(above.index)
+        states = [_is_exported(taken, shape_of) for taken in above.inputs]
+        if False in states:
+            return above
+        if None not in states:  # behind what is not known nothing can be told
+            waiting += [taken.producer for taken in above.inputs]
+    return None
