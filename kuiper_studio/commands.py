@@ -127,6 +127,8 @@ COMMANDS: Final = (
             ("Ctrl+Left",), states=_OPEN),
     Command("debug.nextOperator", "Show ne&xt operator", "Look at the operator behind",
             ("Ctrl+Right",), states=_OPEN),
+    Command("help.operator", "What is this &operator?", "Explain the selected operator's type",
+            ("F1",), "help", _OPEN),
     Command("help.shortcuts", "&Keyboard shortcuts", "All shortcuts on one sheet", ("?",),
             "keyboard"),
     Command("help.about", "&About Kuiper Studio", "Version and licences", icon="info"),
@@ -154,7 +156,7 @@ MENUS: Final = {
         "", "debug.previousOperator", "debug.nextOperator",
     ),
     "&Tensor": ("tensor",),
-    "&Help": ("help.shortcuts", "help.about"),
+    "&Help": ("help.operator", "", "help.shortcuts", "help.about"),
 }  # fmt: skip
 
 # Tool bar: ids, "" for a separator; those with text beside the icon end in "!".

@@ -273,6 +273,7 @@ class MainWindow(QMainWindow):
             "debug.withdrawOutput": self._withdraw_selected,
             "debug.previousOperator": self._select_previous,
             "debug.nextOperator": self._select_next,
+            "help.operator": self._explain_operator,
             "help.shortcuts": self._show_shortcuts,
             "help.about": self._show_about,
             "view.themeSystem": self._use_chosen_theme,
@@ -615,6 +616,11 @@ class MainWindow(QMainWindow):
         else:
             self.showFullScreen()
 
+    def _explain_operator(self) -> None:
+        self._docks["properties"].show()
+        self._docks["properties"].raise_()
+        self.properties_panel.explain()
+
     def _show_shortcuts(self) -> None:
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
 
@@ -668,7 +674,7 @@ class MainWindow(QMainWindow):
             self.actions_by_id["file.unloadLayers"].setEnabled(False)
         selected = self.session.selected
         if not selected:
-            for name in ("debug.runToSelected", "debug.toggleBreakpoint"):
+            for name in ("debug.runToSelected", "debug.toggleBreakpoint", "help.operator"):
                 self.actions_by_id[name].setEnabled(False)
         if not self.session.can_supply(selected):
             self.actions_by_id["debug.supplyOutput"].setEnabled(False)
@@ -711,6 +717,7 @@ class MainWindow(QMainWindow):
             ]  # fmt: skip
             if self._lacks_layer(operator):
                 commands += ["file.loadLayers"]
+            commands += ["", "help.operator"]
         menu = QMenu(self)
         for command in commands:
             if command:

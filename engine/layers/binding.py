@@ -387,7 +387,9 @@ def takes_array(hint: Any, *, only: bool = False) -> bool:
 
 def spoken_annotation(hint: Any) -> str:
     """Say in words what an argument of this annotation takes; ``""`` for anything."""
-    return "" if hint is Any else _spoken(_options(hint))
+    if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _options(hint)}:
+        return ""  # whatever an operand may hold
+    return _spoken(_options(hint))
 
 
 def _options(hint: Any) -> tuple[Any, ...]:

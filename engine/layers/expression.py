@@ -36,12 +36,17 @@ class Expression(Layer):
 
     ``expr`` nests calls such as ``add(@0,mul(@1,2.5))``; ``[a,b]`` is a list, ``size`` a
     dimension of a tensor. Dtypes follow PyTorch's promotion: a number beside a tensor only
-    raises its kind, never its width. The parsed tree is `expression`.
+    raises its kind, never its width.
 
     Parameters
     ----------
     expr : str
         Numbers, None and lists stand for themselves.
+
+    Attributes
+    ----------
+    expression : Expression
+        The parsed tree.
     """
 
     def __init__(self, operator: OperatorCall, expr: Any) -> None:

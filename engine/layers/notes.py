@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note", "unmarked"]
 
 ArgumentKind: TypeAlias = Literal["parameter", "attribute", "operand"]
+_Part: TypeAlias = Literal["function", "build", "forward"]
 
 # Operators that the graph itself carries out.
 _GRAPHS_OWN: Final = {
@@ -218,13 +219,13 @@ def _arguments(
         target = getattr(target, "implements", target)
     seen: set[str] = set()
     takes_any = False
-    for code, role in _codes(target):
+    for code, part in _codes(target):
         for parameter, hint in _signature(code):
             if parameter.kind is parameter.VAR_KEYWORD:
                 takes_any = True
             elif parameter.name not in seen:
                 seen |= {parameter.name, f"*{parameter.name}"}
-                kind = role or _kind(operator_type, parameter, hint, read)
+                kind = _kind(operator_type, part, parameter, hint, read)
                 yield _argument(parameter, hint, kind, read)
     if takes_any:
         for name, field in read.parameters.items():
@@ -233,15 +234,13 @@ def _arguments(
                 yield ArgumentNote(name, kind, field.form, field.text, "")
 
 
-def _codes(
-    target: Callable[..., Any],
-) -> tuple[tuple[Callable[..., Any], ArgumentKind | None], ...]:
-    """Functions whose arguments are the operator's, and what they are where that is known."""
+def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part], ...]:
+    """Functions whose arguments are the operator's."""
     if not (isinstance(target, type) and issubclass(target, Layer)):
-        return ((target, None),)
+        return ((target, "function"),)
     build = target.__init__
-    built = () if build is object.__init__ else ((build, None),)
-    return (*built, (target.forward, "operand"))
+    built: tuple[tuple[Callable[..., Any], _Part], ...] = ((build, "build"),)
+    return (*(built if build is not object.__init__ else ()), (target.forward, "forward"))
 
 
 def _signature(code: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
@@ -259,9 +258,11 @@ def _signature(code: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, An
 
 
 def _kind(
-    operator_type: str, parameter: inspect.Parameter, hint: Any, read: Docstring
+    operator_type: str, part: _Part, parameter: inspect.Parameter, hint: Any, read: Docstring
 ) -> ArgumentKind:
     """Where the file has an argument as a rule."""
+    if part == "forward":
+        return "operand"
     field = read.parameters.get(parameter.name)
     said = _ARRAY.match(field.form) if field is not None else None
     is_weight = _WEIGHT.search(parameter.name) is not None
@@ -270,7 +271,7 @@ def _kind(
     if given or not (named or said or takes_array(hint, only=True)):
         return "parameter"
     is_module = operator_type.startswith(("nn.", "pnnx."))
-    return "attribute" if is_module and is_weight else "operand"
+    return "attribute" if part == "build" or (is_module and is_weight) else "operand"
 
 
 def _argument(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kuiper_studio.item_models.explanation import ExplainedArgument, explained_arguments
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
 from kuiper_studio.item_models.operators import (
@@ -19,6 +20,7 @@ from kuiper_studio.item_models.parameters import ParameterColumn, ParametersMode
 __all__ = [
     "LEVEL_ROLE",
     "STATE_WORDS",
+    "ExplainedArgument",
     "LogColumn",
     "LogModel",
     "OperandColumn",
@@ -31,6 +33,7 @@ __all__ = [
     "OperatorsModel",
     "ParameterColumn",
     "ParametersModel",
+    "explained_arguments",
     "operator_state",
     "output_shapes",
 ]

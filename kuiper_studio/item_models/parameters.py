@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from kuiper_studio.item_models.explanation import parameter_meanings
 from kuiper_studio.item_models.text import param_text
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ __all__ = ["ParameterColumn", "ParametersModel"]
 
 Index = QModelIndex | QPersistentModelIndex
 _ROOT: Final = QModelIndex()
+_TIP_WIDTH: Final = 60  # characters in a line of a tool tip
 
 
 class ParameterColumn(IntEnum):
@@ -41,6 +44,7 @@ class ParametersModel(QAbstractTableModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rows: tuple[tuple[str, str, str], ...] = ()
+        self._meanings: dict[str, str] = {}
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
         """Show another operator, or nothing."""
@@ -50,6 +54,7 @@ class ParametersModel(QAbstractTableModel):
             (name, param_text(p.value), p.type.name.lower().replace("_", " "))
             for name, p in parameters.items()
         )
+        self._meanings = parameter_meanings(operator) if operator is not None else {}
         self.endResetModel()
 
     # Overrides of Qt methods
@@ -71,7 +76,8 @@ class ParametersModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return name if index.column() == ParameterColumn.NAME else value
             case Qt.ItemDataRole.ToolTipRole:
-                return f"{name} = {value}\n{kind}"
+                meaning = textwrap.fill(self._meanings.get(name, ""), _TIP_WIDTH)
+                return f"{name} = {value}\n{kind}\n{meaning}".rstrip()
         return None
 
     @override

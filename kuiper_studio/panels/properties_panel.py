@@ -37,6 +37,7 @@ from kuiper_studio.item_models import (
 )
 from kuiper_studio.item_models.text import bytes_text, count_text, ms_text
 from kuiper_studio.panels.elided_label import ElidedLabel
+from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.section import Section
 from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
@@ -361,8 +362,9 @@ class PropertiesPanel(Panel):
     def _make_tabs(self) -> QTabBar:
         tabs = QTabBar()
         tabs.setDrawBase(False)
+        tabs.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         tabs.setExpanding(False)
-        for title in ("Parameters", "Attributes", "Operands"):
+        for title in ("Parameters", "Attributes", "Operands", "About"):
             tabs.addTab(title)
         tabs.setAccessibleName("Parts of the properties")
         return tabs
@@ -396,6 +398,8 @@ class PropertiesPanel(Panel):
         self._attribute_section = Section("Attributes", self._weights, theme)
         self._operand_section = Section("Operands", self.operand_table, theme)
         self._formula_section = Section("Output shape", self._formula, theme)
+        self.note_view = NoteView(theme)
+        self._note_section = Section("About", self.note_view, theme)
 
     def _make_scroll_area(self) -> QScrollArea:
         content = QFrame()
@@ -403,7 +407,7 @@ class PropertiesPanel(Panel):
         column = QVBoxLayout(content)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for section in self._sections():
+        for section in (*self._tabbed[:3], self._formula_section, self._note_section):
             column.addWidget(section)
         column.addStretch(1)
         area = QScrollArea()
@@ -414,12 +418,14 @@ class PropertiesPanel(Panel):
         area.setWidget(content)
         return area
 
-    def _sections(self) -> tuple[Section, Section, Section, Section]:
+    @property
+    def _tabbed(self) -> tuple[Section, ...]:
+        """The parts that have a tab, in order."""
         return (
             self._parameter_section,
             self._attribute_section,
             self._operand_section,
-            self._formula_section,
+            self._note_section,
         )
 
     def _connect(self) -> None:
@@ -480,6 +486,9 @@ class PropertiesPanel(Panel):
         self.operands.show_operator(operator)
         self._no_parameters.setVisible(operator is not None and not operator.parameters)
         self._fill_weights(operator)
+        self.note_view.show_operator(operator)
+        note = self.note_view.note
+        self._note_section.head.set_suffix(note.reference if note is not None else "")
         if operator is not None:
             self._describe(operator)
         self._scroll.verticalScrollBar().setValue(0)
@@ -648,22 +657,34 @@ class PropertiesPanel(Panel):
 
     # Tabs
 
+    def explain(self) -> None:
+        """Show what the selected operator's type computes."""
+        self._lock.setChecked(False)
+        if self._operator is not None:
+            self._go_to_section(self._tabbed.index(self._note_section))
+            self.note_view.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     @Slot(int)
     def _go_to_section(self, place: int) -> None:
-        if not 0 <= place < 3 or not self._tabs.isTabEnabled(place):
+        if not 0 <= place < len(self._tabbed) or not self._tabs.isTabEnabled(place):
             return
-        section = self._sections()[place]
+        section = self._tabbed[place]
         section.unfold()
         bar = self._scroll.verticalScrollBar()
+
+        def scroll() -> None:
+            bar.setValue(section.y())
+            self._tabs.setCurrentIndex(place)  # also of a part that cannot reach the top
+
         # After the layout has given an unfolded body its place.
-        QTimer.singleShot(0, self, lambda: bar.setValue(section.y()))
+        QTimer.singleShot(0, self, scroll)
 
     @Slot(int)
     def _on_scrolled(self, position: int) -> None:
         """Mark the tab of the part that stands at the top."""
         shown = [
             place
-            for place, section in enumerate(self._sections()[:3])
+            for place, section in enumerate(self._tabbed)
             if section.isVisible() and section.y() <= position + 4
         ]
         if shown:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QToolButton
 
 from engine.dump import DumpOptions
 from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
@@ -420,6 +420,32 @@ def test_view_commands(qtbot, window):
     assert window.session.selected == "in"
     trigger(qtbot, window, "view.centerCurrent")
     trigger(qtbot, window, "edit.find")
+
+
+def test_f1_explains_the_selected_operator(qtbot, window):
+    window.session.select("relu")
+    window.findChild(QAction, "help.operator").trigger()
+    panel = window.properties_panel
+    qtbot.waitUntil(lambda: window.focusWidget() is panel.note_view)
+    assert "max(x, 0)" in panel.note_view.text()
+    assert window.findChild(QAction, "help.operator").shortcut().toString() == "F1"
+    window.session.select("")
+    assert not enabled(window, "help.operator")
+
+
+def test_all_parts_of_the_properties_fit_beside_each_other(window):
+    window.session.select("relu")
+    tabs = window.properties_panel._tabs
+    for place in range(tabs.count()):  # the tab that is current has a bold title
+        tabs.setCurrentIndex(place)
+        assert [arrow for arrow in tabs.findChildren(QToolButton) if arrow.isVisible()] == []
+
+
+def test_f1_brings_the_closed_properties_back(window):
+    window._docks["properties"].close()
+    window.session.select("relu")
+    window.findChild(QAction, "help.operator").trigger()
+    assert window.properties_panel.isVisible()
 
 
 class TestCommandTable:

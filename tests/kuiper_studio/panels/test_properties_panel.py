@@ -269,3 +269,33 @@ def test_histogram_always_has_a_range(values, low: float, high: float) -> None:
 def test_complex_weights_have_no_range() -> None:
     with pytest.raises(TypeError, match="complex numbers have no order"):
         summarize(np.ones(3, np.complex64))
+
+
+def test_about_the_selected_operator(panel, studio) -> None:
+    studio.select("layer2.pool")
+    assert panel._note_section.head._suffix == "torch.nn.MaxPool2d"
+    assert "Largest value of each window." in panel.note_view.text()
+    studio.select("strange")
+    assert panel._note_section.head._suffix == ""
+    assert "There is no layer for this type" in panel.note_view.text()
+
+
+def test_explaining_unfolds_and_shows_the_note(qtbot, panel, studio) -> None:
+    studio.select("layer1.conv")
+    panel._note_section.head.setChecked(False)
+    panel._scroll.verticalScrollBar().setValue(0)
+    panel.explain()
+    assert panel.note_view.isVisible()
+    qtbot.waitUntil(lambda: panel._tabs.tabText(panel._tabs.currentIndex()) == "About")
+    area = panel._scroll.viewport()
+    top = panel.note_view.mapTo(area, QPoint(0, 0)).y()
+    assert 0 <= top < area.height()
+
+
+def test_explaining_is_about_the_selected_operator(panel, studio) -> None:
+    studio.select("layer1.conv")
+    panel._lock.setChecked(True)
+    studio.select("tail")
+    assert panel.operator.name == "layer1.conv"
+    panel.explain()
+    assert panel.operator.name == "tail"

@@ -1,0 +1,138 @@
+"""What the type of an operator computes, with its arguments and the model's values."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QWidget
+
+from kuiper_studio.item_models import explained_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.layers.notes import OperatorNote
+    from engine.runtime import RuntimeOperator
+    from kuiper_studio.item_models import ExplainedArgument
+    from kuiper_studio.theme import Theme
+
+__all__ = ["NoteView"]
+
+_MARKS: Final = re.compile(r"``(.+?)``|`(.+?)`")
+_MONO: Final = "font-family: 'JetBrains Mono'; font-size: 11px"
+_MOST_TYPES: Final = 8
+
+
+class NoteView(QLabel):
+    """The note on an operator as text; PyTorch's name in it leads to its page.
+
+    Parameters
+    ----------
+    theme : Theme
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._operator: RuntimeOperator | None = None
+        self._note: OperatorNote | None = None
+        self.setObjectName("operatorNote")
+        self.setProperty("role", "note")
+        self.setAccessibleName("About the operator's type")
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setWordWrap(True)
+        self.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setOpenExternalLinks(True)
+        self.linkHovered.connect(self.setToolTip)
+        theme.changed.connect(self._refresh)
+
+    @property
+    def note(self) -> OperatorNote | None:
+        """The note that is shown."""
+        return self._note
+
+    def show_operator(self, operator: RuntimeOperator | None) -> None:
+        """Explain another operator, or nothing."""
+        # Every layer comes with the notes; the window opens sooner without.
+        from engine.layers.notes import note
+
+        self._operator = operator
+        self._note = note(operator.type) if operator is not None else None
+        self._refresh()
+
+    def _refresh(self) -> None:
+        found, operator = self._note, self._operator
+        if found is None or operator is None:
+            self.clear()
+            return
+        self.setText("".join(self._paragraphs(found, operator)))
+
+    def _paragraphs(self, found: OperatorNote, operator: RuntimeOperator) -> Iterator[str]:
+        yield _paragraph(_marked(found.summary or _nothing_known(found)))
+        for text in found.details:
+            yield _paragraph(self._colored(_marked(text), "text2"))
+        if found.reference:
+            yield _paragraph(self._caption("In PyTorch "), self._link(found))
+        for argument in explained_arguments(operator, found):
+            yield self._argument(argument)
+        for result in found.returns:
+            gives = self._colored(_marked(result), "text2")
+            yield _paragraph(self._caption("Gives "), gives)
+        if found.same:
+            shown = [*found.same[:_MOST_TYPES]]
+            if len(found.same) > _MOST_TYPES:
+                shown.append(f"and {len(found.same) - _MOST_TYPES} more")
+            types = self._mono(", ".join(shown), "text2")
+            yield _paragraph(self._caption("The same code computes "), types)
+
+    def _argument(self, argument: ExplainedArgument) -> str:
+        """Name and value in one line, form and meaning under it."""
+        note = argument.note
+        head = self._mono(argument.name, "text", bold=True)
+        if argument.value:
+            head += f" {self._mono(argument.value, 'text')}"
+        elif note.default not in {"", "None"}:
+            head += f" {self._mono(note.default, 'text3')} {self._caption('by default')}"
+        said = [self._colored(_marked(note.accepts), "text3")] if note.accepts else []
+        if note.meaning:
+            said.append(self._colored(_marked(note.meaning), "text2"))
+        return _paragraph(head, "".join(f"<br>{text}" for text in said))
+
+    def _link(self, found: OperatorNote) -> str:
+        name = self._mono(found.reference, "link" if found.url else "text")
+        if not found.url:
+            return name
+        return f'<a href="{html.escape(found.url)}" style="text-decoration: none">{name}</a>'
+
+    def _mono(self, text: str, token: str, *, bold: bool = False) -> str:
+        return self._styled(f"{_MONO}{'; font-weight: 700' if bold else ''}", text, token)
+
+    def _caption(self, text: str) -> str:
+        return self._styled("font-size: 11px", text, "text3")
+
+    def _styled(self, style: str, text: str, token: str) -> str:
+        color = self._theme.color(token).name()
+        return f'<span style="{style}; color: {color}">{html.escape(text)}</span>'
+
+    def _colored(self, markup: str, token: str) -> str:
+        return f'<span style="color: {self._theme.color(token).name()}">{markup}</span>'
+
+
+def _marked(text: str) -> str:
+    """HTML of a text in which code and arguments are marked as in a docstring."""
+    return _MARKS.sub(rf'<span style="{_MONO}">\1\2</span>', html.escape(text, quote=False))
+
+
+def _paragraph(*parts: str) -> str:
+    return f'<p style="margin: 0 0 6px 0">{"".join(parts)}</p>'
+
+
+def _nothing_known(found: OperatorNote) -> str:
+    if found.known:
+        return "The code of this layer says nothing about itself: it has no docstring."
+    return "There is no layer for this type, so nothing is known of what it computes."
