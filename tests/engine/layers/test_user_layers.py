@@ -108,6 +108,31 @@ class TestLoading:
         with pytest.raises(ParameterError, match=r"parameter gain is 'x', not a number"):
             run("my.Gain", params={"gain": "x"}, attributes={"weight": weight})
 
+    def test_random_numbers_come_from_the_sessions_seed(self, write, make_pair):
+        load_layers(
+            write(
+                """\
+                import numpy as np
+                from engine.layers import register
+                from engine.values import Array
+
+                @register("my.Noise")
+                def noise(input: Array, *, rng: np.random.Generator) -> Array:
+                    return input + rng.normal(size=input.shape)
+                """
+            )
+        )
+        model = make_pair(
+            "pnnx.Input in 0 1 0 #0=(4)f64", "my.Noise noise 1 1 0 1", "pnnx.Output out 1 0 1"
+        )
+        drawn = []
+        for seed in (1, 1, 2):
+            session = engine.Session(engine.load(model), seed=seed)
+            session.feed([np.zeros(4)])
+            session.run()
+            drawn.append(session.outputs()[0].tolist())
+        assert drawn[0] == drawn[1] != drawn[2]
+
     def test_is_not_run_as_a_program(self, write):
         load_layers(write(TRIPLE + "if __name__ == '__main__':\n    raise SystemExit(1)\n"))
 
