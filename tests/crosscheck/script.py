@@ -82,7 +82,11 @@ def _prepared(text: str) -> ast.Module:
 
 
 def _parsed(text: str) -> ast.Module:
-    """Parse what can be parsed: a line that is not Python becomes ``pass``."""
+    """Parse what can be parsed: a line that is not Python becomes ``pass``.
+
+    A raw operator is written by its name, ``aten::add(...)``, which Python spells otherwise.
+    """
+    text = re.sub(r"\b(aten|prims|torchvision)::(\w+)\(", r"torch.ops.\1.\2(", text)
     lines = text.splitlines()
     while True:
         try:

@@ -15,15 +15,19 @@ import pytest
 import engine
 
 NETWORKS = [
+    "convnext_tiny",
     "densenet121",
     "efficientnet_b0",
+    "encoder",
     "mobilenet_v2",
     "mobilenet_v3_small",
     "resnet18",
     "resnet50",
     "shufflenet_v2",
     "squeezenet1_1",
+    "swin_t",
     "unet",
+    "vit_b_32",
 ]
 
 
