@@ -255,6 +255,8 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     session = window.session
     if arguments.layers:
         session.adopt_layers()
+    if arguments.seed is not None:
+        session.set_seed(arguments.seed)
     if arguments.sample:
         window.open_sample(default_sample())
     elif arguments.model is not None:

@@ -123,6 +123,8 @@ COMMANDS: Final = (
             icon="supply", states=_OPEN - {RunState.RUNNING}),
     Command("debug.withdrawOutput", "&Withdraw supplied output",
             "Have the selected operator computed again", states=_OPEN - {RunState.RUNNING}),
+    Command("debug.seed", "Ran&dom seed…", "Choose what operators that are random draw by",
+            icon="dice", states=_OPEN - {RunState.RUNNING}),
     Command("debug.previousOperator", "Show &previous operator", "Look at the operator before",
             ("Ctrl+Left",), states=_OPEN),
     Command("debug.nextOperator", "Show ne&xt operator", "Look at the operator behind",
@@ -152,7 +154,7 @@ MENUS: Final = {
     "&Debug": (
         "debug.continue", "debug.step", "debug.stepBack", "debug.runToSelected", "",
         "debug.restart", "debug.stop", "", "debug.toggleBreakpoint", "debug.clearBreakpoints",
-        "", "debug.supplyOutput", "debug.withdrawOutput",
+        "", "debug.supplyOutput", "debug.withdrawOutput", "debug.seed",
         "", "debug.previousOperator", "debug.nextOperator",
     ),
     "&Tensor": ("tensor",),

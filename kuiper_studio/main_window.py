@@ -7,6 +7,7 @@ session only, and what one view says to another goes through here.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,13 +26,20 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.errors import EngineError, UnsupportedOperatorError
-from engine.inputs import IMAGE_SUFFIXES, parse_array_file, parse_source, read_labels
+from engine.inputs import (
+    IMAGE_SUFFIXES,
+    parse_array_file,
+    parse_seed,
+    parse_source,
+    read_labels,
+)
 from engine.session import OperatorStatus
 from engine.shapes import parse_shapes
 from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.dialogs.export_dialog import ExportDialog
+from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.render import render_graph
@@ -271,6 +279,7 @@ class MainWindow(QMainWindow):
             "debug.clearBreakpoints": session.clear_breakpoints,
             "debug.supplyOutput": self._supply_selected,
             "debug.withdrawOutput": self._withdraw_selected,
+            "debug.seed": self.choose_seed,
             "debug.previousOperator": self._select_previous,
             "debug.nextOperator": self._select_next,
             "help.operator": self._explain_operator,
@@ -298,6 +307,8 @@ class MainWindow(QMainWindow):
         self.start_page.path_requested.connect(self.open_model)
         self.start_page.sample_requested.connect(self.open_sample)
         self.properties_panel.layers_requested.connect(self.choose_layers)
+        self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
+        session.seed_changed.connect(self._on_seed_changed)
         self.banner.layers_requested.connect(self.choose_layers)
         self.banner.supply_requested.connect(self.choose_output)
         self.operators_panel.supply_requested.connect(self.choose_output)
@@ -554,6 +565,12 @@ class MainWindow(QMainWindow):
     def _withdraw_selected(self) -> None:
         self.session.withdraw(self.session.selected)
 
+    def choose_seed(self) -> None:
+        """Ask for the seed that operators that are random draw by."""
+        dialog = SeedDialog(self.session, self.theme, self)
+        if dialog.exec():
+            self.session.set_seed(dialog.seed)
+
     def _select_previous(self) -> None:
         self._select_beside(-1)
 
@@ -698,6 +715,10 @@ class MainWindow(QMainWindow):
         self.start_page.banner.clear()
         self._on_state_changed()
 
+    @Slot()
+    def _on_seed_changed(self) -> None:
+        self.settings.setValue("seed", str(self.session.seed))
+
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
         if self.session.graph is None:
@@ -749,6 +770,8 @@ class MainWindow(QMainWindow):
         sizes = self.settings.value("window/splitter")
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
+        with suppress(ValueError):  # of a file that somebody has written into
+            self.session.set_seed(parse_seed(str(self.settings.value("seed", "0"))))
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is remembered with its docks

@@ -36,7 +36,8 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     if record is not None and record.seconds:
         word = f"{word} · {1000 * record.seconds:.3g} ms · {record.backend}"
     supplied = session.supplied_text(shown.name)
-    return "\n".join(filter(None, (*lines, word, supplied or reason)))
+    random = session.random_text(shown.name)
+    return "\n".join(filter(None, (*lines, word, random, supplied or reason)))
 
 
 def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:

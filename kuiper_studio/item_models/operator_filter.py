@@ -8,7 +8,8 @@ blanks together::
     #12  #10-20         index
     ms>1  ms<=0.5       measured time
     shape:64  shape:64x56x56   a dimension, or dimensions in a row, of an output
-    state:failed        next, run, pending, failed, blocked, unsupported, breakpoint
+    state:failed        next, run, pending, failed, blocked, unsupported, breakpoint, problem,
+                        random
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ STATES: Final = (
     "unsupported",
     "breakpoint",
     "problem",
+    "random",
 )
 
 

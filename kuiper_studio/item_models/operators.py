@@ -74,6 +74,7 @@ class OperatorRole(IntEnum):
     RECORD = Qt.ItemDataRole.UserRole + 5  # StepRecord or None
     OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
     BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
+    IS_RANDOM = Qt.ItemDataRole.UserRole + 8  # bool
 
 
 class OperatorState(Enum):
@@ -167,6 +168,8 @@ class _RowFacts:
             words.add("breakpoint")
         if state in _PROBLEMS:
             words.add("problem")
+        if self._session.random_text(self.name):
+            words.add("random")
         return frozenset(words)
 
     @property
@@ -201,6 +204,7 @@ class OperatorsModel(QAbstractTableModel):
         session.position_changed.connect(self._on_position_changed)
         session.values_reset.connect(self._on_values_reset)
         session.supplies_changed.connect(self._on_values_reset)
+        session.seed_changed.connect(self._on_values_reset)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         self._on_graph_changed()
 
@@ -298,6 +302,9 @@ class OperatorsModel(QAbstractTableModel):
                 return self._state_text(operator)
             case OperatorColumn.FAMILY:
                 return family_of(operator.type).label
+            case OperatorColumn.TYPE | OperatorColumn.NAME:
+                random = self._session.random_text(operator.name)
+                return "\n".join(filter(None, (self._display(operator, column), random)))
             case OperatorColumn.OUTPUT:
                 return "\n".join(
                     f"{operand.name}: {shape_text(shape) or 'shape not known'}"
@@ -329,6 +336,8 @@ class OperatorsModel(QAbstractTableModel):
                 return "breakpoint" if operator.name in self._breakpoints else ""
             case OperatorColumn.STATE | OperatorColumn.FAMILY:
                 return self._tool_tip(operator, column)
+            case OperatorColumn.NAME:
+                return self._tool_tip(operator, column).replace("\n", ", ")
             case _:
                 return self._display(operator, column)
 
@@ -343,6 +352,7 @@ class OperatorsModel(QAbstractTableModel):
             OperatorRole.RECORD: lambda operator: session.record(operator.name),
             OperatorRole.OPERATOR: lambda operator: operator,
             OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
+            OperatorRole.IS_RANDOM: lambda operator: bool(session.random_text(operator.name)),
         }
 
     # Overrides of Qt methods

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
+RANDOM_MARK: Final = 12  # the side of the die beside an operator that is random
 SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
 # Icon, colour and size of each state's glyph.
 GLYPHS: Final = {
@@ -104,13 +105,22 @@ class OperatorDelegate(RowDelegate):
             font = self.bold if state is OperatorState.CURRENT else self.ui
             self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
         elif column == OperatorColumn.NAME:
-            self.draw_text(painter, rect.adjusted(0, 0, -2, 0), text, self.mono, color, left)
+            area = rect.adjusted(0, 0, -2, 0)
+            if index.data(OperatorRole.IS_RANDOM):
+                self._draw_random_mark(painter, area, selected=selected)
+                area.setRight(area.right() - RANDOM_MARK - 3)
+            self.draw_text(painter, area, text, self.mono, color, left)
         elif column == OperatorColumn.INDEX:
             self.draw_text(painter, rect, text, self.mono, color, right)
         else:
             self.draw_text(
                 painter, rect.adjusted(0, 0, -1, 0), text, self.small_mono, color, right
             )
+
+    def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
+        """A die at the right end of the name."""
+        place = QRect(area.right() - RANDOM_MARK, area.top(), RANDOM_MARK, area.height())
+        self._draw_icon(painter, place, "dice", "selTxt" if selected else "text2", RANDOM_MARK)
 
     def _draw_icon(
         self, painter: QPainter, rect: QRect, name: str, token: str, size: int

@@ -39,6 +39,7 @@ from kuiper_studio.item_models.text import bytes_text, count_text, ms_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.random_row import RandomRow
 from kuiper_studio.panels.section import Section
 from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
 from kuiper_studio.panels.table import Index, RowDelegate, Table
@@ -89,9 +90,12 @@ class _Header(QFrame):
     -------
     layers_requested
         The user wants to load a layer for an operator that has none.
+    seed_requested
+        The user wants to choose the seed that an operator draws by.
     """
 
     layers_requested = Signal()
+    seed_requested = Signal()
 
     def __init__(self, session: StudioSession, theme: Theme) -> None:
         super().__init__()
@@ -113,6 +117,8 @@ class _Header(QFrame):
         self._reason.setWordWrap(True)
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._file = ElidedLabel("secondary")
+        self._random = RandomRow(theme)
+        self._random.seed_requested.connect(self.seed_requested)
         self._load = QPushButton("Load layers…")
         self._load.setProperty("role", "link")
         self._load.setToolTip("Run a Python file with layers of your own")
@@ -123,6 +129,7 @@ class _Header(QFrame):
         column.addLayout(self._row(self._type, self._chip, self._glyph, self._state))
         column.addLayout(self._row(self._name, self._index, None, self._cost))
         column.addWidget(self._file)
+        column.addWidget(self._random)
         column.addWidget(self._reason)
         column.addWidget(self._load, 0, Qt.AlignmentFlag.AlignLeft)
 
@@ -174,6 +181,7 @@ class _Header(QFrame):
         self._file.setToolTip(str(file or ""))
         self._file.setVisible(file is not None)
         self._load.setVisible(isinstance(operator.error, UnsupportedOperatorError))
+        self._random.show_text(self._session.random_text(operator.name))
         self.update()
 
     @override
@@ -311,9 +319,12 @@ class PropertiesPanel(Panel):
     -------
     layers_requested
         The user wants to load a layer for an operator that has none.
+    seed_requested
+        The user wants to choose the seed that an operator draws by.
     """
 
     layers_requested = Signal()
+    seed_requested = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -436,6 +447,7 @@ class PropertiesPanel(Panel):
             signal.connect(self._on_progressed)
         session.values_reset.connect(self._on_progressed)
         session.supplies_changed.connect(self._on_progressed)
+        session.seed_changed.connect(self._on_progressed)
         self.theme.changed.connect(self._on_progressed)
         self.parameters.modelReset.connect(self.parameter_table.fit)
         self.operands.modelReset.connect(self._on_operands_reset)
@@ -444,6 +456,7 @@ class PropertiesPanel(Panel):
         self.operand_table.clicked.connect(self._follow_link)
         self.operand_table.activated.connect(self._follow_link)
         self._header.layers_requested.connect(self.layers_requested)
+        self._header.seed_requested.connect(self.seed_requested)
         self._tabs.tabBarClicked.connect(self._go_to_section)
         self._scroll.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self._attribute_section.head.toggled.connect(self._request_summaries)

@@ -31,6 +31,8 @@ __all__ = [
     "OpenRequest",
     "Opened",
     "Progress",
+    "ReseedRequest",
+    "Reseeded",
     "RestartRequest",
     "RunEnded",
     "RunRequest",
@@ -150,6 +152,7 @@ class OpenRequest:
     param: Path
     bin: Path | None
     backend: str
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,14 @@ class WithdrawRequest:
 
     run_id: int
     operands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReseedRequest:
+    """Take another seed; the session goes back to the first operator that draws by it."""
+
+    run_id: int
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +287,25 @@ class SuppliesChanged:
 
     run_id: int
     supplied: Mapping[str, str]
+    state: SessionState
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reseeded:
+    """The session has another seed.
+
+    Attributes
+    ----------
+    graph : RuntimeGraph
+        The session's.
+    state : SessionState
+    position : int
+        Where the session stands now; what was computed from there on is gone.
+    """
+
+    run_id: int
+    graph: RuntimeGraph
     state: SessionState
     position: int
 

@@ -26,6 +26,8 @@ from kuiper_studio.session.events import (
     Opened,
     OpenRequest,
     Progress,
+    Reseeded,
+    ReseedRequest,
     RestartRequest,
     RunEnded,
     RunRequest,
@@ -100,6 +102,8 @@ class StudioSession(QObject):
         Something was to run, and an input or its size is not known.
     supplies_changed
         Outputs were supplied or taken back.
+    seed_changed
+        Operators that are random draw by another seed.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
@@ -127,6 +131,7 @@ class StudioSession(QObject):
     inputs_changed = Signal()
     input_needed = Signal()
     supplies_changed = Signal()
+    seed_changed = Signal()
     selection_changed = Signal(str)
     operand_changed = Signal(str)
     breakpoints_changed = Signal()
@@ -141,6 +146,7 @@ class StudioSession(QObject):
     def __init__(self, parent: QObject | None = None, backend: str = "auto") -> None:
         super().__init__(parent)
         self._backend = backend
+        self._seed = 0
         self._graph: RuntimeGraph | None = None
         self._paths: tuple[Path, Path | None] | None = None
         self._opening: tuple[Path, Path | None] | None = None
@@ -191,6 +197,20 @@ class StudioSession(QObject):
     def backend(self) -> str:
         """Name of the backend that models are run on."""
         return self._backend
+
+    @property
+    def seed(self) -> int:
+        """What operators that are random draw by."""
+        return self._seed
+
+    def random_text(self, operator: str) -> str:
+        """``random, seed 7``; ``""`` for an operator that draws nothing, or drew nothing."""
+        if self._graph is None:
+            return ""
+        record = self._records.get(operator)
+        if record is not None and record.status is OperatorStatus.EXECUTED:
+            return f"random, seed {record.seed}" if record.random else ""
+        return f"random, seed {self._seed}" if self._graph.operator(operator).random else ""
 
     @property
     def state(self) -> RunState:
@@ -345,7 +365,7 @@ class StudioSession(QObject):
         if self._graph is None:
             self._set_state(RunState.LOADING)
         run_id = self._next_run(keep_steps=True)
-        self._send(OpenRequest(run_id, param, weights, self._backend))
+        self._send(OpenRequest(run_id, param, weights, self._backend, self._seed))
 
     def reload(self) -> None:
         """Run the files of layers and open the present model anew, with the same inputs."""
@@ -370,6 +390,21 @@ class StudioSession(QObject):
             return
         self._backend = name
         self.reload()
+
+    def set_seed(self, seed: int) -> None:
+        """Have operators that are random draw by another seed; silent when nothing changes.
+
+        What the first of them gave is dropped, and all that was computed behind it.
+        """
+        if seed == self._seed:
+            return
+        self._seed = seed
+        self.log("info", f"random seed {seed}")
+        self.seed_changed.emit()
+        if self._graph is not None or self._opening is not None:
+            self._stop_running()
+            # Without a number of its own: what is under way is carried out before.
+            self._send(ReseedRequest(self._run_id, seed))
 
     # Layers of the user's own
 
@@ -618,6 +653,7 @@ class StudioSession(QObject):
         self._worker.layers_loaded.connect(self._on_layers_loaded)
         self._worker.fed.connect(self._on_fed)
         self._worker.supplied.connect(self._on_supplied)
+        self._worker.reseeded.connect(self._on_reseeded)
         self._worker.stepped.connect(self._on_stepped)
         self._worker.ended.connect(self._on_ended)
         self._worker.failed.connect(self._on_failed)
@@ -918,6 +954,15 @@ class StudioSession(QObject):
         self._idle(_STATE_OF[answer.state])
         if over and self.is_current(over):
             self.step()
+
+    @Slot(object)
+    def _on_reseeded(self, answer: Reseeded) -> None:
+        if answer.graph is self._graph:
+            following = answer.graph.operators[answer.position : answer.position + 1]
+            if any(operator.name in self._records for operator in following):
+                self._go_back_to(answer.position)
+        if answer.run_id == self._run_id:  # nothing else has been asked for since
+            self._idle(_STATE_OF[answer.state])
 
     @Slot(object)
     def _on_stepped(self, answer: Stepped) -> None:

@@ -26,6 +26,8 @@ from kuiper_studio.session.events import (
     Opened,
     OpenRequest,
     Progress,
+    Reseeded,
+    ReseedRequest,
     RestartRequest,
     RunEnded,
     RunRequest,
@@ -55,7 +57,7 @@ class Worker(QObject):
 
     Signals
     -------
-    opened, layers_loaded, fed, supplied, stepped, ended, failed
+    opened, layers_loaded, fed, supplied, reseeded, stepped, ended, failed
         Carry the frozen response of that name.
     progressed
         A `Progress`, while long work goes on.
@@ -65,6 +67,7 @@ class Worker(QObject):
     layers_loaded = Signal(object)
     fed = Signal(object)
     supplied = Signal(object)
+    reseeded = Signal(object)
     stepped = Signal(object)
     ended = Signal(object)
     failed = Signal(object)
@@ -83,6 +86,7 @@ class Worker(QObject):
             FeedRequest: self._feed,
             SupplyRequest: self._supply,
             WithdrawRequest: self._withdraw,
+            ReseedRequest: self._reseed,
             RestartRequest: self._restart,
             StepBackRequest: self._step_back,
             RunRequest: self._run,
@@ -106,7 +110,7 @@ class Worker(QObject):
     def _open(self, request: OpenRequest) -> None:
         started = time.perf_counter()
         graph = engine.load(*pair(request.param, request.bin))
-        self._session = engine.Session(graph, backend=request.backend)
+        self._session = engine.Session(graph, backend=request.backend, seed=request.seed)
         self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
 
     def _load_layers(self, request: LoadLayersRequest) -> None:
@@ -151,6 +155,15 @@ class Worker(QObject):
     def _tell_supplied(self, run_id: int, session: Session) -> None:
         supplied = {name: given.source for name, given in session.supplied.items()}
         self.supplied.emit(SuppliesChanged(run_id, supplied, session.state, session.position))
+
+    def _reseed(self, request: ReseedRequest) -> None:
+        session = self._session
+        if session is None:  # the model that was asked for could not be opened
+            return
+        session.reseed(request.seed)
+        self.reseeded.emit(
+            Reseeded(request.run_id, session.graph, session.state, session.position)
+        )
 
     def _restart(self, request: RestartRequest) -> None:
         session = self._opened_session()

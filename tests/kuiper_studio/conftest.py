@@ -45,6 +45,14 @@ FAILING = (
     "pnnx.Expression sum 2 1 1 0 2 expr=add(@0,@1) #2=(1,3,8,8)f32",
     "pnnx.Output out 1 0 2",
 )
+NOISY = (
+    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+    "nn.ReLU relu 1 1 0 1 #1=(1,3,8,8)f32",
+    "F.dropout thin 1 1 1 2 p=0.500000 training=True #2=(1,3,8,8)f32",
+    "torch.randn_like noise 1 1 2 3 dtype=None #3=(1,3,8,8)f32",
+    "F.dropout whole 1 1 3 4 p=0.500000 training=False #4=(1,3,8,8)f32",
+    "pnnx.Output out 1 0 4",
+)
 
 
 @pytest.fixture
@@ -72,6 +80,12 @@ def failing(make_pair) -> Path:
     return make_pair(
         *FAILING, weights={"conv.weight": np.ones((3, 3, 3, 3), np.float32)}, name="failing"
     )
+
+
+@pytest.fixture
+def noisy(make_pair) -> Path:
+    """A net with two operators that are random, and one that could be."""
+    return make_pair(*NOISY, name="noisy")
 
 
 @pytest.fixture

@@ -76,6 +76,12 @@ def test_demo(tmp_path, capsys, qapp):
     assert {row["status"] for row in manifest["operators"]} == {"executed"}
 
 
+def test_demo_with_a_seed(tmp_path, noisy, qapp):
+    out = tmp_path / "out"
+    assert main([str(noisy), "--input", "ones", "--seed", "31", "--demo", str(out)]) == 0
+    assert json.loads((out / "dump" / "manifest.json").read_text("utf-8"))["seed"] == 31
+
+
 def test_demo_of_a_model_that_cannot_be_opened(tmp_path, capsys, qapp):
     bad = tmp_path / "bad.param"
     bad.write_text("no model", encoding="utf-8")

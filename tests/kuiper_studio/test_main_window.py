@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton, QToolButton
+from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QPushButton, QToolButton
 
 from engine.dump import DumpOptions
 from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
+from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.session import RunState
 
@@ -485,3 +486,47 @@ class TestCommandTable:
     )
     def test_object_names(self, window, name):
         assert window.findChild(object, name) is not None
+
+
+class TestSeed:
+    @pytest.fixture
+    def asked(self, monkeypatch):
+        """A function that has the dialog answered with a seed, or cancelled."""
+
+        def answer(text):
+            def fill(dialog):
+                dialog.number.setText(text or "1")
+                dialog.done(QDialog.DialogCode.Accepted if text else 0)
+                return dialog.result()
+
+            monkeypatch.setattr(SeedDialog, "exec", fill)
+
+        return answer
+
+    def test_command(self, qtbot, open_window, noisy, asked):
+        window = open_window(noisy, ["ones"])
+        trigger(qtbot, window, "debug.continue")
+        asked("17")
+        trigger(qtbot, window, "debug.seed")
+        assert (window.session.seed, window.session.position) == (17, 2)
+        asked("")
+        trigger(qtbot, window, "debug.seed")
+        assert window.session.seed == 17
+        window.session.select("thin")
+        assert label(window.properties_panel, "propertiesRandom") == "Random, seed 17"
+        asked("3")
+        link = window.properties_panel.findChild(QPushButton, "propertiesSeed")
+        qtbot.mouseClick(link, Qt.MouseButton.LeftButton)
+        assert label(window.properties_panel, "propertiesRandom") == "Random, seed 3"
+        qtbot.waitUntil(lambda: not window.session.busy)
+
+    def test_it_is_remembered(self, qtbot, open_window, noisy, asked, settings):
+        window = open_window(noisy, ["ones"])
+        asked("17")
+        trigger(qtbot, window, "debug.seed")
+        assert open_window().session.seed == 17
+        settings.setValue("seed", "nonsense")
+        assert open_window().session.seed == 0
+
+    def test_without_a_model_there_is_nothing_to_draw(self, open_window):
+        assert not enabled(open_window(), "debug.seed")

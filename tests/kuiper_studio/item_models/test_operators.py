@@ -204,3 +204,39 @@ def test_wrong_filter_keeps_the_last_good_one(rows, qtbot) -> None:
     assert heard.args == [""]
     assert rows.hint == ""
     assert rows.rowCount() == 8
+
+
+class TestRandom:
+    @pytest.fixture
+    def noisy_model(self, open_model, noisy) -> OperatorsModel:
+        return OperatorsModel(open_model(noisy))
+
+    def test_marks(self, noisy_model) -> None:
+        rows = range(noisy_model.rowCount())
+        marked = [noisy_model.index(row, 0).data(OperatorRole.IS_RANDOM) for row in rows]
+        assert marked == [False, False, True, True, False, False]
+
+    @pytest.mark.parametrize(
+        ("column", "text"), [(OperatorColumn.TYPE, "F.dropout"), (OperatorColumn.NAME, "thin")]
+    )
+    def test_tool_tips(self, noisy_model, column, text) -> None:
+        index = noisy_model.index(2, column)
+        assert index.data(ROLE.ToolTipRole) == f"{text}\nrandom, seed 0"
+        assert index.siblingAtRow(4).data(ROLE.ToolTipRole) in {"F.dropout", "whole"}
+
+    def test_screen_readers_are_told(self, noisy_model) -> None:
+        index = noisy_model.index(2, OperatorColumn.NAME)
+        assert index.data(ROLE.AccessibleTextRole) == "thin, random, seed 0"
+
+    def test_another_seed_is_announced(self, qtbot, noisy_model) -> None:
+        session = noisy_model._session
+        with qtbot.waitSignal(noisy_model.dataChanged):
+            session.set_seed(6)
+        index = noisy_model.index(2, OperatorColumn.TYPE)
+        assert index.data(ROLE.ToolTipRole) == "F.dropout\nrandom, seed 6"
+        qtbot.waitUntil(lambda: not session.busy)
+
+    def test_filter(self, noisy_model) -> None:
+        rows = OperatorsFilterModel(noisy_model)
+        rows.set_text("state:random")
+        assert cells(rows, OperatorColumn.NAME) == ["thin", "noise"]

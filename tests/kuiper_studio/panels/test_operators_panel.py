@@ -201,3 +201,22 @@ def test_key_context_menu_opens_at_the_row(qtbot, panel, studio) -> None:
     event = QContextMenuEvent(reason, QPoint(0, 0), QPoint(0, 0))
     panel.table.contextMenuEvent(event)
     assert heard == [3]
+
+
+def test_a_die_marks_what_is_random(qtbot, open_model, noisy, theme) -> None:
+    panel = OperatorsPanel(open_model(noisy), theme)
+    qtbot.addWidget(panel)
+    panel.resize(346, 400)
+    panel.show()
+    drawn = panel.table.viewport().grab().toImage()
+
+    def ink(row: int) -> set[int]:
+        """Colours at the right end of the name."""
+        cell = panel.table.visualRect(panel.rows.index(row, OperatorColumn.NAME))
+        columns = range(cell.right() - 15, cell.right() - 1)
+        return {
+            drawn.pixel(x, y) for x in columns for y in range(cell.top() + 2, cell.bottom() - 2)
+        }
+
+    marked = [len(ink(row)) > 1 for row in range(panel.rows.rowCount())]
+    assert marked == [False, False, True, True, False, False]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.inputs import InputSource
 from kuiper_studio.item_models import OperandColumn
@@ -299,3 +299,35 @@ def test_explaining_is_about_the_selected_operator(panel, studio) -> None:
     assert panel.operator.name == "layer1.conv"
     panel.explain()
     assert panel.operator.name == "tail"
+
+
+class TestRandom:
+    @pytest.fixture
+    def noisy_panel(self, qtbot, open_model, noisy, theme) -> PropertiesPanel:
+        made = PropertiesPanel(open_model(noisy), theme)
+        qtbot.addWidget(made)
+        made.show()
+        return made
+
+    def test_only_operators_that_are_random_say_so(self, noisy_panel, step) -> None:
+        session = noisy_panel.session
+        for name, shown in (("relu", False), ("thin", True), ("whole", False)):
+            session.select(name)
+            assert ("Random, seed 0" in header(noisy_panel)) == shown
+        step(session, 5)
+        for name, shown in (("relu", False), ("thin", True), ("whole", False)):
+            session.select(name)
+            assert ("Random, seed 0" in header(noisy_panel)) == shown
+
+    def test_another_seed(self, noisy_panel, settle) -> None:
+        session = noisy_panel.session
+        session.select("thin")
+        session.set_seed(12)
+        assert "Random, seed 12" in header(noisy_panel)
+        settle(session)
+
+    def test_the_link_asks_for_one(self, qtbot, noisy_panel) -> None:
+        noisy_panel.session.select("thin")
+        link = noisy_panel.findChild(QPushButton, "propertiesSeed")
+        with qtbot.waitSignal(noisy_panel.seed_requested):
+            qtbot.mouseClick(link, Qt.MouseButton.LeftButton)

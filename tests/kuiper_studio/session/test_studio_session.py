@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import numpy as np
 import pytest
 
+from engine.dump import DumpOptions
 from engine.inputs import InputSource
 from engine.layers import register, registration
 from engine.session import OperatorStatus
@@ -282,3 +284,127 @@ def test_silent_without_change(qtbot, opened, signal, action, count):
     getattr(opened, signal).connect(lambda *_: heard.append(1))
     action(opened)
     assert len(heard) == count
+
+
+class TestSeed:
+    @pytest.fixture
+    def studio(self, open_model, noisy, settle):
+        """A session with the noisy net, run to its end."""
+        session = open_model(noisy)
+        session.resume()
+        settle(session)
+        return session
+
+    def test_records_carry_it(self, studio):
+        assert studio.seed == 0
+        assert [studio.record(n).seed for n in ("relu", "thin", "noise", "whole")] == [
+            None, 0, 0, None,
+        ]  # fmt: skip
+
+    def test_another_one_drops_what_was_drawn(self, qtbot, studio, settle):
+        before = {name: studio.value(name) for name in "1234"}
+        with qtbot.waitSignals([studio.seed_changed, studio.values_reset]):
+            studio.set_seed(5)
+        settle(studio)
+        assert (studio.seed, studio.position, studio.state) == (5, 2, RunState.STOPPED)
+        assert studio.value("1") is before["1"]
+        assert not any(map(studio.has_value, "234"))
+        assert studio.log_entries[-1].text == "random seed 5"
+        studio.resume()
+        settle(studio)
+        assert studio.record("noise").seed == 5
+        assert (studio.value("3") != before["3"]).any()
+        studio.set_seed(0)
+        settle(studio)
+        studio.resume()
+        settle(studio)
+        np.testing.assert_array_equal(studio.value("3"), before["3"])
+
+    def test_the_same_one_says_nothing(self, qtbot, studio):
+        with qtbot.assertNotEmitted(studio.seed_changed, wait=50):
+            studio.set_seed(0)
+        assert studio.state is RunState.FINISHED
+
+    def test_nothing_was_drawn_yet(self, qtbot, open_model, noisy, step):
+        session = open_model(noisy)
+        step(session, 2)
+        with qtbot.assertNotEmitted(session.values_reset, wait=50):
+            session.set_seed(5)
+        qtbot.waitUntil(lambda: not session.busy)
+        assert (session.position, session.state) == (2, RunState.STOPPED)
+        step(session, 1)
+        assert session.record("thin").seed == 5
+
+    def test_a_model_that_draws_nothing_keeps_its_values(self, qtbot, opened):
+        opened.resume()
+        settle(qtbot, opened)
+        opened.set_seed(5)
+        settle(qtbot, opened)
+        assert (opened.state, opened.has_value("2")) == (RunState.FINISHED, True)
+
+    def test_chosen_before_and_while_a_model_is_opened(self, qtbot, session, noisy):
+        session.set_seed(3)
+        session.prepare_source_list([InputSource("constant", value=1.0)])
+        session.open(noisy)
+        session.set_seed(4)
+        qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
+        session.resume()
+        settle(qtbot, session)
+        assert session.record("thin").seed == 4
+        session.reload()
+        session.set_seed(6)
+        qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
+        session.resume()
+        settle(qtbot, session)
+        assert session.record("thin").seed == 6
+
+    def test_a_model_that_cannot_be_opened(self, qtbot, session, tmp_path):
+        (tmp_path / "no.param").write_text("no")
+        session.open(tmp_path / "no.param")
+        with qtbot.waitSignal(session.failed):
+            session.set_seed(4)
+        assert not session.busy
+        assert "no model is open" not in session.log_entries[-1].text
+
+    def test_a_run_under_way_is_stopped(self, qtbot, session, make_pair):
+        _gate.clear()
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(3)f32",
+            "torch.rand_like noise 1 1 0 1 dtype=None",
+            "test.Wait long 1 1 1 2",
+            "nn.ReLU behind 1 1 2 3",
+            "pnnx.Output out 1 0 3",
+        )
+        open_and_feed(qtbot, session, path, [[1, 2, 3]])
+        session.step()
+        settle(qtbot, session)
+        session.resume()
+        session.set_seed(8)
+        _gate.set()
+        settle(qtbot, session)
+        qtbot.waitUntil(lambda: session.position == 1)
+        assert session.state is RunState.STOPPED
+        assert not session.has_value("1")
+        session.resume()
+        settle(qtbot, session)
+        assert session.record("noise").seed == 8
+        assert session.state is RunState.FINISHED
+
+    def test_words(self, open_model, noisy, settle):
+        session = open_model(noisy)
+        names = ("relu", "thin", "noise", "whole")
+        session.set_seed(2)
+        settle(session)
+        expected = ["", "random, seed 2", "random, seed 2", ""]
+        assert [session.random_text(name) for name in names] == expected
+        session.resume()
+        settle(session)
+        assert [session.random_text(name) for name in names] == expected
+
+    def test_dumps_tell_it(self, studio, settle, tmp_path):
+        studio.set_seed(9)
+        settle(studio)
+        studio.export_dump(tmp_path / "d", DumpOptions())
+        settle(studio)
+        manifest = json.loads((tmp_path / "d" / "manifest.json").read_text(encoding="utf-8"))
+        assert manifest["seed"] == 9

@@ -1,0 +1,55 @@
+"""A line that says that an operator is random, and by which seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+
+from kuiper_studio.icons import pixmap
+
+if TYPE_CHECKING:
+    from kuiper_studio.theme import Theme
+
+__all__ = ["RandomRow"]
+
+
+class RandomRow(QWidget):
+    """A die, ``Random, seed 7``, and a link to change it; hidden for all other operators.
+
+    Signals
+    -------
+    seed_requested
+        The user wants to choose the seed.
+    """
+
+    seed_requested = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._die = QLabel()
+        self._text = QLabel()
+        self._text.setObjectName("propertiesRandom")
+        self._text.setProperty("role", "secondary")
+        change = QPushButton("Change…")
+        change.setObjectName("propertiesSeed")
+        change.setProperty("role", "link")
+        change.setToolTip("Choose what operators that are random draw by")
+        change.clicked.connect(self.seed_requested)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(5)
+        row.addWidget(self._die)
+        row.addWidget(self._text)
+        row.addSpacing(4)
+        row.addWidget(change)
+        row.addStretch(1)
+
+    def show_text(self, text: str) -> None:
+        """Say ``random, seed 7``, or nothing for ``""``."""
+        self._text.setText(f"{text[:1].upper()}{text[1:]}")
+        scale = self.devicePixelRatioF()
+        self._die.setPixmap(pixmap("dice", self._theme, "text2", 13, scale))
+        self.setVisible(bool(text))
