@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.choices import key_of
+from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.errors import EngineError
 from engine.values import value_nbytes
@@ -84,15 +85,20 @@ class Automatic:
         except EngineError:
             return ALONE, reference  # which says what is wrong
         candidates: dict[str, Program] = {ALONE: reference}
+        typical = True
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
                 program = made(make)
-                if program is not None and _computes(program, inputs, expected):
-                    candidates[f"{name}/{variant}"] = program
+                try:
+                    if program is not None and _computes(program, inputs, expected):
+                        candidates[f"{name}/{variant}"] = program
+                except SpecialNumbersError:
+                    typical = False
         best = ALONE
         if len(candidates) > 1:
             best = self._fastest(operator, candidates, inputs)
-        self._choices.put(key, best)
+        if typical:  # NaN and infinities say little about other inputs
+            self._choices.put(key, best)
         return best, candidates[best]
 
     def _fastest(
@@ -140,6 +146,8 @@ def _seconds(program: Program, inputs: Sequence[Value]) -> float:
 def _computes(program: Program, inputs: Sequence[Value], expected: tuple[Value, ...]) -> bool:
     try:
         return agrees(program(inputs), expected)
+    except SpecialNumbersError:
+        raise
     except Exception:  # noqa: BLE001 - a library that fails here is no candidate
         return False
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+
 from engine.layers.binding import FunctionLayer
 
 if TYPE_CHECKING:
@@ -18,9 +20,16 @@ if TYPE_CHECKING:
 
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
-    from engine.values import Value
+    from engine.values import Array, Value
 
-__all__ = ["FormTable", "NoFormError", "Operand"]
+__all__ = [
+    "FormTable",
+    "NoFormError",
+    "Operand",
+    "SpecialNumbersError",
+    "require_above_infinity",
+    "require_finite",
+]
 
 Graph = TypeVar("Graph")
 Result = TypeVar("Result")
@@ -29,6 +38,10 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 class NoFormError(Exception):
     """A library cannot express an operator with these parameters and shapes."""
+
+
+class SpecialNumbersError(Exception):
+    """A library would treat NaN or infinities in these operands as the reference does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +124,29 @@ class FormTable(Generic[Graph, Result]):
         form = None if layer is None else self._forms.get(_target_of(layer))
         if form is None:
             raise NoFormError(f"{operator.type} has no form")
-        if not isinstance(layer, FunctionLayer):
-            return form(graph, layer, *operands)
-        positional, named = layer.arguments(operands)
-        return form(graph, *positional, **layer.static, **named)
+        try:
+            if not isinstance(layer, FunctionLayer):
+                return form(graph, layer, *operands)
+            positional, named = layer.arguments(operands)
+            return form(graph, *positional, **layer.static, **named)
+        except NoFormError:
+            raise
+        except Exception as exc:
+            # Operands that the operator cannot take; the reference says what is wrong.
+            raise NoFormError(f"{operator.type} on these operands: {exc}") from exc
 
 
 def _target_of(layer: object) -> Callable[..., Any]:
     return layer.target if isinstance(layer, FunctionLayer) else type(layer)
+
+
+def require_finite(array: Array) -> None:
+    """Raise `SpecialNumbersError` where an array holds NaN or infinities."""
+    if not (np.isfinite(array.min()) and np.isfinite(array.max())):
+        raise SpecialNumbersError
+
+
+def require_above_infinity(value: Value) -> None:
+    """Raise `SpecialNumbersError` where an array holds NaN or -inf."""
+    if not np.min(value) > -np.inf:  # type: ignore[arg-type]
+        raise SpecialNumbersError

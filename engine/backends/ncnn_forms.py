@@ -61,12 +61,14 @@ class NcnnLayer:
 FORMS: Final[FormTable[None, NcnnLayer]] = FormTable()
 
 
-def _single_image(input: Operand, windows: Windows) -> tuple[int, ...]:
+def _single_image(input: Operand, windows: Windows, channels: int) -> tuple[int, ...]:
     """Shape of the one image, (C, H, W)."""
-    if windows.rank != 2:
+    if windows.rank != 2 or len(input.shape) not in {3, 4}:
         raise NoFormError("not an image")
     if len(input.shape) == 4 and input.shape[0] != 1:
         raise NoFormError("a batch")
+    if input.shape[-3] != channels:
+        raise NoFormError("other channels")  # ncnn would read behind its weights
     return input.shape[-3:]
 
 
@@ -88,8 +90,8 @@ def _weights(weight: Array, bias: Array | None) -> tuple[Array, ...]:
 def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
     if layer.padding_mode != "zeros":
         raise NoFormError("padding other than zeros")
-    channels, *sizes = _single_image(input, layer.windows)
-    outputs = layer.weight.shape[0]
+    outputs, inputs = layer.weight.shape[:2]
+    channels, *sizes = _single_image(input, layer.windows, inputs * layer.groups)
     params = {
         0: outputs,
         **_window_params(layer.windows),
@@ -111,8 +113,8 @@ def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
 def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> NcnnLayer:
     if any(layer.output_padding) or layer.groups > 1:
         raise NoFormError("output padding, or groups")
-    channels, *sizes = _single_image(input, layer.windows)
-    outputs = layer.weight.shape[1]
+    inputs, outputs = layer.weight.shape[:2]
+    channels, *sizes = _single_image(input, layer.windows, inputs)
     params = {
         0: outputs,
         **_window_params(layer.windows),
@@ -138,6 +140,8 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
 @FORMS.register(Linear)
 def _linear(graph: None, layer: Linear, input: Operand) -> NcnnLayer:
     outputs, size = layer.weight.shape
+    if input.shape[-1:] != (size,):
+        raise NoFormError("other features")
     rows = math.prod(input.shape[:-1])
     params = {0: outputs, 1: int(layer.bias is not None), 2: layer.weight.size}
     shape = (size,) if rows == 1 else (rows, size)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.buffers import Buffer
-from engine.backends.forms import NoFormError, Operand
+from engine.backends.forms import NoFormError, Operand, require_finite
 from engine.backends.onnx_runtime import thread_count
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class _NcnnProgram:
             raise NoFormError("ncnn does not know the layer")
         net.load_model_mem(self._content)  # reads the weights where they are
         self._input_shape = layer.input_shape
+        # Winograd's transformation spreads NaN and infinities over a tile of the image.
+        self._finite = variant == "winograd"
         self._buffer = Buffer(layer.output_shape, np.dtype(np.float32))
 
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
@@ -123,4 +125,6 @@ class _NcnnProgram:
             if status or found.size != self._buffer.memory.size:
                 raise RuntimeError("ncnn computed nothing")
             self._buffer.memory[...] = found.reshape(self._buffer.memory.shape)
+        if self._finite:
+            require_finite(self._buffer.memory)
         return (self._buffer.shown,)

@@ -84,6 +84,8 @@ def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result
     if layer.padding_mode != "zeros":
         raise NoFormError("padding other than zeros")
     shape, single = _batched(input, layer.windows.rank)
+    if shape[1] != layer.weight.shape[1] * layer.groups:
+        raise NoFormError("other channels")  # ONNX Runtime would read behind the image
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
     result = graph.node(
         "Conv",
@@ -101,8 +103,8 @@ def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result
 @FORMS.register(TransposedConvolution)
 def _transposed(graph: OnnxGraph, layer: TransposedConvolution, input: Operand) -> Result:
     shape, single = _batched(input, layer.windows.rank)
-    if single:
-        raise NoFormError("no batch axis")
+    if single or shape[1] != layer.weight.shape[0]:
+        raise NoFormError("no batch axis, or other channels")
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
     return graph.node(
         "ConvTranspose",
@@ -123,9 +125,24 @@ def _linear(graph: OnnxGraph, layer: Linear, input: Operand) -> Result:
     return result, (*input.shape[:-1], outputs)
 
 
-@FORMS.register(matmul, mm, bmm)
-def _matmul(graph: OnnxGraph, input: Any, other: Any = None, mat2: Any = None) -> Result:
-    return graph.node("MatMul", graph.read(input), graph.read(mat2 if other is None else other))
+@FORMS.register(matmul)
+def _matmul(graph: OnnxGraph, input: Any, other: Any) -> Result:
+    read = [graph.read(operand, integers=True) for operand in (input, other)]
+    return graph.node("MatMul", *read)
+
+
+@FORMS.register(mm)
+def _mm(graph: OnnxGraph, input: Operand, mat2: Operand) -> Result:
+    if (len(input.shape), len(mat2.shape)) != (2, 2):
+        raise NoFormError("no matrices")
+    return _matmul(graph, input, mat2)
+
+
+@FORMS.register(bmm)
+def _bmm(graph: OnnxGraph, input: Operand, mat2: Operand) -> Result:
+    if len(input.shape) != 3 or input.shape[:1] != mat2.shape[:-2]:
+        raise NoFormError("no batches of matrices, or unequal ones")
+    return _matmul(graph, input, mat2)
 
 
 # Pooling
@@ -137,6 +154,7 @@ def _max_pool(graph: OnnxGraph, layer: MaxPool, input: Operand) -> Result:
     if layer.return_indices or single:
         raise NoFormError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
+    graph.require_above_infinity(input)  # it passes over NaN, and its lowest number is finite
     return graph.node(
         "MaxPool",
         graph.read(input),
@@ -192,14 +210,14 @@ def _flat(operand: Operand) -> tuple[int]:
 
 
 def _one_node(op_type: str) -> Callable[..., Any]:
+    integers = op_type in _OF_INTEGERS
+
     def form(graph: OnnxGraph, input: Operand) -> Result:
-        return graph.node(op_type, graph.read(input, _flat(input))), input.shape
+        read = graph.read(input, _flat(input), integers=integers)
+        return graph.node(op_type, read), input.shape
 
     return form
 
-
-for _function, _op_type in _ACTIVATIONS:
-    FORMS.register(_function)(_one_node(_op_type))
 
 _UNARY: Final = {
     "abs": "Abs", "ceil": "Ceil", "cos": "Cos", "erf": "Erf", "exp": "Exp", "floor": "Floor",
@@ -210,6 +228,9 @@ _BINARY: Final = {
     "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div",
     "maximum": "Max", "minimum": "Min", "max": "Max", "min": "Min",
 }  # fmt: skip
+_OF_INTEGERS: Final = frozenset(["Abs", "Neg", "Add", "Sub", "Mul", "Max", "Min"])
+for _function, _op_type in _ACTIVATIONS:
+    FORMS.register(_function)(_one_node(_op_type))
 for _name, _op_type in _UNARY.items():
     _entry = registration(f"torch.{_name}")
     if _entry is not None:
@@ -277,35 +298,39 @@ def _softplus(
 
 @FORMS.register(Expression)
 def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
-    """Arithmetic of float32 tensors and numbers; anything else is NumPy's."""
+    """Arithmetic of tensors of one dtype and numbers; anything else is NumPy's."""
     if not all(isinstance(operand, Operand) for operand in operands):
         raise NoFormError("an operand that is no tensor")
     if len({operand.dtype for operand in operands}) != 1:
         raise NoFormError("mixed dtypes")
+    integers = operands[0].dtype == np.int64
+    numbers = int if integers else (int, float)
     same = len({operand.shape for operand in operands}) == 1
     shape = _flat(operands[0]) if same else None
     names: list[str] = []
     for node in layer.expression.nodes:
         if isinstance(node, OperandRef):
-            names.append(graph.read(operands[node.operand], shape))
-        elif isinstance(node, Constant) and isinstance(node.value, (int, float)):
-            names.append(graph.constant(float(node.value)))
+            names.append(graph.read(operands[node.operand], shape, integers=True))
+        elif isinstance(node, Constant) and isinstance(node.value, numbers):
+            names.append(graph.constant(node.value if integers else float(node.value)))
         elif isinstance(node, Call):
-            names.append(_call(graph, node, [names[child.index] for child in node.children]))
+            arguments = [names[child.index] for child in node.children]
+            names.append(graph.node(*_called(node, arguments, integers=integers)))
         else:
             raise NoFormError(f"{node.label} in an expression")
     return (names[-1], operands[0].shape) if same else names[-1]
 
 
-def _call(graph: OnnxGraph, node: Call, arguments: list[str]) -> str:
+def _called(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, ...]:
+    """The type of the node that computes a call, and its arguments."""
     if node.name == "square":
-        return graph.node("Mul", *arguments * 2)
-    if node.name == "sigmoid":
-        return graph.node("Sigmoid", *arguments)
+        return "Mul", *arguments * 2
     op_type = _UNARY.get(node.name) or _BINARY.get(node.name)
     if op_type is None or all(isinstance(child, Constant) for child in node.children):
         raise NoFormError(f"{node.name} in an expression")
-    return graph.node(op_type, *arguments)
+    if integers and op_type not in _OF_INTEGERS:
+        raise NoFormError(f"{node.name} of integers")
+    return op_type, *arguments
 
 
 # Normalisation
@@ -314,8 +339,10 @@ def _call(graph: OnnxGraph, node: Call, arguments: list[str]) -> str:
 @FORMS.register(BatchNorm)
 def _batch_norm(graph: OnnxGraph, layer: BatchNorm, input: Operand) -> Result:
     mean, variance, weight, bias = layer.arguments
-    if mean is None or variance is None or len(input.shape) < 3:
-        raise NoFormError("no stored statistics, or no spatial axis")
+    if mean is None or variance is None:
+        raise NoFormError("no stored statistics")
+    if len(input.shape) not in layer.ndims - {2}:
+        raise NoFormError("no spatial axis, or too many")
     ones, zeros = np.ones(mean.shape, np.float32), np.zeros(mean.shape, np.float32)
     return graph.node(
         "BatchNormalization",
@@ -340,8 +367,10 @@ def _layer_norm(
 ) -> Result:
     if isinstance(normalized_shape, Operand):
         raise NoFormError("a computed shape")
-    count = len(normalized_shape) if isinstance(normalized_shape, tuple) else 1
-    size = math.prod(input.shape[-count:])
+    sizes = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
+    if input.shape[len(input.shape) - len(sizes) :] != sizes:
+        raise NoFormError("another shape")
+    size = math.prod(sizes)
     scale = np.ones(size, np.float32) if weight is None else weight
     read = [
         graph.read(input, (math.prod(input.shape) // size, size)),
@@ -364,6 +393,8 @@ def _group_norm(
     affine: bool = True,
 ) -> Result:
     samples, channels, *rest = input.shape
+    if channels % num_groups:
+        raise NoFormError("channels that cannot be shared out")
     groups = (samples, num_groups, math.prod((channels, *rest)) // num_groups)
     ones = graph.constant(np.ones(num_groups, np.float32))
     zeros = graph.constant(np.zeros(num_groups, np.float32))
@@ -407,11 +438,14 @@ def _attention(
 ) -> Result:  # fmt: skip
     if dropout_p or is_causal or enable_gqa or len(query.shape) < 3:
         raise NoFormError("dropout, a causal mask, or shared heads")
+    batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in (query, key, value)))
     mask = None
     if attn_mask is not None:
-        if not isinstance(attn_mask, Operand) or attn_mask.dtype != np.float32:
-            raise NoFormError("a mask of another dtype")
+        wanted = (*batch, query.shape[-2], key.shape[-2])
+        if np.broadcast_shapes(attn_mask.shape, wanted) != wanted:
+            raise NoFormError("a mask of another shape")
         mask = graph.read(attn_mask)
+    graph.require_finite()  # it gives NaN to a query that sees no key
     keys = graph.read(key)
     order = (*range(len(key.shape) - 2), len(key.shape) - 1, len(key.shape) - 2)
     factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale
@@ -428,13 +462,12 @@ def _attention(
 @FORMS.register(MultiheadAttention)
 def _multihead(graph: OnnxGraph, layer: MultiheadAttention, *operands: Any) -> Result:
     """Self-attention or attention to other sequences, without masks and weights."""
-    if not layer.is_plain or not all(
-        isinstance(o, Operand) and o.dtype == np.float32 and len(o.shape) == 3 for o in operands
-    ):
+    if not layer.is_plain or any(len(operand.shape) != 3 for operand in operands):
         raise NoFormError("masks, weights, extra keys, or no batch axis")
     sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
-    if len({s.shape for s in sequences}) > 2:
-        raise NoFormError("a mask")
+    if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
+        raise NoFormError("unequal batches")
+    graph.require_finite()  # it gives NaN to a query whose scores are all -inf
     heads = [
         _heads(graph, layer, projection, sequence, last=place == 1)
         for place, (projection, sequence) in enumerate(
@@ -486,15 +519,17 @@ def _cat(graph: OnnxGraph, *tensors: Any, dim: int = 0) -> Result:
     if len({(t.dtype, len(t.shape)) for t in tensors}) > 1:
         raise NoFormError("mixed dtypes, or an empty tensor")
     axis = axis_of(dim, len(tensors[0].shape))
-    return graph.node("Concat", *[graph.read(t) for t in tensors], axis=axis)
+    read = [graph.read(t, integers=True) for t in tensors]
+    return graph.node("Concat", *read, axis=axis)
 
 
 @FORMS.register(channel_shuffle)
 def _channel_shuffle(graph: OnnxGraph, input: Operand, groups: int) -> Result:
     samples, channels, *rest = input.shape
-    if channels % groups:
-        raise NoFormError("channels that cannot be shared out")
-    read = graph.read(input, (samples, groups, channels // groups, math.prod(rest)))
+    if channels % groups or not rest:
+        raise NoFormError("channels that cannot be shared out, or nothing but channels")
+    split = (samples, groups, channels // groups, math.prod(rest))
+    read = graph.read(input, split, integers=True)
     return graph.node("Transpose", read, perm=(0, 2, 1, 3)), input.shape
 
 

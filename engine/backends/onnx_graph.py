@@ -42,6 +42,10 @@ class OnnxModel:
         What shape the output is to be given afterwards; None as it comes.
     has_convolution : bool
         Whether ONNX Runtime would change the layout of images for it.
+    above_infinity : tuple of int
+        Which of the operator's inputs must hold neither NaN nor -inf.
+    finite : bool
+        Whether the output must hold neither NaN nor infinities.
     """
 
     content: bytes
@@ -49,6 +53,8 @@ class OnnxModel:
     output: str
     shape: tuple[int, ...] | None
     has_convolution: bool
+    above_infinity: tuple[int, ...] = ()
+    finite: bool = False
 
 
 class OnnxGraph:
@@ -58,9 +64,13 @@ class OnnxGraph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
         self._inputs: dict[str, Operand] = {}
+        self._above_infinity: list[int] = []
+        self._finite = False
         self._count = 0
 
-    def read(self, operand: object, shape: Sequence[int] | None = None) -> str:
+    def read(
+        self, operand: object, shape: Sequence[int] | None = None, *, integers: bool = False
+    ) -> str:
         """Read an operand.
 
         Parameters
@@ -69,6 +79,8 @@ class OnnxGraph:
             An array or number is a constant.
         shape : sequence of int, optional
             To read it in, of as many elements; its own without.
+        integers : bool
+            Whether it may be of int64.
 
         Returns
         -------
@@ -82,6 +94,8 @@ class OnnxGraph:
         """
         if not isinstance(operand, Operand):
             return self.constant(operand, shape)
+        if operand.dtype != np.float32 and not integers:
+            raise NoFormError(f"an operand of {operand.dtype}")
         wanted = operand.shape if shape is None else tuple(shape)
         if math.prod(wanted) != math.prod(operand.shape):
             raise NoFormError(f"{operand.shape} cannot be read as {wanted}")
@@ -130,6 +144,20 @@ class OnnxGraph:
         self._nodes.append(helper.make_node(op_type, inputs, [output], **given))
         return output
 
+    def require_above_infinity(self, operand: Operand) -> None:
+        """Leave the work to the reference where an operand holds NaN or -inf.
+
+        For nodes that pass over them.
+        """
+        self._above_infinity.append(operand.index)
+
+    def require_finite(self) -> None:
+        """Leave the work to the reference where the output holds NaN or infinities.
+
+        For nodes that make them where there are none, or of others.
+        """
+        self._finite = True
+
     def finish(self, result: str, shape: tuple[int, ...] | None) -> OnnxModel:
         """Close the model.
 
@@ -163,6 +191,8 @@ class OnnxGraph:
             result,
             shape,
             any(node.op_type in _LAID_OUT for node in self._nodes),
+            tuple(self._above_infinity),
+            self._finite,
         )
 
     def _name(self, prefix: str) -> str:

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.buffers import Buffer
-from engine.backends.forms import NoFormError, Operand
+from engine.backends.forms import (
+    NoFormError,
+    Operand,
+    require_above_infinity,
+    require_finite,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,6 +137,7 @@ class _OnnxProgram:
         )
         self._binding = self._session.io_binding()
         self._operands = model.inputs
+        self._above_infinity, self._finite = model.above_infinity, model.finite
         self._addresses = [0] * len(model.inputs)
         # The library works out the shapes of the results when it first computes them.
         feeds = {o.name: _array(inputs[o.index]).reshape(o.shape) for o in model.inputs}
@@ -141,6 +147,8 @@ class _OnnxProgram:
         self._bind_output()
 
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        for index in self._above_infinity:
+            require_above_infinity(inputs[index])
         kept = []  # copies must live until the session has read them
         for place, operand in enumerate(self._operands):
             array = inputs[operand.index]
@@ -157,6 +165,8 @@ class _OnnxProgram:
         if self._buffer.renew():
             self._bind_output()
         self._session.run_with_iobinding(self._binding)
+        if self._finite:
+            require_finite(self._buffer.memory)
         return (self._buffer.shown,)
 
     def _bind_output(self) -> None:

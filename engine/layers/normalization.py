@@ -61,7 +61,7 @@ class BatchNorm(Layer):
         affine: bool = True,
     ) -> None:
         rank = spatial_rank(call)
-        self._ndims = {2, 3} if rank == 1 else {rank + 2}
+        self.ndims = {2, 3} if rank == 1 else {rank + 2}
         self.arguments = (running_mean, running_var, weight, bias)
         names = ("running_mean", "running_var", "weight", "bias")
         for name, array in zip(names, self.arguments, strict=True):
@@ -74,8 +74,8 @@ class BatchNorm(Layer):
 
     @override
     def forward(self, input: Array) -> Array:
-        if input.ndim not in self._ndims:
-            wanted = " or ".join(map(str, sorted(self._ndims)))
+        if input.ndim not in self.ndims:
+            wanted = " or ".join(map(str, sorted(self.ndims)))
             raise LayerError(
                 f"the input has {input.ndim} dimensions, not {wanted}: its shape is "
                 f"{describe_shapes([input.shape])}",
