@@ -287,23 +287,24 @@ _RULES: Final[Mapping[str, Callable[[_Call], int]]] = {
 
 # Types that move, rename or make elements without arithmetic, in lower case.
 _FREE_TYPES: Final = """
-    _to_copy alias alpha_dropout alphadropout arange argwhere attribute bool broadcast_to
-    cat channel_shuffle channelshuffle chunk circularpad1d circularpad2d circularpad3d clone
-    concat concatenate constantpad1d constantpad2d constantpad3d contiguous copy detach diag
-    diagonal dim dropout dropout1d dropout2d dropout3d dropoutnd embedding empty empty_like
-    expand expand_as eye feature_alpha_dropout feature_dropout featurealphadropout fill
-    flatten flip float floatimplicit fold full full_like gather identity imag index
-    index_fill index_put index_select input int intimplicit item lift_fresh linspace
-    listconstruct listunpack masked_fill masked_scatter masked_select moveaxis movedim
-    narrow new_empty new_full new_ones new_zeros nonzero numel ones ones_like output pad
-    permute pixel_shuffle pixel_unshuffle pixelshuffle pixelunshuffle real reflectionpad1d
-    reflectionpad2d reflectionpad3d repeat repeat_interleave replicationpad1d
-    replicationpad2d replicationpad3d reshape reshape_as resolve_conj roll scalarimplicit
-    scatter select select_scatter size slice slice_copy slice_scatter sliceindexes split
-    split_with_sizes squeeze stack swapaxes swapdims t take take_along_dim tensor_split tile
-    to transpose tril triu tupleconstruct tupleunpack type_as unbind unflatten unfold
-    unsqueeze upsample_nearest upsamplingnearest2d view view_as view_as_complex view_as_real
-    where zeropad1d zeropad2d zeropad3d zeros zeros_like
+    _to_copy alias alpha_dropout alphadropout arange argwhere attribute bool
+    broadcast_tensors broadcast_to cat channel_shuffle channelshuffle chunk circularpad1d
+    circularpad2d circularpad3d clone concat concatenate constantpad1d constantpad2d
+    constantpad3d contiguous copy detach diag diagonal dim dropout dropout1d dropout2d
+    dropout3d dropoutnd embedding empty empty_like expand expand_as eye
+    feature_alpha_dropout feature_dropout featurealphadropout fill flatten flip float
+    floatimplicit fold full full_like gather identity imag index index_fill index_put
+    index_select input int intimplicit item lift_fresh linspace listconstruct listunpack
+    masked_fill masked_scatter masked_select moveaxis movedim narrow new_empty new_full
+    new_ones new_zeros nonzero numel numpy_t ones ones_like output pad permute pixel_shuffle
+    pixel_unshuffle pixelshuffle pixelunshuffle real reflectionpad1d reflectionpad2d
+    reflectionpad3d repeat repeat_interleave replicationpad1d replicationpad2d
+    replicationpad3d reshape reshape_as resolve_conj roll scalarimplicit scatter select
+    select_scatter size slice slice_copy slice_scatter sliceindexes split split_with_sizes
+    squeeze stack swapaxes swapdims t take take_along_dim tensor_split tile to transpose
+    tril triu tupleconstruct tupleunpack type_as unbind unflatten unfold unsqueeze
+    upsample_nearest upsamplingnearest2d view view_as view_as_complex view_as_real where
+    zeropad1d zeropad2d zeropad3d zeros zeros_like
 """
 _FREE: Final = frozenset(_FREE_TYPES.split())
 

@@ -74,6 +74,22 @@ def t(input: Array) -> Array:
     return input.T
 
 
+@register("aten::numpy_T")
+def reverse_dims(input: Array) -> Array:
+    """Turn the order of the dimensions round: ``Tensor.T``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+
+    Returns
+    -------
+    ndarray of the reversed shape
+        A view of `input`.
+    """
+    return input.T
+
+
 @register("torch.movedim", "Tensor.movedim", "torch.moveaxis", "aten::movedim")
 def movedim(input: Array, source: Ints, destination: Ints) -> Array:
     """Move dimensions to other places, the others keeping their order: ``torch.movedim``.

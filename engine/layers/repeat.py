@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axis_of
+from engine.layers.arguments import as_ints, axis_of, require_array
 from engine.layers.layer import Ints
 from engine.layers.registry import register
-from engine.values import Array
+from engine.values import Array, Value, describe_value
 
-__all__ = ["expand", "expand_as", "repeat", "repeat_interleave", "tile"]
+__all__ = ["broadcast_tensors", "expand", "expand_as", "repeat", "repeat_interleave", "tile"]
 
 
 @register("Tensor.expand", "torch.broadcast_to", "Tensor.broadcast_to", "aten::expand")
@@ -54,6 +54,34 @@ def expand_as(input: Array, other: Array) -> Array:
         A view of `input` in which stretched elements share memory.
     """
     return _stretch(input, other.shape)
+
+
+@register("torch.broadcast_tensors", "aten::broadcast_tensors")
+def broadcast_tensors(tensors: Value) -> Value:
+    """Stretch tensors to one shape without copying: ``torch.broadcast_tensors``.
+
+    Parameters
+    ----------
+    tensors : tuple of ndarray
+        Of shapes that broadcast.
+
+    Returns
+    -------
+    tuple of ndarray
+        Views in which stretched elements share memory.
+    """
+    if not isinstance(tensors, tuple):
+        raise LayerError(f"tensors is {describe_value(tensors)}, not a list of tensors")
+    arrays = [require_array(tensor, "a member of the list") for tensor in tensors]
+    shapes = [array.shape for array in arrays]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise LayerError(
+            f"cannot broadcast shapes {describe_shapes(shapes)}",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+    return tuple(np.broadcast_to(array, shape) for array in arrays)
 
 
 def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:

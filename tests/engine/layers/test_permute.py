@@ -49,6 +49,11 @@ def test_t(run):
         run("torch.t", X)
 
 
+def test_reversed_dims(run):
+    np.testing.assert_array_equal(run("aten::numpy_T", X), moved(X, (2, 1, 0)))
+    np.testing.assert_array_equal(run("aten::numpy_T", X[0, 0]), [0, 1, 2, 3])
+
+
 @pytest.mark.parametrize(
     ("source", "destination", "dims"), [(0, -1, (1, 2, 0)), ((0, 1), (2, 0), (1, 2, 0))]
 )

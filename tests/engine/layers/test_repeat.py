@@ -41,6 +41,27 @@ def test_expand_as(run):
     assert run("Tensor.expand_as", ROW, np.zeros((2, 3))).tolist() == [[1, 2, 3]] * 2
 
 
+def test_broadcast_tensors(run):
+    one, other, number = run("aten::broadcast_tensors", (ROW, np.zeros((2, 1)), np.array(5)))
+    assert one.tolist() == [[1, 2, 3]] * 2
+    assert other.tolist() == [[0, 0, 0]] * 2
+    assert number.tolist() == [[5, 5, 5]] * 2
+    assert run("torch.broadcast_tensors", ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("tensors", "sentence"),
+    [
+        ((ROW, np.zeros((2, 2))), "cannot broadcast shapes"),
+        ((ROW, 2.0), "a member of the list is float, not a tensor"),
+        (ROW, "not a list of tensors"),
+    ],
+)
+def test_broadcast_tensors_refusals(run, tensors, sentence):
+    with pytest.raises(LayerError, match=sentence):
+        run("aten::broadcast_tensors", tensors)
+
+
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
