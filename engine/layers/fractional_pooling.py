@@ -51,9 +51,9 @@ def drawn_fractional_max_pool(
     input : ndarray of shape (N, C, H...) or (C, H...)
     kernel_size : int or tuple of int
     output_size : int or tuple of int, optional
-        H'...
+        How many windows each axis gets, H'...
     output_ratio : float or tuple of float, optional
-        H' / H instead.
+        Or else H' / H.
     return_indices : bool
         Whether there is a second output.
     random_samples : ndarray of shape (N, C, number of axes), optional
@@ -61,8 +61,9 @@ def drawn_fractional_max_pool(
 
     Returns
     -------
-    ndarray of shape (N, C, H'...) or (C, H'...), perhaps with the indices as in
-    ``aten::fractional_max_pool2d``
+    Outputs
+        ndarray of shape (N, C, H'...) or (C, H'...), and perhaps the places as in
+        ``aten::fractional_max_pool2d``.
     """
     rank = spatial_rank(call)
     require_image(input, rank)

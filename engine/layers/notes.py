@@ -20,7 +20,7 @@ from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.references import page_of, reference_of
-from engine.layers.registry import registered_types, registration
+from engine.layers.registry import Registration, registered_types, registration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,7 +146,7 @@ def note(operator_type: str) -> OperatorNote:
     return OperatorNote(
         operator_type,
         summary=_summary(read.summary),
-        details=read.details,
+        details=(*read.details, *_randomness(found)),
         reference=reference_of(operator_type),
         url=page_of(operator_type, same),
         arguments=tuple(_arguments(operator_type, found.target, read)),
@@ -232,6 +232,23 @@ def _arguments(
             if name not in seen:
                 kind = "attribute" if "ndarray" in field.form else "parameter"
                 yield ArgumentNote(name, kind, field.form, field.text, "")
+
+
+def _randomness(found: Registration) -> Iterator[str]:
+    """What is random about an operator: nothing where its code takes no generator."""
+    for code, _ in _codes(found.target):
+        if np.random.Generator in _hints(code).values():
+            still = [f"``{name}={value}``" for name, value in found.random_unless.items()]
+            unless = f", unless {' or '.join(still)}" if still else ""
+            yield f"Random: it draws by the session's seed{unless}."
+
+
+def _hints(code: Callable[..., Any]) -> dict[str, Any]:
+    """Annotations; none of a user's code where they cannot be read."""
+    try:
+        return get_type_hints(code)
+    except Exception:  # noqa: BLE001 - they may name whatever does not exist
+        return {}
 
 
 def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part], ...]:

@@ -485,8 +485,12 @@ def _register_traced() -> None:
         function.__name__ = function.__qualname__ = name
         function.__doc__ = (
             f"A recurrent layer with all its weights as operands: ``nn.{layer.__name__}``.\n\n"
-            "Where `train` is true, a share `dropout` of what one layer hands to the next is "
-            "dropped by chance."
+            "Parameters\n"
+            "----------\n"
+            "dropout : float\n"
+            "    Share of what one layer hands to the next that is dropped by chance.\n"
+            "train : bool\n"
+            "    Without it nothing is dropped.\n"
         )
         unless = {"train": False, "dropout": 0, "num_layers": 1}
         register(f"aten::{name}", random_unless=unless)(function)

@@ -292,6 +292,20 @@ class TestNotes:
         register("test.code")(code)
         assert note("test.code").summary == summary
 
+    @pytest.mark.parametrize(
+        ("operator_type", "sentence"),
+        [
+            ("torch.rand", "Random: it draws by the session's seed."),
+            (
+                "F.dropout",
+                "Random: it draws by the session's seed, unless ``training=False`` or ``p=0``.",
+            ),
+        ],
+    )
+    def test_what_is_random(self, operator_type, sentence):
+        assert note(operator_type).details[-1] == sentence
+        assert not any("Random" in text for text in note("nn.ReLU").details)
+
     def test_the_graphs_own_operators(self):
         assert note("pnnx.Input").summary == "Where a value is fed into the model."
         assert note("pnnx.Input").known
