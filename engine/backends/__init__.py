@@ -8,6 +8,7 @@ falls back to NumPy for the rest. ``auto`` finds the fastest for each operator b
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from engine.backends.automatic import Automatic, agrees
@@ -45,6 +46,7 @@ __all__ = [
     "cache_folder",
     "libraries",
     "make_kernels",
+    "missing_packages",
     "require_backend",
 ]
 
@@ -55,7 +57,15 @@ _LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnBackend())
 
 def libraries() -> dict[str, Backend]:
     """Backends besides NumPy that are installed, by name."""
-    return {library.name: library for library in _LIBRARIES if library.available()}
+    return {
+        library.name: library for library in _LIBRARIES if not missing_packages(library.name)
+    }
+
+
+def missing_packages(name: str) -> tuple[str, ...]:
+    """What a backend needs and is not installed."""
+    needed = {library.name: library.packages for library in _LIBRARIES}
+    return tuple(package for package in needed.get(name, ()) if find_spec(package) is None)
 
 
 @cache
@@ -75,11 +85,21 @@ def require_backend(name: str) -> None:
         raise SessionStateError(
             f"there is no backend {name!r}; choose one of {', '.join(BACKEND_NAMES)}"
         )
-    if name not in {"auto", "numpy", *libraries()}:
+    if missing := missing_packages(name):
         raise SessionStateError(
-            f"backend {name} needs the package {name!r}, which is not installed: "
-            f"pip install {name}"
+            f"backend {name} needs what is not installed: pip install {' '.join(missing)}"
         )
+    if name in libraries() and (reason := _load(libraries()[name], whole=True)):
+        raise SessionStateError(f"backend {name} cannot be loaded: {reason}")
+
+
+def _load(library: Backend, *, whole: bool = False) -> str:
+    """Load a library; what is wrong with its installation, or ``""``."""
+    try:
+        library.load(whole=whole)
+    except Exception as exc:  # noqa: BLE001 - a broken installation may raise anything
+        return str(exc) or type(exc).__name__
+    return ""
 
 
 def make_kernels(
@@ -100,11 +120,16 @@ def make_kernels(
         another model.
     """
     if not isinstance(name, str):
-        return recorded_kernels(name, operators, libraries())
+        usable = {key: each for key, each in libraries().items() if not _load(each)}
+        return recorded_kernels(name, operators, usable)
     require_backend(name)
     if name == "numpy":
         return [NumpyKernel(operator) for operator in operators]
-    backends = tuple(library for key, library in libraries().items() if name in {"auto", key})
+    backends = tuple(
+        library
+        for key, library in libraries().items()
+        if name in {"auto", key} and not _load(library)
+    )
     choose: Chooser = (
         Automatic(backends, _choices()).choose
         if name == "auto"

@@ -65,16 +65,16 @@ class Automatic:
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
         key = key_of(operator, inputs)
-        known = self._choices.get(key)
-        if known is None:
-            return self._measured(operator, inputs, key)
+        known = self._choices.get(key) or ""
+        if known == ALONE:
+            return ALONE, reference
         name, _, variant = known.partition("/")
         if name in self._backends:
             make = self._backends[name].programs(operator, inputs).get(variant)
             program = None if make is None else made(make)
             if program is not None:
                 return known, program
-        return ALONE, reference
+        return self._measured(operator, inputs, key)
 
     def _measured(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str

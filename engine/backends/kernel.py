@@ -78,9 +78,19 @@ class Backend(Protocol):
     ----------
     name : str
         As in ``Session(graph, backend=name)`` and in step records.
+    packages : tuple of str
+        What has to be installed for it.
     """
 
     name: str
+    packages: tuple[str, ...]
+
+    def load(self, *, whole: bool) -> None:
+        """Import its forms, and with `whole` the library itself.
+
+        Raises anything where the installation is broken.
+        """
+        ...
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""

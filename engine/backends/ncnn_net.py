@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from functools import cache, partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -55,10 +54,14 @@ class NcnnBackend:
     """Computes operators that have a form in `engine.backends.ncnn_forms`."""
 
     name = "ncnn"
+    packages: tuple[str, ...] = ("ncnn",)
 
-    def available(self) -> bool:
-        """Whether the library is installed."""
-        return find_spec("ncnn") is not None
+    def load(self, *, whole: bool) -> None:
+        """Import the forms, and with `whole` the library itself."""
+        import engine.backends.ncnn_forms  # noqa: F401
+
+        if whole:
+            _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""

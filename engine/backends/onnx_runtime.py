@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from functools import cache, partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -58,10 +57,14 @@ class OnnxRuntimeBackend:
     """Computes operators that have a form in `engine.backends.onnx_forms`."""
 
     name = "onnxruntime"
+    packages: tuple[str, ...] = ("onnxruntime", "onnx")
 
-    def available(self) -> bool:
-        """Whether the library is installed."""
-        return all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
+    def load(self, *, whole: bool) -> None:
+        """Import the forms, and with `whole` the library itself."""
+        import engine.backends.onnx_forms  # noqa: F401
+
+        if whole:
+            _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""

@@ -61,7 +61,7 @@ def recorded_kernels(
         if name not in _NOT_COMPUTED and backend not in {REFERENCE, *installed}:
             raise SessionStateError(
                 f"{operator.name!r} was computed by {backend}, which is not installed here; "
-                "choose a --backend that is"
+                "choose a backend that is"
             )
         kernels.append(
             NumpyKernel(operator)
@@ -90,7 +90,7 @@ class _Recorded:
                 operator.name,
                 operator.type,
                 [describe_value(value) for value in inputs],
-                f"its recorded kernel {name} cannot compute it here; choose a --backend",
+                f"its recorded kernel {name} cannot compute it here; choose a backend",
                 InferStatus.kInferLayerNotImplement,
             )
         return name, program

@@ -75,7 +75,7 @@ REFUSED = [
     ({"in": "", "relu": "numpy", "out": ""}, "of another model: .* none for nn.Sigmoid 'sigm"),
     (
         {"in": "", "relu": "tensorrt/fast", "sigmoid": "numpy", "out": ""},
-        "'relu' was computed by tensorrt, which is not installed here; choose a --backend",
+        "'relu' was computed by tensorrt, which is not installed here; choose a backend",
     ),
 ]
 
