@@ -276,6 +276,8 @@ class TensorView(QWidget):
         if session.status(producer.name) is OperatorStatus.UNSUPPORTED:
             return title, producer.reason
         if session.state is RunState.NEED_INPUT:
+            if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
+                return title, "The Input panel tells what the input still lacks."
             return title, "The model needs an input first: Open input… (Ctrl+I)."
         who = f"{producer.type} {producer.name}, operator {producer.index}"
         return title, f"{who}, has not run: step (F10) or continue (F5)."
