@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 _COLUMN_BYTES: Final = 8 << 20  # of gathered windows; about what a processor's cache holds
+_LONG_ROWS: Final = 2  # channels per pixel of a row from which to walk along the channels
 _TAP_BYTES: Final = 1 << 19  # of a depthwise output that is added to, tap after tap
 
 
@@ -191,6 +192,9 @@ def _depthwise(
     """Each input channel has its own kernels: add up the taps, a few channels at a time."""
     groups, per_group, _ = weight.shape
     sizes, counts = batch.shape[2:], output.shape[2:]
+    if per_group == 1 and groups > _LONG_ROWS * counts[-1]:
+        _depthwise_by_position(batch, weight, bias, windows, output)
+        return
     by_tap = weight.reshape(groups, per_group, -1, *(1,) * windows.rank)
     total = output.reshape(len(batch), groups, per_group, *counts)
     total[...] = (
@@ -210,6 +214,32 @@ def _depthwise(
             product = products[:, :, *outputs]
             np.multiply(image[:, :, *inputs], kernels[:, :, tap], out=product)
             sums[:, :, *outputs] += product
+
+
+def _depthwise_by_position(
+    batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
+) -> None:
+    """As `_depthwise`, for many channels of small images: their channels lie side by side.
+
+    NumPy's inner loops then run along the channels, and not along rows of a few pixels.
+    """
+    sizes, counts = batch.shape[2:], output.shape[2:]
+    kernels = np.ascontiguousarray(weight[:, 0].T)
+    total = np.empty((*counts, len(weight)), output.dtype)
+    step = max(1, _TAP_BYTES // (total[0].nbytes or 1))
+    scratch = np.empty((step, *total.shape[1:]), output.dtype)
+    others = tuple(slice(0, count) for count in counts[1:])
+    for sample in range(len(batch)):
+        image = np.ascontiguousarray(np.moveaxis(batch[sample], 0, -1))
+        for start in range(0, counts[0], step):
+            rows = slice(start, min(start + step, counts[0]))
+            sums = total[rows]
+            sums[...] = 0 if bias is None else bias
+            for tap, (outputs, inputs) in enumerate(windows.taps(sizes, (rows, *others))):
+                product = scratch[: len(sums)][outputs]
+                np.multiply(image[inputs], kernels[tap], out=product)
+                sums[outputs] += product
+        output[sample] = np.moveaxis(total, -1, 0)
 
 
 def _general(

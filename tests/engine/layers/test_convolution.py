@@ -166,6 +166,33 @@ def test_the_same_in_many_blocks(run, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("block_bytes", [1 << 19, 100])
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "stride", "padding", "dilation"),
+    [
+        ((7,), (3,), (1,), (1,), (1,)),
+        ((5, 4), (5, 3), (1, 1), (2, 1), (1, 1)),
+        ((6, 5), (3, 3), (2, 2), (1, 0), (1, 1)),
+        ((7, 6), (3, 2), (1, 2), (2, 1), (2, 3)),
+        ((3, 4, 3), (2, 3, 1), (1, 2, 1), (0, 1, 0), (1, 1, 1)),
+    ],
+)
+def test_many_channels_of_small_images(
+    run, monkeypatch, sizes, kernel, stride, padding, dilation, block_bytes
+):
+    monkeypatch.setattr("engine.layers.convolution._TAP_BYTES", block_bytes)
+    rng, channels = RNG(5), 17
+    x = rng.normal(size=(2, channels, *sizes)).astype(np.float32)
+    w = rng.normal(size=(channels, 1, *kernel)).astype(np.float32)
+    b = rng.normal(size=channels).astype(np.float32)
+    y = run(
+        f"nn.Conv{len(sizes)}d", x, weights={"weight": w, "bias": b}, bias=True,
+        groups=channels, stride=stride, padding=padding, dilation=dilation,
+    )  # fmt: skip
+    expected = slow_convolution(x, w, b, stride, [(p, p) for p in padding], dilation, channels)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_temporaries_stay_small(run):
     x = np.zeros((1, 32, 256, 256), np.float32)  # 8 MB; its columns would be 75
     w = np.zeros((4, 32, 3, 3), np.float32)
