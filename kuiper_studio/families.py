@@ -60,7 +60,8 @@ _RULES: Final = {
     "act": r"""
         .*relu6? sigmoid hardsigmoid logsigmoid silu hardswish tanh hardtanh tanhshrink gelu
         elu celu selu glu mish softmax logsoftmax softmin softmax2d softplus softsign
-        softshrink hardshrink threshold dropout\d?d? alphadropout featurealphadropout
+        softshrink hardshrink threshold (native|feature)?dropout(\dd|nd)? alphadropout
+        featurealphadropout gumbelsoftmax
     """,
     "red": """
         mean sum prod max min amax amin argmax argmin std var logsumexp cumsum cumprod topk
@@ -71,6 +72,7 @@ _RULES: Final = {
         slicecopy split tensorsplit chunk unbind pad .*pad\dd squeeze unsqueeze expand
         expandas repeat select index narrow roll flip tile contiguous clone fold unfold
         channelshuffle sliceindexes gather scatter size identity movedim to type
+        broadcasttensors
     """,
     "expr": """
         expression add sub mul div pow sqrt rsqrt exp log abs neg clamp where eq ne lt le gt

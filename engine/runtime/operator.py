@@ -173,7 +173,8 @@ class RuntimeOperator:
         """Give the random numbers that one execution draws from.
 
         They depend on the seed and on the place of the operator alone: not on what ran
-        before, nor on how often.
+        before, nor on how often. NumPy keeps the bits of a seed for good; what a
+        distribution makes of them may change with its version.
 
         Parameters
         ----------

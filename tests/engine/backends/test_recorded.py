@@ -91,3 +91,26 @@ def test_no_other_kernel_instead(chain, kernel):
     kernels = {"in": "", "relu": kernel, "sigmoid": "numpy", "out": ""}
     with pytest.raises(InferenceError, match=f"recorded kernel {kernel} cannot compute"):
         run(chain, np.ones((1, 3, 8, 8), np.float32), kernels)
+
+
+RANDOM = (
+    "pnnx.Input in 0 1 0 #0=(1,4,64,64)f32",
+    "F.rrelu slope 1 1 0 1 lower=0.1 upper=0.9 training=True",
+    (
+        "F.scaled_dot_product_attention mix 3 1 1 1 1 2 dropout_p=0.5 is_causal=False "
+        "attn_mask=None $query=1 $key=1 $value=1"
+    ),
+    "pnnx.Output out 1 0 2",
+)
+
+
+def test_random_operators_draw_the_same_on_every_backend(make_pair, tmp_path):
+    """Libraries have forms of these types, but not of their chance."""
+    graph = engine.load(make_pair(*RANDOM))
+    x = np.random.default_rng(1).standard_normal((1, 4, 64, 64)).astype(np.float32)
+    expected = run(graph, x, "numpy")
+    engine.write_dump(expected, tmp_path / "d")
+    for backend in ("auto", "onnxruntime", "ncnn", engine.kernels_of(tmp_path / "d")):
+        session = run(graph, x, backend)
+        assert [r.backend for r in session.records if r.random] == ["numpy", "numpy"]
+        np.testing.assert_array_equal(session.outputs()[0], expected.outputs()[0])
