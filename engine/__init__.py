@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.runtime import GraphState, RuntimeGraph, load
+    from engine.self_check import self_check
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
     from engine.tensor import Tensor
 
@@ -31,6 +32,7 @@ __all__ = [
     "kernels_of",
     "load",
     "load_layers",
+    "self_check",
     "write_dump",
 ]
 
@@ -46,6 +48,7 @@ _HOME = {
     "kernels_of": "engine.dump",
     "load": "engine.runtime",
     "load_layers": "engine.layers",
+    "self_check": "engine.self_check",
     "write_dump": "engine.dump",
 }
 

@@ -186,6 +186,29 @@ class Session:
         if not graph.input_operands:
             self.restart()
 
+    def twin(self, backend: str | Mapping[str, str]) -> Session:
+        """Another session of the same graph, at the start.
+
+        Parameters
+        ----------
+        backend : str, or mapping of str to str
+            As for a new session.
+
+        Returns
+        -------
+        Session
+            With the same inputs, supplied outputs and seed.
+
+        Raises
+        ------
+        SessionStateError
+            If there is no such backend.
+        """
+        twin = Session(self.graph, backend, self._seed)
+        twin._inputs, twin._supplied = dict(self._inputs), dict(self._supplied)
+        twin.restart()
+        return twin
+
     # Feeding and going
 
     def feed(self, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]) -> None:

@@ -11,10 +11,11 @@ from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from engine.backends.automatic import Automatic, agrees
+from engine.backends.automatic import Automatic
 from engine.backends.choices import Choices, cache_folder
 from engine.backends.kernel import (
     ALONE,
+    REFERENCE,
     SUPPLIED,
     Backend,
     Kernel,
@@ -38,16 +39,17 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BACKEND_NAMES",
+    "REFERENCE",
     "SUPPLIED",
     "Backend",
     "Kernel",
-    "agrees",
     "backend_of",
     "cache_folder",
     "libraries",
     "make_kernels",
     "missing_packages",
     "require_backend",
+    "usable_libraries",
 ]
 
 BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
@@ -93,6 +95,11 @@ def require_backend(name: str) -> None:
         raise SessionStateError(f"backend {name} cannot be loaded: {reason}")
 
 
+def usable_libraries() -> tuple[Backend, ...]:
+    """Backends besides NumPy that are installed and can be loaded."""
+    return tuple(library for library in libraries().values() if not _load(library))
+
+
 def _load(library: Backend, *, whole: bool = False) -> str:
     """Load a library; what is wrong with its installation, or ``""``."""
     try:
@@ -120,16 +127,12 @@ def make_kernels(
         another model.
     """
     if not isinstance(name, str):
-        usable = {key: each for key, each in libraries().items() if not _load(each)}
+        usable = {each.name: each for each in usable_libraries()}
         return recorded_kernels(name, operators, usable)
     require_backend(name)
     if name == "numpy":
         return [NumpyKernel(operator) for operator in operators]
-    backends = tuple(
-        library
-        for key, library in libraries().items()
-        if name in {"auto", key} and not _load(library)
-    )
+    backends = tuple(each for each in usable_libraries() if name in {"auto", each.name})
     choose: Chooser = (
         Automatic(backends, _choices()).choose
         if name == "auto"

@@ -16,6 +16,7 @@ import numpy as np
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
+from engine.differences import agrees
 from engine.errors import EngineError
 from engine.values import value_nbytes
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Automatic", "agrees"]
+__all__ = ["Automatic"]
 
 _BURSTS: Final = 3
 _ROUNDS: Final = 6  # of a burst
@@ -150,28 +151,3 @@ def _computes(program: Program, inputs: Sequence[Value], expected: tuple[Value, 
         raise
     except Exception:  # noqa: BLE001 - a library that fails here is no candidate
         return False
-
-
-def agrees(found: Sequence[Value], expected: Sequence[Value], tolerance: float = 1e-3) -> bool:
-    """Whether results are the reference's, up to rounding.
-
-    Parameters
-    ----------
-    found, expected : sequence of Value
-    tolerance : float
-        Relative, and absolute beside a largest number of 1 or more.
-    """
-    if len(found) != len(expected):
-        return False
-    for mine, theirs in zip(found, expected, strict=True):
-        if not isinstance(mine, np.ndarray) or not isinstance(theirs, np.ndarray):
-            return False
-        if mine.shape != theirs.shape or mine.dtype != theirs.dtype:
-            return False
-        finite = theirs[np.isfinite(theirs)]
-        scale = float(np.abs(finite).max()) if finite.size else 1.0
-        # Small next to the largest number, and never finer than float32 can add up.
-        absolute = max(tolerance * min(1.0, scale), 1e-6 * scale)
-        if not np.allclose(mine, theirs, rtol=tolerance, atol=absolute, equal_nan=True):
-            return False
-    return True

@@ -1,0 +1,251 @@
+"""Whether the libraries compute what the reference does, on a model and data.
+
+The model is run once with NumPy. Every library that has a form of an operator then computes
+it from the reference's inputs, in each of its ways, so that a difference belongs to the
+operator that it is found at and not to one before.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from engine.backends import REFERENCE, backend_of, usable_libraries
+from engine.backends.forms import SpecialNumbersError
+from engine.differences import TOLERANCE, Difference, difference
+from engine.errors import EngineError, SessionStateError
+from engine.session import OperatorStatus, SessionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from engine.backends import Backend
+    from engine.runtime import RuntimeOperator
+    from engine.session import Session, StepRecord
+    from engine.values import Value
+
+__all__ = ["Comparison", "SelfCheck", "Verdict", "self_check"]
+
+
+class Verdict(Enum):
+    """What became of a comparison.
+
+    LEFT: the library does not compute this after all, and a session leaves it to NumPy.
+    """
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    LEFT = "left to NumPy"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One operator by one kernel.
+
+    Attributes
+    ----------
+    operator : RuntimeOperator
+    kernel : str
+        The backend and which of its ways, e.g. ``onnxruntime/all-2``.
+    verdict : Verdict
+    difference : Difference
+        Of the operator's outputs from the reference's.
+    seconds, reference_seconds : float
+        What the kernel and NumPy took.
+    reason : str
+        Why it was left to NumPy; ``""`` where it was not.
+    """
+
+    operator: RuntimeOperator
+    kernel: str
+    verdict: Verdict
+    difference: Difference = field(default_factory=Difference)
+    seconds: float = 0.0
+    reference_seconds: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    """What a self-check has found.
+
+    Attributes
+    ----------
+    libraries : tuple of str
+        That took part.
+    tolerance : float
+    comparisons : tuple of Comparison
+        In execution order.
+    alone : tuple of RuntimeOperator
+        Those that were computed and that no library has a form of: nothing to compare.
+    not_run : tuple of RuntimeOperator
+        Those that failed or could not run, and those that the check did not come to.
+    error : EngineError or None
+        What the reference failed with.
+    cancelled : bool
+        Whether the check was ended before all was compared.
+    seconds : float
+    """
+
+    libraries: tuple[str, ...]
+    tolerance: float
+    comparisons: tuple[Comparison, ...] = field(repr=False)
+    alone: tuple[RuntimeOperator, ...] = field(repr=False)
+    not_run: tuple[RuntimeOperator, ...] = field(repr=False)
+    error: EngineError | None
+    cancelled: bool
+    seconds: float
+
+    @property
+    def differing(self) -> tuple[Comparison, ...]:
+        """Those that differ by more than the tolerance."""
+        return tuple(c for c in self.comparisons if c.verdict is Verdict.DIFFERS)
+
+    @property
+    def compared(self) -> tuple[Comparison, ...]:
+        """Those that computed something."""
+        return tuple(c for c in self.comparisons if c.verdict is not Verdict.LEFT)
+
+    @property
+    def operator_count(self) -> int:
+        """How many operators were compared."""
+        return len({c.operator.index for c in self.compared})
+
+    @property
+    def worst(self) -> Comparison | None:
+        """The one with the largest difference, relative to the largest number."""
+        return max(self.compared, key=lambda c: c.difference.relative, default=None)
+
+
+def self_check(
+    session: Session,
+    tolerance: float = TOLERANCE,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> SelfCheck:
+    """Compare every library with the reference, operator by operator.
+
+    Parameters
+    ----------
+    session : Session
+        Fed; its inputs, supplied outputs and seed are used, it stays as it is.
+    tolerance : float
+        See `engine.differences.difference`.
+    progress : callable, optional
+        Called with the number of operators done, and of all.
+    cancelled : callable, optional
+        Asked between computations; True ends the check.
+
+    Returns
+    -------
+    SelfCheck
+        Also where an operator failed or the check was cancelled: as far as it came.
+
+    Raises
+    ------
+    SessionStateError
+        If the session has no input, or no library is installed.
+    """
+    backends = usable_libraries()
+    if not backends:
+        raise SessionStateError(
+            "there is nothing to compare NumPy with: no other backend is installed; "
+            "pip install onnxruntime onnx ncnn"
+        )
+    if session.state is SessionState.NEED_INPUT:
+        raise SessionStateError("the session has no input yet: feed() it first")
+    reference = session.twin("numpy")
+    return _Check(reference, backends, tolerance, cancelled).run(progress)
+
+
+class _Check:
+    """One check under way."""
+
+    def __init__(
+        self,
+        reference: Session,
+        backends: Sequence[Backend],
+        tolerance: float,
+        cancelled: Callable[[], bool] | None,
+    ) -> None:
+        self._reference, self._backends = reference, backends
+        self._tolerance, self._cancelled = tolerance, cancelled
+        self._comparisons: list[Comparison] = []
+        self._alone: list[RuntimeOperator] = []
+        self._ended = False
+
+    def run(self, progress: Callable[[int, int], None] | None) -> SelfCheck:
+        """Go through the operators."""
+        started = time.perf_counter()
+        error: EngineError | None = None
+        operators = self._reference.graph.operators
+        for done in range(len(operators)):
+            if progress is not None:
+                progress(done, len(operators))
+            if self._asked_to_end():
+                break
+            try:
+                self._check(self._reference.step())
+            except EngineError as exc:
+                error = exc
+                break
+        return SelfCheck(
+            tuple(backend.name for backend in self._backends),
+            self._tolerance,
+            tuple(self._comparisons),
+            tuple(self._alone),
+            tuple(
+                operator
+                for operator in operators
+                if self._reference.status(operator.name) is not OperatorStatus.EXECUTED
+            ),
+            error,
+            self._ended,
+            time.perf_counter() - started,
+        )
+
+    def _asked_to_end(self) -> bool:
+        self._ended = self._ended or (self._cancelled is not None and self._cancelled())
+        return self._ended
+
+    def _check(self, record: StepRecord) -> None:
+        operator = record.operator
+        if backend_of(record.kernel) != REFERENCE or record.supplied:
+            return
+        inputs = [self._reference.value(operand.name) for operand in operator.inputs]
+        before = len(self._comparisons)
+        for backend in self._backends:
+            # What is random has one source of numbers, and that is NumPy's.
+            if not operator.random and backend.supports(operator):
+                self._comparisons.extend(self._by(backend, record, inputs))
+        if len(self._comparisons) == before and not self._ended:
+            self._alone.append(operator)
+
+    def _by(
+        self, backend: Backend, record: StepRecord, inputs: Sequence[Value]
+    ) -> Iterator[Comparison]:
+        for variant, make in backend.programs(record.operator, inputs).items():
+            if self._asked_to_end():
+                return
+            name = f"{backend.name}/{variant}"
+            comparison = Comparison(record.operator, name, Verdict.LEFT)
+            try:
+                program = make()
+                started = time.perf_counter()
+                found = program(inputs)
+                seconds = time.perf_counter() - started
+            except SpecialNumbersError:
+                yield replace(comparison, reason="NaN or infinities")
+            except Exception as exc:  # noqa: BLE001 - whatever a library raises
+                yield replace(comparison, reason=str(exc) or type(exc).__name__)
+            else:
+                far = difference(found, tuple(record.outputs.values()), self._tolerance)
+                yield replace(
+                    comparison,
+                    verdict=Verdict.AGREES if far.agrees else Verdict.DIFFERS,
+                    difference=far,
+                    seconds=seconds,
+                    reference_seconds=record.seconds,
+                )

@@ -1,0 +1,233 @@
+"""The self-check: libraries against the reference on a model and data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine import backends
+from engine.backends import ncnn_forms, onnx_forms
+from engine.backends.forms import NoFormError
+from engine.errors import InferenceError, SessionStateError
+from engine.layers.activations import relu
+from engine.layers.convolution import Convolution
+from engine.self_check import Verdict, self_check
+from engine.session import Session, SessionState
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("ncnn")
+
+
+@pytest.fixture
+def digits(samples):
+    session = Session(engine.load(samples / "digits" / "digits.pnnx.param"))
+    session.feed([np.load(samples / "digits" / "golden.npz")["0"]])
+    return session
+
+
+def named(comparisons):
+    return {(c.operator.name, c.kernel) for c in comparisons}
+
+
+def test_all_agree(digits):
+    found = self_check(digits)
+    assert found.libraries == ("onnxruntime", "ncnn")
+    assert found.differing == found.not_run == ()
+    assert (found.error, found.cancelled, found.tolerance) == (None, False, 1e-3)
+    kinds = {c.kernel.partition("/")[0] for c in found.compared}
+    assert kinds == {"onnxruntime", "ncnn"}
+    of_conv = {c.kernel for c in found.compared if c.operator.type == "nn.Conv2d"}
+    assert {"ncnn/winograd", "ncnn/gemm"} <= of_conv
+    assert found.worst is not None
+    assert 0 < found.worst.difference.relative < 1e-5
+    assert all(c.seconds > 0 and c.reference_seconds > 0 for c in found.compared)
+    assert found.operator_count + len(found.alone) + 2 == len(digits.graph.operators)
+    assert {operator.type for operator in found.alone} == {"torch.flatten"}
+    assert digits.state is SessionState.READY  # the session itself was not touched
+
+
+def wrong(form):
+    """A form that gives the negative of what it should."""
+
+    def spoiled(graph, *arguments, **more):
+        result = form(graph, *arguments, **more)
+        name, shape = (result, None) if isinstance(result, str) else result
+        negative = graph.node("Neg", name)
+        return negative if shape is None else (negative, shape)
+
+    return spoiled
+
+
+def test_a_fault_in_one_form_is_named(digits, monkeypatch):
+    """All its operators, and none behind them: they get the reference's inputs."""
+    forms = onnx_forms.FORMS._forms
+    monkeypatch.setitem(forms, relu, wrong(forms[relu]))
+    found = self_check(digits)
+    relus = {o.name for o in digits.graph.operators if o.type in {"nn.ReLU", "F.relu"}}
+    assert relus
+    assert {name for name, _ in named(found.differing)} == relus
+    assert {kernel.partition("/")[0] for _, kernel in named(found.differing)} == {"onnxruntime"}
+    worst = found.worst
+    assert worst is not None
+    assert worst.verdict is Verdict.DIFFERS
+    assert worst.difference.found == -worst.difference.expected
+    assert worst.difference.relative == pytest.approx(2)
+
+
+def test_a_fault_in_weights_is_named(digits, monkeypatch):
+    """ncnn alone is wrong, by one weight of one operator."""
+    forms = ncnn_forms.FORMS._forms
+    form = forms[Convolution]
+
+    def spoiled(graph, layer, operand):
+        made = form(graph, layer, operand)
+        if layer is digits.graph.operator("convbn2d_1").layer:
+            weight = made.weights[0].copy()
+            weight.reshape(-1)[7] += 0.5
+            made = type(made)(made.type, made.params, (weight, *made.weights[1:]),
+                              made.input_shape, made.output_shape)  # fmt: skip
+        return made
+
+    monkeypatch.setitem(forms, Convolution, spoiled)
+    found = self_check(digits)
+    assert {name for name, _ in named(found.differing)} == {"convbn2d_1"}
+    assert all(kernel.startswith("ncnn/") for _, kernel in named(found.differing))
+
+
+def test_another_shape(digits, monkeypatch):
+    """The result is not given the operand's shape again."""
+
+    def flat(graph, operand):
+        return graph.node("Relu", graph.read(operand, (int(np.prod(operand.shape)),)))
+
+    monkeypatch.setitem(onnx_forms.FORMS._forms, relu, flat)
+    (first, *_) = self_check(digits).differing
+    assert first.difference.unlike == "shape 16384 instead of 1×16×32×32"
+
+
+def test_the_tolerance(digits):
+    found = self_check(digits, tolerance=1e-12)
+    # sums are rounded otherwise, but never by more than float32 itself adds up to
+    assert {c.difference.relative < 1e-5 for c in found.compared} == {True}
+    assert self_check(digits, tolerance=0).tolerance == 0
+
+
+def test_what_a_library_leaves_to_numpy(make_pair, monkeypatch):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,2,4,4)f32",
+        (
+            "nn.MaxPool2d pool 1 1 0 1 kernel_size=2 stride=2 padding=0 dilation=1 "
+            "ceil_mode=False return_indices=False"
+        ),
+        "nn.ReLU relu 1 1 1 2",
+        "pnnx.Output out 1 0 2",
+    )
+    session = Session(engine.load(make_pair(*lines)))
+    session.feed([np.full((1, 2, 4, 4), np.nan, np.float32)])
+    forms = onnx_forms.FORMS._forms
+    monkeypatch.setitem(forms, relu, lambda graph, x: graph.node("NoSuchNode", graph.read(x)))
+    found = self_check(session)
+    assert found.compared == found.differing == ()
+    assert found.worst is None
+    left = {c.operator.name: c.reason for c in found.comparisons}
+    assert left["pool"] == "NaN or infinities"
+    assert "NoSuchNode" in left["relu"]
+    assert {c.verdict for c in found.comparisons} == {Verdict.LEFT}
+
+
+def test_progress_and_cancelling(digits):
+    told = []
+    self_check(digits, progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 25) for done in range(25)]
+
+    asked = []
+
+    def cancelled():
+        asked.append(1)
+        return len(asked) > 10
+
+    found = self_check(digits, cancelled=cancelled)
+    assert found.cancelled
+    assert 0 < len(found.comparisons) < 10
+    assert digits.graph.operators[-1] in found.not_run
+
+
+def test_an_operator_that_fails(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "nn.ReLU first 1 1 0 1",
+        "pnnx.Expression sum 2 1 1 0 2 expr=add(@0,size(@1,9))",
+        "nn.ReLU last 1 1 2 3",
+        "pnnx.Output out 1 0 3",
+    )
+    session = Session(engine.load(make_pair(*lines)))
+    session.feed([np.ones((1, 3, 8, 8), np.float32)])
+    found = self_check(session)
+    assert isinstance(found.error, InferenceError)
+    assert found.error.operator == "sum"
+    assert {name for name, _ in named(found.comparisons)} == {"first"}
+    assert [operator.name for operator in found.not_run] == ["sum", "last", "out"]
+
+
+def test_supplied_and_unsupported(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "my.Strange strange 1 1 0 1 #1=(1,3,8,8)f32",
+        "nn.ReLU relu 1 1 1 2",
+        "pnnx.Output out 1 0 2",
+    )
+    session = Session(engine.load(make_pair(*lines)))
+    session.feed([np.ones((1, 3, 8, 8), np.float32)])
+    found = self_check(session)
+    assert [operator.name for operator in found.not_run] == ["strange", "relu", "out"]
+    session.supply("1", -np.ones((1, 3, 8, 8)))
+    found = self_check(session)
+    assert found.not_run == ()
+    assert {name for name, _ in named(found.compared)} == {"relu"}
+    assert found.alone == ()
+
+
+def test_random_operators_are_numpys_alone(make_pair):
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "F.dropout drop 1 1 0 1 p=5.0e-01 training=True",
+        "nn.ReLU relu 1 1 1 2",
+        "pnnx.Output out 1 0 2",
+    )
+    session = Session(engine.load(make_pair(*lines)), seed=7)
+    session.feed([np.ones((1, 3, 8, 8), np.float32)])
+    found = self_check(session)
+    assert found.differing == ()
+    assert [operator.name for operator in found.alone] == ["drop"]
+
+
+def test_a_twin_has_the_same_inputs(digits):
+    digits.run()
+    twin = digits.twin("numpy")
+    assert (twin.backend, twin.position, twin.seed) == ("numpy", 0, digits.seed)
+    twin.run()
+    np.testing.assert_allclose(twin.outputs()[0], digits.outputs()[0], atol=1e-4)
+    twin.feed([np.zeros((1, 1, 32, 32), np.float32)])
+    assert digits.state is SessionState.FINISHED
+
+
+def test_nothing_to_check(samples, digits, monkeypatch):
+    session = Session(digits.graph)
+    with pytest.raises(SessionStateError, match="no input yet"):
+        self_check(session)
+    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    with pytest.raises(SessionStateError, match="no other backend is installed; pip install"):
+        self_check(digits)
+
+
+def test_forms_that_know_their_limits_are_no_comparisons(digits, monkeypatch):
+    def refuse(graph, *arguments, **more):
+        raise NoFormError("not today")
+
+    forms = onnx_forms.FORMS._forms
+    for target in list(forms):
+        monkeypatch.setitem(forms, target, refuse)
+    found = self_check(digits)
+    assert {c.kernel.partition("/")[0] for c in found.comparisons} == {"ncnn"}
+    assert "nn.ReLU" in {operator.type for operator in found.alone}
