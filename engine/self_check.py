@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.backends import REFERENCE, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from engine.values import Value
 
 __all__ = ["Comparison", "SelfCheck", "Verdict", "self_check"]
+
+_NAMES_SHOWN: Final = 5
 
 
 class Verdict(Enum):
@@ -112,6 +114,47 @@ class SelfCheck:
     def operator_count(self) -> int:
         """How many operators were compared."""
         return len({c.operator.index for c in self.compared})
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs, and everything was compared that can be."""
+        return not (self.differing or self.not_run or self.cancelled)
+
+    @property
+    def summary(self) -> str:
+        """All in a few sentences."""
+        compared, worst = len(self.compared), self.worst
+        whom = " and ".join(self.libraries)
+        text = f"{_counted(self.operator_count, 'operator')}, "
+        text += f"{_counted(compared, 'comparison')} with {whom}"
+        parts = [f"{text}: {self._verdict}." if compared else f"{text}."]
+        if worst is not None and not worst.difference.unlike:
+            parts.append(
+                f"The largest difference is {worst.difference.relative:.2g} of the largest "
+                f"number: {worst.operator.name} by {worst.kernel}."
+            )
+        if self.cancelled:
+            parts.insert(0, "Cancelled before the end.")
+        elif self.error is not None:
+            parts.append(f"It ended early: {self.error}.")
+        elif self.not_run:
+            count = len(self.not_run)
+            parts.append(f"{_counted(count, 'operator')} could not run: {self.obstacle}.")
+        return " ".join(parts)
+
+    @property
+    def _verdict(self) -> str:
+        names = list(dict.fromkeys(c.operator.name for c in self.differing))
+        if not names:
+            return f"all agree to {self.tolerance:g}"
+        shown = ", ".join(names[:_NAMES_SHOWN])
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        return f"{len(self.differing)} differ by more than {self.tolerance:g}, in {shown}{more}"
+
+    @property
+    def obstacle(self) -> str:
+        """Why an operator could not run."""
+        return next((o.reason for o in self.not_run if o.reason), "an input is missing")
 
     @property
     def worst(self) -> Comparison | None:
@@ -249,3 +292,7 @@ class _Check:
                     seconds=seconds,
                     reference_seconds=record.seconds,
                 )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
 
 __all__ = [
+    "check_parser",
     "dump_parser",
     "image_options",
     "info_parser",
@@ -25,7 +26,7 @@ def window_parser() -> argparse.ArgumentParser:
     """Arguments of the window, which is what opens without a command."""
     parser = _parser("", "A desktop debugger for neural networks in PNNX form.")
     parser.epilog = (
-        "Commands that need no display: info, run, dump, render, ops; "
+        "Commands that need no display: info, run, dump, check, render, ops; "
         "see kuiper-studio COMMAND --help."
     )
     _add_model(parser, required=False)
@@ -84,6 +85,28 @@ def dump_parser() -> argparse.ArgumentParser:
         "--statistics-only", action="store_true", help="manifest and summary, no arrays"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
+    return parser
+
+
+def check_parser() -> argparse.ArgumentParser:
+    """Arguments of ``check``."""
+    from engine.differences import TOLERANCE
+
+    parser = _parser(
+        "check",
+        "Run a model with NumPy and let every other backend compute each operator from the "
+        "same inputs; name those that differ.",
+    )
+    parser.epilog = "Exit status: 0 all agree, 1 differences, 2 error."
+    _add_model(parser)
+    _add_inputs(parser)
+    parser.set_defaults(backend="numpy", backend_from=None)
+    parser.add_argument(
+        "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
+        help="relative, and absolute beside a largest number of 1 or more; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="list what agrees too")
+    parser.add_argument("--json", action="store_true", help="everything, for programs")
     return parser
 
 
@@ -239,3 +262,10 @@ def _size(text: str) -> tuple[int, int]:
     if not (rows.isdecimal() and columns.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not like 224x224")
     return int(rows), int(columns)
+
+
+def _tolerance(text: str) -> float:
+    number = _said(_number)(text)
+    if not isinstance(number, float) or number < 0:
+        raise argparse.ArgumentTypeError(f"a tolerance is not negative, as {text} is")
+    return number

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from engine.atomic import spoken
 from engine.errors import EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
+    check_parser,
     dump_parser,
     image_options,
     info_parser,
@@ -27,6 +28,7 @@ from kuiper_studio.cli.terminal import (
     flush,
     forget_output,
     prepare,
+    progress_shown,
     say,
 )
 
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-_DONE, _FAILED = 0, 2
+_DONE, _DIFFERENT, _FAILED = 0, 1, 2
 _BEST: Final = 5
 _MOST_SAMPLES: Final = 8
 
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 done, 2 error, 128 and more ended by a signal.
+        Exit status: 0 done, 1 differences, 2 error, 128 and more ended by a signal.
     """
     prepare()
     try:
@@ -272,6 +274,26 @@ def _dump(arguments: argparse.Namespace) -> int:
     return _DONE
 
 
+def _check(arguments: argparse.Namespace) -> int:
+    from engine.self_check import self_check
+    from kuiper_studio.cli.check import check_facts, say_check
+
+    session = _fed_session(arguments)
+    with progress_shown() as tell:
+        found = self_check(session, arguments.tolerance, tell)
+    if arguments.json:
+        _say_json(check_facts(found))
+    else:
+        say_check(found, everything=arguments.all)
+    if found.differing:
+        return _DIFFERENT
+    if found.error is not None:
+        raise found.error
+    if found.not_run:
+        raise EngineError(f"{len(found.not_run)} operators were not checked: {found.obstacle}")
+    return _DONE
+
+
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, (".svg", ".png"))
@@ -327,6 +349,7 @@ _COMMANDS: Final[Mapping[str, Command]] = {
     "info": (info_parser, _info),
     "run": (run_parser, _run),
     "dump": (dump_parser, _dump),
+    "check": (check_parser, _check),
     "render": (render_parser, _render),
     "ops": (ops_parser, _ops),
 }

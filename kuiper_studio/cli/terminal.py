@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from engine.atomic import spoken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = [
     "OutputError",
@@ -24,6 +24,7 @@ __all__ = [
     "forget_output",
     "prepare",
     "printable",
+    "progress_shown",
     "say",
     "say_table",
 ]
@@ -116,6 +117,35 @@ def complain(sentence: str) -> None:
             words = " ".join(sentence.split())
             sys.stderr.write(f"kuiper-studio: {printable(words)}\n")
             sys.stderr.flush()
+
+
+@contextmanager
+def progress_shown() -> Iterator[Callable[[int, int], None]]:
+    """Tell how far long work has come, where somebody watches.
+
+    Yields
+    ------
+    callable
+        Takes how much is done, and of how much.
+    """
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+
+    def tell(done: int, total: int) -> None:
+        _rewrite(f"{done} of {total}")
+
+    try:
+        yield tell
+    finally:
+        _rewrite("")
+
+
+def _rewrite(line: str) -> None:
+    """Put a line in the place of the one that the cursor is in."""
+    with suppress(OSError):
+        sys.stderr.write(f"\r\x1b[K{line}")
+        sys.stderr.flush()
 
 
 def printable(text: str) -> str:

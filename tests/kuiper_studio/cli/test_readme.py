@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kuiper_studio.cli.arguments import (
+    check_parser,
     dump_parser,
     info_parser,
     ops_parser,
@@ -35,7 +36,7 @@ def commands(section: str, word: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("word", ["info", "run", "dump", "render", "ops"])
+@pytest.mark.parametrize("word", ["info", "run", "dump", "check", "render", "ops"])
 def test_commands_do_what_they_say(run, section, digits, tmp_path, monkeypatch, qapp, word):
     monkeypatch.chdir(tmp_path)
     for line in commands(section, word):
@@ -52,6 +53,7 @@ def test_commands_do_what_they_say(run, section, digits, tmp_path, monkeypatch, 
         "info": [],
         "run": ["out.npz"],
         "dump": ["dump"],
+        "check": [],
         "render": ["graph.svg"],
         "ops": [],
     }[word]
@@ -64,6 +66,7 @@ def test_options_that_are_named_exist(section):
         info_parser(),
         run_parser(),
         dump_parser(),
+        check_parser(),
         render_parser(),
         ops_parser(),
     ]
