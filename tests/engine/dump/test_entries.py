@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -64,10 +62,8 @@ def test_brackets_in_names_are_meant(make_pair):
 
 def test_stars_do_not_take_for_ever(session_with):
     session = session_with({"a" * 250: np.zeros(1)}, operator_type="a" * 250)
-    started = time.perf_counter()
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UnknownNameError):  # backtracking would take longer than the world
         select_operators(session.graph, ("*" * 200 + "b",))
-    assert time.perf_counter() - started < 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -191,14 +190,12 @@ sys.exit(status)
 
 
 def test_needs_neither_qt_nor_other_runtimes(samples):
-    started = time.perf_counter()
     ended = subprocess.run(
         [sys.executable, "-c", LOADED, str(samples / "digits")],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert time.perf_counter() - started < 5  # a quarter of a second where nobody else works
     loaded = {name.partition(".")[0] for name in ended.stderr.split()}
     assert "numpy" in loaded
     for heavy in ("PySide6", "shiboken6", "pyqtgraph", "onnxruntime", "onnx", "ncnn", "PIL",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -285,12 +284,12 @@ def test_not_cancelled():
     layout(request(3, chain(3)), threading.Event().is_set)
 
 
-def test_large_graph_in_time():
+def test_large_graph():
+    # A layout that is worse than linear in the operators does not come back from this.
     count = 10_000
     edges = [*chain(count), *[(i, i + 4) for i in range(0, count - 4, 3)]]
-    started = time.perf_counter()
-    layout(request(count, edges))
-    assert time.perf_counter() - started < 5  # half a second on a quiet machine
+    placed = layout(request(count, edges))
+    assert len(np.unique(placed.positions, axis=0)) == count
 
 
 # For every graph
