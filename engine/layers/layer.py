@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.values import Array, Value
 
@@ -87,6 +87,9 @@ class OperatorCall:
     output_count : int
     constants : mapping of int to Value
         By place, the inputs whose value the file itself gives (by a ``prim::Constant``, say).
+    output_shapes : tuple
+        Annotated shape of each output, None where the file gives none; empty where it is not
+        known.
     """
 
     name: str
@@ -96,3 +99,4 @@ class OperatorCall:
     input_names: tuple[str, ...] = ()
     output_count: int = 1
     constants: Mapping[int, Value] = field(default_factory=dict)
+    output_shapes: tuple[Sequence[object] | None, ...] = ()

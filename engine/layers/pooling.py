@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 
     from engine.promotion import DType
 
-__all__ = ["AveragePool", "MaxPool", "PowerPool", "largest_of_axis", "lowest"]
+__all__ = [
+    "AveragePool",
+    "MaxPool",
+    "PowerPool",
+    "average",
+    "divided",
+    "largest",
+    "largest_of_axis",
+    "largest_with_indices",
+    "lowest",
+]
 
 
 def _windows(
@@ -98,16 +108,9 @@ class MaxPool(Layer):
 
     @override
     def forward(self, input: Array) -> Array | tuple[Array, Array]:
-        windows = self.windows
-        require_image(input, windows.rank)
-        sizes = input.shape[-windows.rank :]
-        counts = windows.counts(sizes, ceil_mode=self.ceil_mode)
-        taps = [windows.axis_taps(*axis) for axis in zip(range(3), sizes, counts, strict=False)]
         if self.return_indices:
-            return _largest_with_indices(input, counts, taps)
-        for axis, (count, steps) in enumerate(zip(counts, taps, strict=True), -windows.rank):
-            input = reduce_axis(input, axis, count, steps, np.maximum, lowest(input.dtype))
-        return input
+            return largest_with_indices(input, self.windows, self.ceil_mode)
+        return largest(input, self.windows, self.ceil_mode)
 
 
 @register(
@@ -158,29 +161,13 @@ class AveragePool(Layer):
 
     @override
     def forward(self, input: Array) -> Array:
-        windows = self.windows
-        require_image(input, windows.rank)
-        sizes = input.shape[-windows.rank :]
-        counts = windows.counts(sizes, ceil_mode=self.ceil_mode)
-        total = input.astype(working_dtype(input.dtype), copy=False)
-        divisor = np.ones((), np.int64)
-        for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-            taps = windows.axis_taps(axis, size, count)
-            total = reduce_axis(total, axis - windows.rank, count, taps, np.add, 0)
-            divisor = divisor[..., np.newaxis] * self._tap_counts(axis, size, count)
-        if self.divisor_override is not None:
-            divisor = np.asarray(self.divisor_override)
-        return divided(total, divisor, input.dtype)
-
-    def _tap_counts(self, axis: int, size: int, count: int) -> Array:
-        """How many taps of each window of an axis the divisor counts; (count,)."""
-        windows = self.windows
-        before, after = windows.padding[axis] if self.count_include_pad else (0, 0)
-        start = np.arange(count) * windows.stride[axis] - windows.padding[axis][0]
-        taps = start[:, np.newaxis] + np.arange(windows.kernel[axis]) * windows.dilation[axis]
-        inside = (taps >= -before) & (taps < size + after)
-        counted: Array = np.maximum(np.count_nonzero(inside, axis=1), 1)
-        return counted
+        return average(
+            input,
+            self.windows,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
 
 
 @register(
@@ -239,20 +226,94 @@ def divided(total: Array, divisor: Array, dtype: DType) -> Array:
     return quotient.astype(dtype, copy=False)
 
 
-def _largest_with_indices(
-    image: Array, counts: tuple[int, ...], taps: list[Iterator[AxisTap]]
+def largest(input: Array, windows: Windows, ceil_mode: bool = False) -> Array:
+    """Find the largest value of each window.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    windows : Windows
+    ceil_mode : bool
+        Whether a last window may reach over the end.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H'...) or (C, H'...)
+    """
+    counts, taps = _taps(input, windows, ceil_mode)
+    for axis, (count, steps) in enumerate(zip(counts, taps, strict=True), -windows.rank):
+        input = reduce_axis(input, axis, count, steps, np.maximum, lowest(input.dtype))
+    return input
+
+
+def largest_with_indices(
+    input: Array, windows: Windows, ceil_mode: bool = False
 ) -> tuple[Array, Array]:
-    """Reduce to the largest values and where they are in the flattened (H...).
+    """Find the largest values of windows and where they are in the flattened (H...).
 
     Axis by axis from the last one: so that the first of equal values wins in row-major
-    order, and the last of several NaNs, as in PyTorch's loops.
+    order, and the last of several NaNs, as in PyTorch's loops. Parameters as for `largest`.
     """
-    rank = len(counts)
-    sizes = image.shape[-rank:]
-    indices = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), image.shape)
-    for axis in range(-1, -rank - 1, -1):
-        image, indices = largest_of_axis(image, indices, axis, counts[axis], taps[axis])
-    return image, indices
+    counts, taps = _taps(input, windows, ceil_mode)
+    sizes = input.shape[-windows.rank :]
+    indices = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), input.shape)
+    for axis in range(-1, -windows.rank - 1, -1):
+        input, indices = largest_of_axis(input, indices, axis, counts[axis], taps[axis])
+    return input, indices
+
+
+def average(
+    input: Array,
+    windows: Windows,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Array:
+    """Average each window.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    windows : Windows
+    ceil_mode, count_include_pad, divisor_override
+        As for `AveragePool`.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H'...) or (C, H'...)
+    """
+    counts, taps = _taps(input, windows, ceil_mode)
+    sizes = input.shape[-windows.rank :]
+    total = input.astype(working_dtype(input.dtype), copy=False)
+    divisor = np.ones((), np.int64)
+    for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        total = reduce_axis(total, axis - windows.rank, count, taps[axis], np.add, 0)
+        inside = _taps_inside(windows, axis, size, count, padded=count_include_pad)
+        divisor = divisor[..., np.newaxis] * inside
+    if divisor_override is not None:
+        divisor = np.asarray(divisor_override)
+    return divided(total, divisor, input.dtype)
+
+
+def _taps(
+    input: Array, windows: Windows, ceil_mode: bool
+) -> tuple[tuple[int, ...], list[Iterator[AxisTap]]]:
+    """Number of windows of each axis, and their taps."""
+    require_image(input, windows.rank)
+    sizes = input.shape[-windows.rank :]
+    counts = windows.counts(sizes, ceil_mode=ceil_mode)
+    taps = [windows.axis_taps(*axis) for axis in zip(range(3), sizes, counts, strict=False)]
+    return counts, taps
+
+
+def _taps_inside(windows: Windows, axis: int, size: int, count: int, *, padded: bool) -> Array:
+    """How many taps of each window of an axis lie in the image, or its padding; (count,)."""
+    before, after = windows.padding[axis] if padded else (0, 0)
+    start = np.arange(count) * windows.stride[axis] - windows.padding[axis][0]
+    taps = start[:, np.newaxis] + np.arange(windows.kernel[axis]) * windows.dilation[axis]
+    inside = (taps >= -before) & (taps < size + after)
+    counted: Array = np.maximum(np.count_nonzero(inside, axis=1), 1)
+    return counted
 
 
 def largest_of_axis(

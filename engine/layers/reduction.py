@@ -146,22 +146,6 @@ def _logsumexp(x: Array, axes: Axes, keepdim: bool) -> Array:
     return np.asarray(logs if keepdim else np.squeeze(logs, axes))
 
 
-def _sum_of_squares(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return _sum(np.square(x.astype(accumulator(x.dtype))), axes, keepdim)
-
-
-def _log_of_sum(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return np.asarray(np.log(_sum(x, axes, keepdim)))
-
-
-def _norm1(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return _sum(np.abs(x), axes, keepdim)
-
-
-def _norm2(x: Array, axes: Axes, keepdim: bool) -> Array:
-    return np.asarray(np.sqrt(_sum_of_squares(x, axes, keepdim)))
-
-
 def _count(x: Array, axes: Axes) -> int:
     return prod(x.shape[axis] for axis in axes)
 
@@ -267,48 +251,6 @@ def _register_all() -> None:
 
 
 _register_all()
-
-
-# Reductions that ONNX knows and pnnx leaves as they are
-
-_ONNX: Final = {
-    "ReduceMax": REDUCTIONS["amax"],
-    "ReduceMin": REDUCTIONS["amin"],
-    "ReduceSum": REDUCTIONS["sum"],
-    "ReduceMean": REDUCTIONS["mean"],
-    "ReduceProd": REDUCTIONS["prod"],
-    "ReduceLogSumExp": REDUCTIONS["logsumexp"],
-    "ReduceLogSum": Reduction("logarithm of the sum of the elements", _log_of_sum, float_dtype),
-    "ReduceSumSquare": Reduction("sum of the elements' squares", _sum_of_squares, _same),
-    "ReduceL1": Reduction("sum of the elements' absolute values", _norm1, _same),
-    "ReduceL2": Reduction("root of the sum of the elements' squares", _norm2, _same),
-}
-
-
-def _of_onnx(reduction: Reduction) -> Callable[..., Array]:
-    def compute(
-        input: Array, axes: Ints | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
-    ) -> Array:
-        if axes is None and noop_with_empty_axes:
-            return input
-        return reduce(reduction, input, axes, bool(keepdims), str(input.dtype))
-
-    return compute
-
-
-def _register_onnx() -> None:
-    for name, reduction in _ONNX.items():
-        function = _of_onnx(reduction)
-        function.__name__ = function.__qualname__ = name
-        function.__doc__ = (
-            f"{reduction.sentence}: ONNX ``{name}``.\n\n"
-            "Reduces `axes`, all by default, and keeps them with size 1 unless `keepdims` is "
-            "0. The result has the input's dtype."
-        )
-        register(name)(function)
-
-
-_register_onnx()
 
 
 # Spread

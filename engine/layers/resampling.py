@@ -23,7 +23,13 @@ from engine.values import Array, Value
 if TYPE_CHECKING:
     from engine.promotion import DType
 
-__all__ = ["cubic_kernel", "interpolate", "upsample_bilinear", "upsample_nearest"]
+__all__ = [
+    "cubic_kernel",
+    "interpolate",
+    "upsample_bilinear",
+    "upsample_nearest",
+    "weighted_taps",
+]
 
 # Spatial axes that a mode is for.
 _RANKS_OF_MODE: Final = {
@@ -231,11 +237,11 @@ def _resampled(
             bicubic,
             image.dtype,
         )
-        image = _mixed(image, number + 2, *taps(axis))
+        image = weighted_taps(image, number + 2, *taps(axis))
     return image.astype(input.dtype, copy=False)
 
 
-def _mixed(image: Array, axis: int, positions: Array, weights: Array) -> Array:
+def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> Array:
     """Weighted sum of input positions along an axis.
 
     Parameters

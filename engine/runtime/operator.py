@@ -163,6 +163,7 @@ class RuntimeOperator:
                     input_names=self.input_names,
                     output_count=self._unpacked_count or len(self.outputs),
                     constants=self._constants(),
+                    output_shapes=tuple(operand.shape for operand in self.outputs),
                 )
             )
             self.random = bool(self.layer.generator)

@@ -1,0 +1,108 @@
+"""What the arguments of ONNX's operators have in common: dtypes by number, and windows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import LayerError, ParameterError
+from engine.layers.layer import Ints
+from engine.layers.windows import Windows, per_axis
+from engine.promotion import DType
+from engine.values import Array
+
+__all__ = ["dtype_of_code", "numbers_of", "windows_of"]
+
+# ``onnx.TensorProto.DataType``. NumPy has no bfloat16; its values fit into float32.
+_DTYPES: Final[dict[int, DType]] = {
+    code: np.dtype(dtype)
+    for code, dtype in {
+        1: np.float32,
+        2: np.uint8,
+        3: np.int8,
+        4: np.uint16,
+        5: np.int16,
+        6: np.int32,
+        7: np.int64,
+        9: np.bool_,
+        10: np.float16,
+        11: np.float64,
+        12: np.uint32,
+        13: np.uint64,
+        14: np.complex64,
+        15: np.complex128,
+        16: np.float32,
+    }.items()
+}
+
+
+def dtype_of_code(code: int) -> DType:
+    """Dtype that ONNX's number stands for.
+
+    Raises
+    ------
+    LayerError
+        If it stands for none that is known here.
+    """
+    if code not in _DTYPES:
+        raise LayerError(f"{code} is no number of a dtype that is known")
+    return _DTYPES[code]
+
+
+def numbers_of(value: Any) -> Array:
+    """Numbers of an argument that may be one of them, several, or a tensor; 1-D.
+
+    Returns
+    -------
+    ndarray of shape (N,)
+        Empty for None.
+    """
+    return np.zeros(0) if value is None else np.atleast_1d(np.asarray(value))
+
+
+def windows_of(
+    sizes: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: Ints = 1,
+    dilations: Ints = 1,
+    pads: Ints = 0,
+    auto_pad: str = "NOTSET",
+) -> Windows:
+    """Windows over an image, as ONNX describes them.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Spatial sizes of the image.
+    kernel : tuple of int
+    strides, dilations : int or tuple of int
+    pads : int or tuple of int
+        All that is put before each axis, then all that is put behind.
+    auto_pad : str
+        ``NOTSET`` to go by `pads`, ``VALID`` for none, ``SAME_UPPER`` or ``SAME_LOWER`` for
+        as much as ``size / stride`` windows, rounded up, need; the odd position of those
+        comes behind or before.
+
+    Raises
+    ------
+    ParameterError
+        If the numbers do not fit the axes.
+    """
+    rank = len(kernel)
+    steps = per_axis("strides", strides, rank, least=1)
+    spread = per_axis("dilations", dilations, rank, least=1)
+    if auto_pad in {"NOTSET", "VALID", ""}:
+        numbers = per_axis("pads", pads if auto_pad != "VALID" else 0, 2 * rank)
+        padding = tuple(zip(numbers[:rank], numbers[rank:], strict=True))
+    elif auto_pad in {"SAME_UPPER", "SAME_LOWER"}:
+        totals = [
+            max((-(-size // step) - 1) * step + d * (k - 1) + 1 - size, 0)
+            for size, k, step, d in zip(sizes, kernel, steps, spread, strict=True)
+        ]
+        padding = tuple((total // 2, total - total // 2) for total in totals)
+        if auto_pad == "SAME_LOWER":
+            padding = tuple((behind, before) for before, behind in padding)
+    else:
+        raise ParameterError("auto_pad", f"auto_pad={auto_pad} is not known")
+    return Windows(kernel, steps, spread, padding)

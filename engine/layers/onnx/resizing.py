@@ -1,0 +1,345 @@
+"""Resizing and sampling of images, with all of ONNX's ways to tell positions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.errors import LayerError, ParameterError
+from engine.layers.arguments import as_ints, axes_of
+from engine.layers.grid_sampling import affine_grid, grid_sample
+from engine.layers.layer import Ints
+from engine.layers.onnx.arguments import numbers_of
+from engine.layers.registry import register
+from engine.layers.resampling import cubic_kernel, weighted_taps
+from engine.layers.windows import working_dtype
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["resize"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """An axis to be resized.
+
+    Attributes
+    ----------
+    size, count : int
+        Input and output size.
+    length : float
+        Output size before rounding.
+    start, end : float
+        Part of the input that ``tf_crop_and_resize`` takes, from 0 to 1.
+    """
+
+    size: int
+    count: int
+    length: float
+    start: float = 0.0
+    end: float = 1.0
+
+    @property
+    def scale(self) -> float:
+        return self.length / self.size
+
+
+def _asymmetric(axis: _Axis, outputs: Array) -> Array:
+    return outputs / axis.scale
+
+
+def _half_pixel(axis: _Axis, outputs: Array) -> Array:
+    return (outputs + 0.5) / axis.scale - 0.5
+
+
+def _half_pixel_of_pytorch(axis: _Axis, outputs: Array) -> Array:
+    return _half_pixel(axis, outputs) if axis.count > 1 else np.zeros(axis.count)
+
+
+def _half_pixel_symmetric(axis: _Axis, outputs: Array) -> Array:
+    moved = axis.size / 2 * (1 - axis.count / axis.length)
+    return moved + _half_pixel(axis, outputs)
+
+
+def _align_corners(axis: _Axis, outputs: Array) -> Array:
+    return outputs * (axis.size - 1) / max(axis.length - 1, 1) if axis.count > 1 else outputs
+
+
+def _crop_and_resize(axis: _Axis, outputs: Array) -> Array:
+    last = axis.size - 1
+    if axis.count == 1:
+        return np.full(1, 0.5 * (axis.start + axis.end) * last)
+    step = (axis.end - axis.start) * last / (axis.count - 1)
+    return axis.start * last + outputs * step
+
+
+# From outputs to positions of the input
+_POSITIONS: Final[dict[str, Callable[[_Axis, Array], Array]]] = {
+    "half_pixel": _half_pixel,
+    "half_pixel_symmetric": _half_pixel_symmetric,
+    "pytorch_half_pixel": _half_pixel_of_pytorch,
+    "align_corners": _align_corners,
+    "asymmetric": _asymmetric,
+    "tf_half_pixel_for_nn": lambda axis, outputs: (outputs + 0.5) / axis.scale,
+    "tf_crop_and_resize": _crop_and_resize,
+}
+_NEAREST: Final[dict[str, Callable[[Array], Array]]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+@register("Resize")
+def resize(
+    x: Array,
+    roi: Any = None,
+    scales: Any = None,
+    sizes: Any = None,
+    mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    antialias: int = 0,
+    axes: Ints | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Array:
+    """Resize a tensor: ONNX ``Resize``.
+
+    Parameters
+    ----------
+    x : ndarray of any shape
+    roi : numbers, optional
+        Starts and ends of the part that ``tf_crop_and_resize`` takes.
+    scales : numbers, optional
+        What each size is multiplied by, and then rounded down.
+    sizes : ints, optional
+        Of the result, instead of `scales`.
+    mode : str
+        ``nearest``, ``linear`` or ``cubic``.
+    coordinate_transformation_mode : str
+        How a place of the result becomes a position of the input: ``half_pixel``,
+        ``half_pixel_symmetric``, ``pytorch_half_pixel``, ``align_corners``, ``asymmetric``
+        or ``tf_crop_and_resize``.
+    nearest_mode : str
+        ``round_prefer_floor``, ``round_prefer_ceil``, ``floor`` or ``ceil``.
+    cubic_coeff_a : float
+        Slope of the cubic kernel at 1.
+    exclude_outside : int
+        Whether places outside of the tensor have no weight.
+    extrapolation_value : float
+        What ``tf_crop_and_resize`` gives outside.
+    antialias : int
+        Whether kernels are widened when they shrink.
+    axes : ints, optional
+        The dimensions that `roi`, `scales` and `sizes` are about; all by default.
+    keep_aspect_ratio_policy : str
+        ``stretch``, or ``not_larger`` and ``not_smaller`` than `sizes`.
+
+    Returns
+    -------
+    ndarray
+        Of the input's dtype.
+    """
+    roi, scales, sizes = _told_apart(x, roi, scales, sizes, axes)
+    if coordinate_transformation_mode not in _POSITIONS:
+        raise ParameterError(
+            "coordinate_transformation_mode", f"{coordinate_transformation_mode} is not known"
+        )
+    chosen = axes_of(axes, x.ndim, "axes")
+    parts = _axes_of(x, chosen, roi, scales, sizes, keep_aspect_ratio_policy)
+    cropped = coordinate_transformation_mode == "tf_crop_and_resize"
+    result = x if mode == "nearest" else x.astype(working_dtype(x.dtype), copy=False)
+    for place, axis in zip(chosen, parts, strict=True):
+        positions = _POSITIONS[coordinate_transformation_mode](
+            axis, np.arange(axis.count, dtype=np.float64)
+        )
+        if axis.count == axis.size and np.array_equal(positions, np.arange(axis.size)):
+            continue
+        if mode == "nearest":
+            # What float32 scales blur is no reason for another pixel.
+            near = _NEAREST[nearest_mode](np.round(positions, 5)).astype(np.int64)
+            result = np.take(result, np.clip(near, 0, axis.size - 1), place)
+        else:
+            taps = _taps(axis, positions, mode, cubic_coeff_a, exclude_outside, antialias)
+            result = weighted_taps(result, place, *taps)
+        if cropped:
+            outside = (positions < 0) | (positions > axis.size - 1)
+            column = outside.reshape(-1, *(1,) * (x.ndim - place - 1))
+            result = np.where(column, result.dtype.type(extrapolation_value), result)
+    if x.dtype.kind in "iu" and result.dtype.kind == "f":
+        ends = np.iinfo(x.dtype)
+        result = np.clip(np.rint(result), ends.min, ends.max)
+    return result.astype(x.dtype, copy=False)
+
+
+def _told_apart(
+    x: Array, roi: Any, scales: Any, sizes: Any, axes: Ints | None
+) -> tuple[Any, Any, Any]:
+    """Operands that stand in the places of others that the file leaves out."""
+    given = [value for value in (roi, scales, sizes) if np.size(() if value is None else value)]
+    count = x.ndim if axes is None else len(as_ints(axes, "axes"))
+    roi = scales = sizes = None
+    for value in given:
+        numbers = numbers_of(value)
+        if numbers.dtype.kind in "iu":
+            sizes = value
+        elif numbers.size == 2 * count:
+            roi = value
+        else:
+            scales = value
+    return roi, scales, sizes
+
+
+def _axes_of(
+    x: Array, chosen: tuple[int, ...], roi: Any, scales: Any, sizes: Any, policy: str
+) -> list[_Axis]:
+    lengths = [x.shape[axis] for axis in chosen]
+    ends = [0.0] * len(chosen) + [1.0] * len(chosen)
+    if roi is not None:
+        ends = numbers_of(roi).astype(np.float64).tolist()
+    if sizes is not None:
+        wanted: list[float] = [*as_ints(sizes, "sizes")]
+        if policy != "stretch":
+            ratios = [w / length for w, length in zip(wanted, lengths, strict=True)]
+            ratio = min(ratios) if policy == "not_larger" else max(ratios)
+            exact = [ratio * length for length in lengths]
+            counts = [math.floor(number + 0.5) for number in exact]
+            wanted = exact
+        else:
+            counts = [int(number) for number in wanted]
+    elif scales is not None:
+        factors = numbers_of(scales).astype(np.float64).tolist()
+        if len(factors) != len(chosen):
+            raise LayerError(f"{len(factors)} scales do not fit {len(chosen)} axes")
+        taken = [
+            last - first
+            for first, last in zip(ends[: len(chosen)], ends[len(chosen) :], strict=True)
+        ]
+        wanted = [f * length for f, length in zip(factors, lengths, strict=True)]
+        # A scale such as 0.6 in float32 is a little less than what it stands for.
+        counts = [
+            math.floor(number * part + 1e-5) for number, part in zip(wanted, taken, strict=True)
+        ]
+    else:
+        raise LayerError("neither scales nor sizes are given")
+    return [
+        _Axis(length, count, number, first, last)
+        for length, count, number, first, last in zip(
+            lengths, counts, wanted, ends[: len(chosen)], ends[len(chosen) :], strict=True
+        )
+    ]
+
+
+def _taps(
+    axis: _Axis,
+    positions: Array,
+    mode: str,
+    slope: float,
+    exclude_outside: int,
+    antialias: int,
+) -> tuple[Array, Array]:
+    """Places and weights of what each output mixes, each of shape (T, count)."""
+    if mode not in {"linear", "cubic"}:
+        raise ParameterError("mode", f"mode={mode} is none of nearest, linear, cubic")
+    widening = max(1 / axis.scale, 1.0) if antialias else 1.0
+    reach = (2 if mode == "cubic" else 1) * widening
+    lower = np.floor(positions - reach).astype(np.int64) + 1
+    places = lower + np.arange(math.ceil(2 * reach) + 1)[:, np.newaxis]
+    distances = (places - positions) / widening
+    if mode == "cubic":
+        weights = cubic_kernel(distances, slope)
+    else:
+        weights = np.maximum(1 - np.abs(distances), 0)
+    if exclude_outside:
+        weights = np.where((places >= 0) & (places < axis.size), weights, 0)
+    weights = weights / weights.sum(0)
+    return np.clip(places, 0, axis.size - 1), weights
+
+
+@register("Upsample")
+def upsample(x: Array, scales: Any, mode: str = "nearest") -> Array:
+    """Enlarge a tensor: ONNX ``Upsample``.
+
+    Parameters
+    ----------
+    x : ndarray of any shape
+    scales : numbers
+        What each size is multiplied by.
+    mode : str
+        ``nearest`` or ``linear``.
+
+    Returns
+    -------
+    ndarray
+    """
+    return resize(
+        x,
+        scales=scales,
+        mode=mode,
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+@register("AffineGrid")
+def affine(theta: Array, size: Any, align_corners: int = 0) -> Array:
+    """Where an affine map puts the positions of an image: ONNX ``AffineGrid``.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (N, 2, 3) or (N, 3, 4)
+        Matrices of the maps, the shift in the last column.
+    size : ints
+        (N, C, H, W) or (N, C, D, H, W).
+    align_corners : int
+        Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
+
+    Returns
+    -------
+    ndarray of shape (N, H, W, 2) or (N, D, H, W, 3)
+    """
+    return affine_grid(theta, as_ints(size, "size"), bool(align_corners))
+
+
+# ONNX's names of ways to sample, and PyTorch's
+_SAMPLING: Final = {"linear": "bilinear", "cubic": "bicubic"}
+
+
+@register("GridSample")
+def sample_grid(
+    x: Value,
+    grid: Value,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: int = 0,
+) -> Array:
+    """Take an image's values at given positions: ONNX ``GridSample``.
+
+    Parameters
+    ----------
+    x : ndarray of shape (N, C, H, W) or (N, C, D, H, W)
+    grid : ndarray of shape (N, H', W', 2) or (N, D', H', W', 3)
+        Positions, from -1 to 1.
+    mode : str
+        ``linear``, ``nearest`` or ``cubic``; ``bilinear`` and ``bicubic`` before opset 20.
+    padding_mode : str
+        What is outside of the image: ``zeros``, ``border`` or ``reflection``.
+    align_corners : int
+        Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H', W') or (N, C, D', H', W')
+    """
+    image, places = np.asarray(x), np.asarray(grid)
+    method = _SAMPLING.get(mode, mode)
+    return grid_sample(image, places, method, padding_mode, bool(align_corners))
