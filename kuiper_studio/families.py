@@ -48,14 +48,16 @@ FAMILIES: Final = {
 # The first family with a pattern that matches wins.
 _RULES: Final = {
     "io": "input output attribute tupleconstruct tupleunpack listconstruct listunpack",
-    "attn": "multiheadattention scaleddotproductattention",
-    "conv": "(quantized)?(lazy)?(deform)?conv.*",
+    "attn": "(multihead)?attention scaleddotproductattention rotaryembedding",
+    "conv": "(quantized)?(lazy)?(deform)?(qlinear)?conv.*",
     "lin": """
         linear bilinear matmul bmm mm addmm baddbmm mv dot einsum embedding lstm gru rnn
+        gemm matmulinteger qlinearmatmul
     """,
-    "norm": r".+norm(\dd)? normalize",
+    "norm": r".+norm(alization)?(\dd)? normalize lrn",
     "pool": r"""
         .*pool(\dd)? upsample.* interpolate gridsample affinegrid pixel(un)?shuffle
+        resize depthtospace spacetodepth
     """,
     "act": r"""
         .*relu6? sigmoid hardsigmoid logsigmoid silu hardswish tanh hardtanh tanhshrink gelu
@@ -65,14 +67,14 @@ _RULES: Final = {
     """,
     "red": """
         mean sum prod max min amax amin argmax argmin std var logsumexp cumsum cumprod topk
-        sort argsort all any median aminmax norm
+        sort argsort all any median aminmax norm reduce.* hardmax
     """,
     "shape": r"""
         view viewas reshape reshapeas permute transpose t flatten unflatten cat stack slice
         slicecopy split tensorsplit chunk unbind pad .*pad\dd squeeze unsqueeze expand
         expandas repeat select index narrow roll flip tile contiguous clone fold unfold
-        channelshuffle sliceindexes gather scatter size identity movedim to type
-        broadcasttensors
+        channelshuffle sliceindexes gather.* scatter.* size identity movedim to type
+        broadcasttensors concat trilu cast shape compress reversesequence centercroppad
     """,
     "expr": """
         expression add sub mul div pow sqrt rsqrt exp log abs neg clamp where eq ne lt le gt

@@ -163,7 +163,13 @@ def maximum(*data: Operand) -> Array:
 def minimum(*data: Operand) -> Array:
     """Smallest of all operands, element by element: ONNX ``Min``.
 
-    Parameters and result as in ``Max``.
+    Parameters
+    ----------
+    *data : ndarray, broadcast to one shape
+
+    Returns
+    -------
+    ndarray of the common shape
     """
     return _folded(*data, join=np.minimum)
 
@@ -172,7 +178,13 @@ def minimum(*data: Operand) -> Array:
 def total(*data: Operand) -> Array:
     """Sum of all operands, element by element: ONNX ``Sum``.
 
-    Parameters and result as in ``Max``.
+    Parameters
+    ----------
+    *data : ndarray, broadcast to one shape
+
+    Returns
+    -------
+    ndarray of the common shape
     """
     return _folded(*data, join=np.add)
 
@@ -181,7 +193,13 @@ def total(*data: Operand) -> Array:
 def mean(*data: Operand) -> Array:
     """Mean of all operands, element by element: ONNX ``Mean``.
 
-    Parameters and result as in ``Max``.
+    Parameters
+    ----------
+    *data : ndarray, broadcast to one shape
+
+    Returns
+    -------
+    ndarray of the common shape
     """
     summed = total(*data)
     return np.asarray(summed / len(data)).astype(summed.dtype, copy=False)

@@ -471,7 +471,14 @@ def cum_sum(x: Array, axis: Any, exclusive: int = 0, reverse: int = 0) -> Array:
 def cum_prod(x: Array, axis: Any, exclusive: int = 0, reverse: int = 0) -> Array:
     """Running products along an axis: ONNX ``CumProd``.
 
-    Parameters and result as in ``CumSum``.
+    Parameters
+    ----------
+    x, axis, exclusive, reverse
+        As in ``CumSum``.
+
+    Returns
+    -------
+    ndarray of the same shape and dtype
     """
     return _running(cumprod, x, axis, exclusive, reverse, 1)
 

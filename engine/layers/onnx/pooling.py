@@ -105,7 +105,7 @@ def lp_pool(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
 ) -> Array:
-    """p-norm of each window: ONNX ``LpPool``.
+    """The p-norm of each window: ONNX ``LpPool``.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def global_average_pool(x: Array) -> Array:
 
 @register("GlobalLpPool")
 def global_lp_pool(x: Array, p: int = 2) -> Array:
-    """p-norm of each channel: ONNX ``GlobalLpPool``.
+    """The p-norm of each channel: ONNX ``GlobalLpPool``.
 
     Parameters
     ----------

@@ -56,7 +56,14 @@ def hann_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> 
 def hamming_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> Array:
     """Window of a cosine that does not reach 0: ONNX ``HammingWindow``.
 
-    Parameters and result as in ``HannWindow``.
+    Parameters
+    ----------
+    size, periodic, output_datatype
+        As in ``HannWindow``.
+
+    Returns
+    -------
+    ndarray of shape (size,)
     """
     return _window(size, periodic, output_datatype, _COSINES["HammingWindow"])
 
@@ -65,7 +72,14 @@ def hamming_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) 
 def blackman_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> Array:
     """Window of two cosines: ONNX ``BlackmanWindow``.
 
-    Parameters and result as in ``HannWindow``.
+    Parameters
+    ----------
+    size, periodic, output_datatype
+        As in ``HannWindow``.
+
+    Returns
+    -------
+    ndarray of shape (size,)
     """
     return _window(size, periodic, output_datatype, _COSINES["BlackmanWindow"])
 
