@@ -88,7 +88,7 @@ def blackman_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT)
 def dft(
     input: Array,
     dft_length: Any = None,
-    axis: Any = -2,
+    axis: Any = None,
     inverse: int = 0,
     onesided: int = 0,
 ) -> Array:
@@ -101,7 +101,7 @@ def dft(
     dft_length : int, optional
         Length that the signal is cut or filled up with zeros to.
     axis : int
-        The dimension of the signal.
+        The dimension of the signal, -2 by default.
     inverse : int
         Whether to transform back.
     onesided : int
@@ -111,6 +111,11 @@ def dft(
     -------
     ndarray of shape (..., N', ..., 2), or (..., 1) where a half is transformed back
     """
+    if axis is None:
+        # The file leaves out a length that is not given; no signal is as short as that.
+        given = None if dft_length is None else as_int(dft_length, "dft_length")
+        is_axis = given is not None and -input.ndim <= given < input.ndim
+        axis, dft_length = (given, None) if is_axis else (-2, dft_length)
     place = axis_of(axis, input.ndim, "axis")
     signal = _complex(input)
     length = None if dft_length is None else as_int(dft_length, "dft_length")
