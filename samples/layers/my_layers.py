@@ -42,9 +42,11 @@ class LocalContrast(Layer):
     Parameters
     ----------
     gain : ndarray of shape (C,)
+        Factor of each channel.
     size : int
-        Odd.
+        Rows and columns of a window; odd.
     eps : float
+        Keeps the divisor from 0 where nothing differs.
     """
 
     def __init__(self, gain: Array, size: int = 9, eps: float = 1e-3) -> None:
