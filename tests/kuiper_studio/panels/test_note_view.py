@@ -65,7 +65,7 @@ def test_a_name_without_a_page_is_no_link(show):
 
 
 def test_many_types_are_counted(show):
-    text = "\n".join(plain(show("nn.Dropout d 1 1 0 1 p=0.5")))
+    text = "\n".join(plain(show("nn.ZeroPad2d p 1 1 0 1 padding=(1,1,1,1)")))
     assert re.search(r"The same code computes .*, and \d+ more", text)
 
 
