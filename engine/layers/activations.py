@@ -77,31 +77,31 @@ def elementwise(
     return decorate
 
 
-@elementwise("nn.ReLU", "F.relu", "torch.relu", "Tensor.relu", integers=True)
+@elementwise("nn.ReLU", "F.relu", "torch.relu", "Tensor.relu", "aten::relu", integers=True)
 def relu(input: Array) -> Array:
     """``max(x, 0)``: ``torch.nn.ReLU``."""
     return np.maximum(input, 0)
 
 
-@elementwise("nn.ReLU6", "F.relu6", integers=True)
+@elementwise("nn.ReLU6", "F.relu6", "aten::relu6", integers=True)
 def relu6(input: Array) -> Array:
     """``min(max(x, 0), 6)``: ``torch.nn.ReLU6``."""
     return np.clip(input, 0, 6)
 
 
-@elementwise("nn.Hardtanh", "F.hardtanh", integers=True)
+@elementwise("nn.Hardtanh", "F.hardtanh", "aten::hardtanh", integers=True)
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """``min(max(x, min_val), max_val)``: ``torch.nn.Hardtanh``."""
     return np.clip(input, min_val, max_val)
 
 
-@elementwise("nn.Threshold", "F.threshold", "torch.threshold", integers=True)
+@elementwise("nn.Threshold", "F.threshold", "torch.threshold", "aten::threshold", integers=True)
 def threshold(input: Array, threshold: float, value: float) -> Array:
     """``x`` above `threshold`, else `value`: ``torch.nn.Threshold``."""
     return np.where(input <= threshold, value, input)
 
 
-@elementwise("nn.LeakyReLU", "F.leaky_relu")
+@elementwise("nn.LeakyReLU", "F.leaky_relu", "aten::leaky_relu")
 def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
     """``x`` where positive, else ``negative_slope * x``: ``torch.nn.LeakyReLU``."""
     return np.where(input > 0, input, input * negative_slope)
@@ -138,60 +138,60 @@ def elu(input: Array, alpha: float = 1.0) -> Array:
     return np.where(input > 0, input, alpha * np.expm1(input))
 
 
-@elementwise("nn.SELU", "F.selu", "torch.selu")
+@elementwise("nn.SELU", "F.selu", "torch.selu", "aten::selu")
 def selu(input: Array) -> Array:
     """``1.0507 * (x where positive, else 1.67326 * (exp(x) - 1))``: ``torch.nn.SELU``."""
     return np.where(input > 0, _SELU_SCALE * input, _SELU_SCALE * _SELU_ALPHA * np.expm1(input))
 
 
-@elementwise("nn.CELU", "F.celu", "torch.celu")
+@elementwise("nn.CELU", "F.celu", "torch.celu", "aten::celu")
 def celu(input: Array, alpha: float = 1.0) -> Array:
     """``x`` where positive, else ``alpha * (exp(x / alpha) - 1)``: ``torch.nn.CELU``."""
     return np.where(input > 0, input, alpha * np.expm1(input / alpha))
 
 
-@elementwise("nn.Sigmoid", "F.sigmoid", "torch.sigmoid", "Tensor.sigmoid")
+@elementwise("nn.Sigmoid", "F.sigmoid", "torch.sigmoid", "Tensor.sigmoid", "aten::sigmoid")
 def sigmoid(input: Array) -> Array:
     """``1 / (1 + exp(-x))``: ``torch.nn.Sigmoid``."""
     return _sigmoid(input)
 
 
-@elementwise("nn.LogSigmoid", "F.logsigmoid")
+@elementwise("nn.LogSigmoid", "F.logsigmoid", "aten::log_sigmoid")
 def logsigmoid(input: Array) -> Array:
     """``log(1 / (1 + exp(-x)))``: ``torch.nn.LogSigmoid``."""
     result: Array = np.minimum(input, 0) - np.log1p(np.exp(-np.abs(input)))
     return result
 
 
-@elementwise("nn.Hardsigmoid", "F.hardsigmoid")
+@elementwise("nn.Hardsigmoid", "F.hardsigmoid", "aten::hardsigmoid")
 def hardsigmoid(input: Array) -> Array:
     """``min(max(x + 3, 0), 6) / 6``: ``torch.nn.Hardsigmoid``."""
     result: Array = np.clip(input + 3, 0, 6) / 6
     return result
 
 
-@elementwise("nn.SiLU", "F.silu")
+@elementwise("nn.SiLU", "F.silu", "aten::silu")
 def silu(input: Array) -> Array:
     """``x / (1 + exp(-x))``, also called swish: ``torch.nn.SiLU``."""
     result: Array = input * _sigmoid(input)
     return result
 
 
-@elementwise("nn.Hardswish", "F.hardswish")
+@elementwise("nn.Hardswish", "F.hardswish", "aten::hardswish")
 def hardswish(input: Array) -> Array:
     """``x * min(max(x + 3, 0), 6) / 6``: ``torch.nn.Hardswish``."""
     result: Array = input * np.clip(input + 3, 0, 6) / 6
     return result
 
 
-@elementwise("nn.Mish", "F.mish")
+@elementwise("nn.Mish", "F.mish", "aten::mish")
 def mish(input: Array) -> Array:
     """``x * tanh(log(1 + exp(x)))``: ``torch.nn.Mish``."""
     result: Array = input * np.tanh(np.logaddexp(input, input.dtype.type(0)))
     return result
 
 
-@elementwise("nn.GELU", "F.gelu")
+@elementwise("nn.GELU", "F.gelu", "aten::gelu")
 def gelu(input: Array, approximate: str = "none") -> Array:
     """``x`` times the normal distribution function of x: ``torch.nn.GELU``.
 
@@ -209,7 +209,7 @@ def gelu(input: Array, approximate: str = "none") -> Array:
     return result
 
 
-@elementwise("nn.Softplus", "F.softplus")
+@elementwise("nn.Softplus", "F.softplus", "aten::softplus")
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """``log(1 + exp(beta * x)) / beta``: ``torch.nn.Softplus``.
 
@@ -219,7 +219,7 @@ def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     return np.where(scaled > threshold, input, np.log1p(np.exp(scaled)) / beta)
 
 
-@elementwise("nn.Tanh", "F.tanh", "torch.tanh", "Tensor.tanh")
+@elementwise("nn.Tanh", "F.tanh", "torch.tanh", "Tensor.tanh", "aten::tanh")
 def tanh(input: Array) -> Array:
     """Hyperbolic tangent: ``torch.nn.Tanh``."""
     return np.tanh(input)
@@ -239,20 +239,20 @@ def softsign(input: Array) -> Array:
     return result
 
 
-@elementwise("nn.Hardshrink", "F.hardshrink", "torch.hardshrink")
+@elementwise("nn.Hardshrink", "F.hardshrink", "torch.hardshrink", "aten::hardshrink")
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """0 from ``-lambd`` to ``lambd``, else ``x``: ``torch.nn.Hardshrink``."""
     return np.where(np.abs(input) <= lambd, 0, input)
 
 
-@elementwise("nn.Softshrink", "F.softshrink")
+@elementwise("nn.Softshrink", "F.softshrink", "aten::softshrink")
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """``x`` moved towards 0 by `lambd`, at most to 0: ``torch.nn.Softshrink``."""
     result: Array = input - np.clip(input, -lambd, lambd)
     return result
 
 
-@register("nn.PReLU", "F.prelu", "torch.prelu")
+@register("nn.PReLU", "F.prelu", "torch.prelu", "aten::prelu")
 def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Array:
     """``x`` where positive, else ``weight * x``: ``torch.nn.PReLU``.
 
@@ -279,7 +279,7 @@ def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Arr
     return np.where(x > 0, x, x * slope).astype(input.dtype, copy=False)
 
 
-@register("nn.GLU", "F.glu")
+@register("nn.GLU", "F.glu", "aten::glu")
 def glu(input: Array, dim: int = -1) -> Array:
     """One half times the sigmoid of the other: ``torch.nn.GLU``.
 

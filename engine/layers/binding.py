@@ -12,16 +12,20 @@ yields to the attribute. Dots in attribute names read as underscores
 does not know goes by position, for pnnx names some of them freely (``$mask``). An argument
 annotated `OperatorCall` receives the call itself; one annotated ``numpy.random.Generator``
 receives the numbers of one execution, from whoever runs the layer.
+
+Raw ``aten::`` operators have nothing but operands, none of them named, constants among them.
+Where their order is not the code's own it is registered; and what a class's ``__init__``
+takes may come as an operand, so that the layer is built when its value is there.
 """
 
 from __future__ import annotations
 
 import inspect
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from typing_extensions import override
@@ -37,9 +41,12 @@ if TYPE_CHECKING:
 
     from engine.values import Value
 
-__all__ = ["FunctionLayer", "bind", "spoken_annotation", "takes_array"]
+__all__ = ["FunctionLayer", "Orders", "bind", "spoken_annotation", "takes_array"]
+
+Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
 _ABSENT = object()
+_UNUSED = "_"  # in place of an argument's name: an operand of no effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +127,7 @@ def bind(
     target: Callable[..., Any],
     call: OperatorCall,
     random_unless: Mapping[str, Value] | None = None,
+    orders: Orders = (),
 ) -> Layer:
     """Build the layer of an operator from registered code.
 
@@ -129,7 +137,8 @@ def bind(
         A function or a `Layer` class.
     call : OperatorCall
     random_unless : mapping of str to Value, optional
-        See `register`.
+    orders : tuple of tuple of str, optional
+        Shortest first. Both are as for `register`.
 
     Returns
     -------
@@ -142,6 +151,8 @@ def bind(
         Names the operator, its type and the parameter.
     """
     try:
+        if orders and not any(call.input_names):
+            call = replace(call, input_names=_names_by_order(orders, len(call.input_names)))
         if isinstance(target, type) and issubclass(target, Layer):
             return _bind_class(target, call, random_unless or {})
         return _bind_function(target, call, random_unless or {})
@@ -157,6 +168,14 @@ def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
     return ParameterError(
         parameter, reason, operator=call.name, operator_type=call.type, shapes=shapes
     )
+
+
+def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
+    """Name operands by the shortest order that is long enough."""
+    for names in orders:
+        if len(names) >= count:
+            return names[:count]
+    raise LayerError(f"{count} operands are more than this layer takes ({' '.join(orders[-1])})")
 
 
 def _bind_function(
@@ -176,14 +195,30 @@ def _bind_class(
     layer_class: type[Layer], call: OperatorCall, random_unless: Mapping[str, Value]
 ) -> Layer:
     build = _signature_of(layer_class.__init__, method=True)
-    static = _static_arguments(build, call, taken=frozenset())
-    _require(build.required - static.keys())
-    layer = layer_class(**static)
     forward = _signature_of(layer_class.forward, method=True)
-    slots = _operand_slots(forward, call.input_names, {})
+    late = {
+        name: place
+        for place, name in enumerate(call.input_names)
+        if name in build.names and name not in forward.names
+    }
+    static = _static_arguments(build, call, taken=frozenset(late))
+    _require(build.required - static.keys() - late.keys())
+    names = (_UNUSED if name in late else name for name in call.input_names)
+    slots = _operand_slots(forward, tuple(names), {})
     _require(forward.required - set(slots))
     defaults = {**build.defaults, **forward.defaults}
     draws = not _settled(random_unless, defaults, static, slots, call)
+
+    def build_with(operands: Mapping[int, Any]) -> Layer:
+        given = {
+            name: _checked(name, _plain(operands[place], build.hints[name]), build.hints[name])
+            for name, place in late.items()
+        }
+        return layer_class(**static, **given)
+
+    if not late.values() <= call.constants.keys():
+        return _LateLayer(build_with, slots, forward.leading, forward.generator, draws=draws)
+    layer = build_with(call.constants)
     if _in_order(slots, forward.leading) and (draws or not forward.generator):
         layer.generator = forward.generator
         return layer
@@ -250,7 +285,9 @@ def _operand_slots(
     slots: list[str] = []
     used: set[str] = set()
     for name in input_names:
-        if name in signature.names and name not in used:
+        if name == _UNUSED:
+            slots.append(_UNUSED)
+        elif name in signature.names and name not in used:
             slots.append(name)
             used.add(name)
         elif free:
@@ -284,7 +321,7 @@ class FunctionLayer(Layer):
     static : mapping of str to object
         Arguments known since the model was opened.
     slots : sequence of str
-        Argument name of each operand, ``""`` for a variadic one.
+        Argument name of each operand, ``""`` for a variadic one, ``_`` for one of no effect.
     leading : tuple of str
         Those of the function's arguments that may be given by position.
     generator : str
@@ -314,14 +351,18 @@ class FunctionLayer(Layer):
         known = static if draws or not generator else {**static, generator: None}
         self._function = partial(function, **known) if known else function
         self._slots = None if _in_order(slots, leading) else slots
+        # The first ones go by position even so: they may have no name for their callers.
+        own = (slot for slot in slots if slot != _UNUSED)
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(own, leading, strict=False))
+        self._leading = frozenset(slot for slot, _ in pairs if "" not in slots)
 
     def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sort operands into those that go by position and those that go by name."""
         if self._slots is None:
             return tuple(operands), {}
-        loose = [o for slot, o in zip(self._slots, operands, strict=True) if not slot]
-        named = {slot: o for slot, o in zip(self._slots, operands, strict=True) if slot}
-        return tuple(loose), named
+        pairs = [pair for pair in zip(self._slots, operands, strict=True) if pair[0] != _UNUSED]
+        loose = tuple(o for slot, o in pairs if not slot or slot in self._leading)
+        return loose, {slot: o for slot, o in pairs if slot and slot not in self._leading}
 
     @override
     def forward(self, *inputs: Value, **generator: Generator) -> object:
@@ -329,6 +370,47 @@ class FunctionLayer(Layer):
             return self._function(*inputs, **generator)
         loose, named = self.arguments(inputs)
         return self._function(*loose, **named, **generator)
+
+
+class _LateLayer(Layer):
+    """A layer that is built anew at each run, for arguments of its ``__init__`` are operands.
+
+    Parameters
+    ----------
+    build : callable
+        From the operands by place to the layer.
+    slots, leading, generator, draws
+        As for `FunctionLayer`, of its ``forward``.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Mapping[int, Any]], Layer],
+        slots: list[str],
+        leading: tuple[str, ...],
+        generator: str,
+        *,
+        draws: bool,
+    ) -> None:
+        self._build, self._slots, self._leading = build, slots, leading
+        self._argument, self._draws = generator, draws
+        self.generator = generator if draws else ""
+
+    @override
+    def forward(self, *inputs: Value, **generator: Generator) -> object:
+        code = self._build(dict(enumerate(inputs))).forward
+        layer = FunctionLayer(
+            code, {}, self._slots, self._leading, self._argument, draws=self._draws
+        )
+        return layer.forward(*inputs, **generator)
+
+
+def _plain(value: Any, hint: Any) -> Any:
+    """A tensor that stands for a number or a list of them, as such."""
+    if isinstance(value, np.ndarray) and value.ndim <= 1 and not takes_array(hint):
+        numbers = value.tolist()
+        return tuple(numbers) if value.ndim else numbers
+    return value
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import RegistrationError, UnsupportedOperatorError
-from engine.layers.binding import bind
+from engine.layers.binding import Orders, bind
 from engine.layers.layer import Layer
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class Registration:
         Whether it may take the place of another one.
     random_unless : mapping of str to Value
         See `register`.
+    orders : tuple of tuple of str
+        What operands without names stand for, by their number; see `register`.
     """
 
     type: str
@@ -66,6 +68,7 @@ class Registration:
     file: Path | None = None
     replaces: bool = False
     random_unless: Mapping[str, Value] = field(default_factory=dict)
+    orders: Orders = ()
 
     @property
     def place(self) -> str:
@@ -150,7 +153,10 @@ _recording: ContextVar[tuple[Path, Table] | None] = ContextVar("recording", defa
 
 
 def register(
-    *types: str, replace: bool = False, random_unless: Mapping[str, Value] | None = None
+    *types: str,
+    replace: bool = False,
+    random_unless: Mapping[str, Value] | None = None,
+    operands: str | tuple[str, ...] = (),
 ) -> Callable[[Target], Target]:
     """Register a function or a `Layer` class for operator types.
 
@@ -163,6 +169,11 @@ def register(
     random_unless : mapping of str to Value, optional
         For code that takes a generator: arguments, each with a value that by itself keeps
         the code from drawing, such as ``{"training": False, "p": 0}``.
+    operands : str or tuple of str, optional
+        Arguments that the operands stand for where the file does not name them, separated
+        by spaces: ``"input weight bias eps _"``, with ``_`` for one of no effect. In their
+        own order by default. What has overloads, as raw ``aten::`` operators do, takes
+        several such lists; the shortest that is long enough counts.
 
     Raises
     ------
@@ -170,6 +181,8 @@ def register(
         If a type is registered already and not to be replaced, if there is no type, or if
         the target is neither a function nor a `Layer` that can be built.
     """
+    lists = (operands,) if isinstance(operands, str) else operands
+    orders = tuple(sorted((tuple(names.split()) for names in lists), key=len))
     given: tuple[object, ...] = types  # a bare @register gives the function itself
     if not all(isinstance(name, str) and name for name in given or ("",)):
         raise RegistrationError('say for which operator types: @register("my.Operator")')
@@ -180,10 +193,12 @@ def register(
         for operator_type in types:
             unless = random_unless or {}
             if recording is None:
-                _registry.add(Registration(operator_type, target, None, replace, unless))
+                _registry.add(
+                    Registration(operator_type, target, None, replace, unless, orders)
+                )
                 continue
             file, table = recording
-            entry = Registration(operator_type, target, file, replace, unless)
+            entry = Registration(operator_type, target, file, replace, unless, orders)
             if not replace:
                 _refuse(entry, table.get(operator_type))
             _registry.check(entry)
@@ -263,4 +278,4 @@ def build_layer(call: OperatorCall) -> Layer:
     entry = table.get(call.type)
     if entry is None:
         raise UnsupportedOperatorError(call.name, call.type, table)
-    return bind(entry.target, call, entry.random_unless)
+    return bind(entry.target, call, entry.random_unless, entry.orders)
