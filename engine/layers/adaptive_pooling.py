@@ -61,7 +61,8 @@ class _AdaptivePool(Layer):
 @register(
     "nn.AdaptiveAvgPool1d", "nn.AdaptiveAvgPool2d", "nn.AdaptiveAvgPool3d",
     "F.adaptive_avg_pool1d", "F.adaptive_avg_pool2d", "F.adaptive_avg_pool3d",
-    "torch.adaptive_avg_pool1d",
+    "torch.adaptive_avg_pool1d", "aten::adaptive_avg_pool1d", "aten::adaptive_avg_pool2d",
+    "aten::adaptive_avg_pool3d", "aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d",
 )  # fmt: skip
 class AdaptiveAveragePool(_AdaptivePool):
     """Mean of each window, to a given size: ``torch.nn.AdaptiveAvgPool2d`` and its kin.
@@ -83,7 +84,8 @@ class AdaptiveAveragePool(_AdaptivePool):
 @register(
     "nn.AdaptiveMaxPool1d", "nn.AdaptiveMaxPool2d", "nn.AdaptiveMaxPool3d",
     "F.adaptive_max_pool1d", "F.adaptive_max_pool2d", "F.adaptive_max_pool3d",
-    "torch.adaptive_max_pool1d",
+    "torch.adaptive_max_pool1d", "aten::adaptive_max_pool1d", "aten::adaptive_max_pool2d",
+    "aten::adaptive_max_pool3d",
 )  # fmt: skip
 class AdaptiveMaxPool(_AdaptivePool):
     """Largest value of each window, to a given size: ``torch.nn.AdaptiveMaxPool2d``, ....
@@ -97,14 +99,14 @@ class AdaptiveMaxPool(_AdaptivePool):
         None or 0 keeps an axis as it is; may also be an operand.
     return_indices : bool
         Whether to give a pair: the values, and int64 positions in the flattened (H...) of
-        each channel.
+        each channel. Raw ``aten::`` forms always do.
     """
 
     def __init__(
         self, call: OperatorCall, output_size: Any = None, return_indices: bool = False
     ) -> None:
         super().__init__(call, output_size)
-        self._return_indices = return_indices
+        self._return_indices = return_indices or call.type.startswith("aten::")
 
     @override
     def forward(self, input: Array, output_size: Value = None) -> Array | tuple[Array, Array]:

@@ -175,7 +175,9 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
     for names in orders:
         if len(names) >= count:
             return names[:count]
-    raise LayerError(f"{count} operands are more than this layer takes ({' '.join(orders[-1])})")
+    raise LayerError(
+        f"{count} operands are more than this layer takes ({' '.join(orders[-1])})"
+    )
 
 
 def _bind_function(
@@ -216,7 +218,7 @@ def _bind_class(
         }
         return layer_class(**static, **given)
 
-    if not late.values() <= call.constants.keys():
+    if not set(late.values()) <= call.constants.keys():
         return _LateLayer(build_with, slots, forward.leading, forward.generator, draws=draws)
     layer = build_with(call.constants)
     if _in_order(slots, forward.leading) and (draws or not forward.generator):

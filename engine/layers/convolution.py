@@ -146,7 +146,10 @@ class Convolution(Layer):
         return grouped
 
 
-@register("F.conv1d", "F.conv2d", "F.conv3d", "torch.conv1d", "torch.conv2d", "torch.conv3d")
+@register(
+    "F.conv1d", "F.conv2d", "F.conv3d", "torch.conv1d", "torch.conv2d", "torch.conv3d",
+    "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::_convolution_mode",
+)  # fmt: skip
 def convolution(
     input: Array,
     weight: Array,

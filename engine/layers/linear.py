@@ -60,7 +60,7 @@ class Linear(Layer):
         return _product(input, self._ready[work], self.bias, dtype)
 
 
-@register("F.linear")
+@register("F.linear", "aten::linear")
 def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """Matrix product and bias with a computed weight: ``torch.nn.functional.linear``.
 

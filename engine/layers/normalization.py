@@ -84,6 +84,10 @@ class BatchNorm(Layer):
         return batch_norm(input, *self.arguments, eps=self.eps)
 
 
+@register(
+    "aten::batch_norm",
+    operands="input weight bias running_mean running_var training momentum eps _",
+)
 @register("F.batch_norm", "torch.batch_norm")
 def batch_norm(
     input: Array,
@@ -176,6 +180,10 @@ class InstanceNorm(Layer):
         return result.reshape(input.shape)
 
 
+@register(
+    "aten::instance_norm",
+    operands="input weight bias running_mean running_var use_input_stats momentum eps _",
+)
 @register("F.instance_norm", "torch.instance_norm")
 def instance_norm(
     input: Array,
@@ -210,6 +218,7 @@ def instance_norm(
     return _affine(result, weight, bias, 1).astype(input.dtype, copy=False)
 
 
+@register("aten::group_norm", operands="input num_groups weight bias eps _")
 @register("nn.GroupNorm", "F.group_norm", "torch.group_norm")
 def group_norm(
     input: Array,
@@ -248,6 +257,7 @@ def group_norm(
     return _affine(result, weight, bias, 1).astype(input.dtype, copy=False)
 
 
+@register("aten::layer_norm", operands="input normalized_shape weight bias eps _")
 @register("nn.LayerNorm", "F.layer_norm", "torch.layer_norm")
 def layer_norm(
     input: Array,
@@ -282,7 +292,7 @@ def layer_norm(
     return result.astype(input.dtype, copy=False)
 
 
-@register("nn.RMSNorm", "F.rms_norm", "torch.rms_norm")
+@register("nn.RMSNorm", "F.rms_norm", "torch.rms_norm", "aten::rms_norm")
 def rms_norm(
     input: Array,
     normalized_shape: Ints | Array,

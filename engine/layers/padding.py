@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PADDING_MODES", "pad", "pad_axes", "pad_border"]
 
 
-@register("F.pad")
+@register("F.pad", "aten::pad")
 def pad(
     input: Array,
     pad: Ints | Array,

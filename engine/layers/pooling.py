@@ -69,6 +69,12 @@ def _windows(
 
 
 @register(
+    "aten::max_pool1d", "aten::max_pool2d", "aten::max_pool3d",
+    "aten::max_pool1d_with_indices", "aten::max_pool2d_with_indices",
+    "aten::max_pool3d_with_indices",
+    operands="input kernel_size stride padding dilation ceil_mode",
+)  # fmt: skip
+@register(
     "nn.MaxPool1d", "nn.MaxPool2d", "nn.MaxPool3d",
     "F.max_pool1d", "F.max_pool2d", "F.max_pool3d",
     "torch.max_pool1d", "torch.max_pool2d", "torch.max_pool3d",
@@ -104,7 +110,8 @@ class MaxPool(Layer):
         return_indices: bool = False,
     ) -> None:
         self.windows = _windows(call, kernel_size, stride, padding, dilation)
-        self.ceil_mode, self.return_indices = ceil_mode, return_indices
+        self.ceil_mode = ceil_mode
+        self.return_indices = return_indices or call.type.endswith("_with_indices")
 
     @override
     def forward(self, input: Array) -> Array | tuple[Array, Array]:
@@ -113,6 +120,10 @@ class MaxPool(Layer):
         return largest(input, self.windows, self.ceil_mode)
 
 
+@register(
+    "aten::avg_pool1d", "aten::avg_pool2d", "aten::avg_pool3d",
+    operands="input kernel_size stride padding ceil_mode count_include_pad divisor_override",
+)
 @register(
     "nn.AvgPool1d", "nn.AvgPool2d", "nn.AvgPool3d",
     "F.avg_pool1d", "F.avg_pool2d", "F.avg_pool3d",

@@ -13,7 +13,9 @@ from engine.values import Array
 __all__ = ["log_softmax", "softmax", "softmax2d", "softmin"]
 
 
-@register("nn.Softmax", "F.softmax", "torch.softmax", "Tensor.softmax")
+@register("nn.Softmax", "F.softmax", "torch.softmax", "Tensor.softmax", "aten::softmax")
+@register("torch.special.softmax", "aten::special_softmax")
+@register("aten::_softmax", operands="input dim _")
 def softmax(input: Array, dim: int | None = None, dtype: str | int | None = None) -> Array:
     """Exponentials that sum to 1 along an axis: ``torch.nn.Softmax``.
 
@@ -46,6 +48,8 @@ def softmin(input: Array, dim: int | None = None, dtype: str | int | None = None
 
 
 @register("nn.LogSoftmax", "F.log_softmax", "torch.log_softmax", "Tensor.log_softmax")
+@register("aten::log_softmax", "torch.special.log_softmax", "aten::special_log_softmax")
+@register("aten::_log_softmax", operands="input dim _")
 def log_softmax(input: Array, dim: int | None = None, dtype: str | int | None = None) -> Array:
     """Logarithm of the softmax along an axis: ``torch.nn.LogSoftmax``.
 

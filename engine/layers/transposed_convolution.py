@@ -13,6 +13,7 @@ from engine.layers.convolution import (
     check_bias,
     check_channels,
     check_kernel,
+    convolution,
     require_channels,
 )
 from engine.layers.layer import Ints, Layer
@@ -28,7 +29,7 @@ from engine.layers.windows import (
 from engine.promotion import DType, promote_types
 from engine.values import Array
 
-__all__ = ["TransposedConvolution", "transposed_convolution"]
+__all__ = ["TransposedConvolution", "either_convolution", "transposed_convolution"]
 
 
 @register("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
@@ -170,6 +171,7 @@ class TransposedConvolution(Layer):
 @register(
     "F.conv_transpose1d", "F.conv_transpose2d", "F.conv_transpose3d",
     "torch.conv_transpose1d", "torch.conv_transpose2d", "torch.conv_transpose3d",
+    "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
 )  # fmt: skip
 def transposed_convolution(
     input: Array,
@@ -199,6 +201,48 @@ def transposed_convolution(
         weight, bias, stride, padding, output_padding, groups, dilation
     )
     return layer.forward(input)
+
+
+@register("aten::convolution", "torch.convolution")
+@register(
+    "aten::_convolution",
+    operands="input weight bias stride padding dilation transposed output_padding groups _ _ _ _",
+)
+def either_convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+) -> Array:
+    """Convolution or its transpose, what every other form of it comes down to.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    weight : ndarray of shape (O, C / groups, K...), or (C, O / groups, K...)
+        The latter where `transposed`.
+    bias : ndarray of shape (O,), optional
+    stride, padding, dilation, groups
+        As in ``F.conv2d``.
+    transposed : bool
+        Whether it is as ``F.conv_transpose2d``.
+    output_padding : int or tuple of int
+        Only where `transposed`.
+
+    Returns
+    -------
+    ndarray of shape (N, O, H'...) or (O, H'...)
+    """
+    if transposed:
+        return transposed_convolution(
+            input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    return convolution(input, weight, bias, stride, padding, dilation, groups)
 
 
 def _output_size(

@@ -51,9 +51,9 @@ AxisTap: TypeAlias = tuple[Any, Any]
 
 def spatial_rank(call: OperatorCall) -> int:
     """Count the spatial axes that an operator type names: 2 for ``nn.MaxPool2d``."""
-    found = re.search(r"([123])d$", call.type)
+    found = re.search(r"([123])d(?:_with_indices)?$", call.type)
     if found is None:
-        raise ParameterError("", f"operator type {call.type} does not end in 1d, 2d or 3d")
+        raise ParameterError("", f"operator type {call.type} does not say 1d, 2d or 3d")
     return int(found[1])
 
 
