@@ -132,10 +132,16 @@ def rrelu(
     return np.where(input > 0, input, input * slope)
 
 
-@elementwise("nn.ELU", "F.elu")
-def elu(input: Array, alpha: float = 1.0) -> Array:
-    """``x`` where positive, else ``alpha * (exp(x) - 1)``: ``torch.nn.ELU``."""
-    return np.where(input > 0, input, alpha * np.expm1(input))
+@elementwise("nn.ELU", "F.elu", "aten::elu")
+def elu(
+    input: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+) -> Array:
+    """``x`` where positive, else ``alpha * (exp(x) - 1)``: ``torch.nn.ELU``.
+
+    Raw ``aten::`` forms scale the result, and the x of the exponential.
+    """
+    below = alpha * np.expm1(input * input_scale)
+    return scale * np.where(input > 0, input, below).astype(input.dtype, copy=False)
 
 
 @elementwise("nn.SELU", "F.selu", "torch.selu", "aten::selu")

@@ -176,7 +176,7 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
         if len(names) >= count:
             return names[:count]
     raise LayerError(
-        f"{count} operands are more than this layer takes ({' '.join(orders[-1])})"
+        f"{count} operands are more than this layer takes ({', '.join(orders[-1])})"
     )
 
 
@@ -209,7 +209,9 @@ def _bind_class(
     slots = _operand_slots(forward, tuple(names), {})
     _require(forward.required - set(slots))
     defaults = {**build.defaults, **forward.defaults}
-    draws = not _settled(random_unless, defaults, static, slots, call)
+    places = {place: name for name, place in late.items()}
+    known = [places.get(place, slot) for place, slot in enumerate(slots)]
+    draws = not _settled(random_unless, defaults, static, known, call)
 
     def build_with(operands: Mapping[int, Any]) -> Layer:
         given = {

@@ -9,11 +9,12 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import as_int
 from engine.layers.layer import Layer, OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.values import Value, describe_value
 
-__all__ = ["Unpack", "construct"]
+__all__ = ["Unpack", "construct", "member"]
 
 
 @register("prim::TupleConstruct", "prim::ListConstruct")
@@ -56,3 +57,21 @@ class Unpack(Layer):
                 InferStatus.kInferArraySizeMismatch,
             )
         return Outputs(members)
+
+
+@register("prim::TupleIndex", "aten::__getitem__")
+def member(input: Value, index: Value) -> Value:
+    """Take one member out of a tuple or list: TorchScript's ``values[index]``.
+
+    Parameters
+    ----------
+    input : tuple
+    index : int
+        Negative ones count from the end.
+    """
+    if not isinstance(input, tuple):
+        raise LayerError(f"{describe_value(input)} cannot be taken apart")
+    number = as_int(index, "index")
+    if not -len(input) <= number < len(input):
+        raise LayerError(f"there is no member {number} among {len(input)}")
+    return input[number]

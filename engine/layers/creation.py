@@ -102,6 +102,32 @@ def full(
     return _filled(size, fill_value, wanted or result_dtype(fill_value))
 
 
+@register("torch.scalar_tensor", "aten::scalar_tensor")
+def scalar_tensor(
+    s: Operand,
+    dtype: Value = None,
+    layout: Value = None,
+    device: Value = None,
+    pin_memory: Value = None,
+) -> Array:
+    """Tensor without dimensions of one number: ``torch.scalar_tensor``.
+
+    Parameters
+    ----------
+    s : number
+    dtype : str, optional
+        Float32 by default.
+    layout, device, pin_memory
+        Of no effect on the values.
+
+    Returns
+    -------
+    ndarray of shape ()
+        A new array.
+    """
+    return _filled((), s, as_dtype(dtype) or DEFAULT_FLOAT)
+
+
 @register("torch.full_like", "aten::full_like")
 def full_like(
     input: Array,

@@ -11,9 +11,7 @@ from engine.values import Array
 __all__ = ["embedding"]
 
 
-@register(
-    "aten::embedding", operands="weight input padding_idx scale_grad_by_freq sparse"
-)
+@register("aten::embedding", operands="weight input padding_idx scale_grad_by_freq sparse")
 @register("F.embedding", "torch.embedding")
 def embedding(
     input: Array,

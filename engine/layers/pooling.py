@@ -121,7 +121,9 @@ class MaxPool(Layer):
 
 
 @register(
-    "aten::avg_pool1d", "aten::avg_pool2d", "aten::avg_pool3d",
+    "aten::avg_pool1d",
+    "aten::avg_pool2d",
+    "aten::avg_pool3d",
     operands="input kernel_size stride padding ceil_mode count_include_pad divisor_override",
 )
 @register(

@@ -72,6 +72,26 @@ def to_bool(input: Value) -> bool:
     return bool(as_python(input))
 
 
+@register("aten::Complex", "aten::ComplexImplicit")
+def to_complex(input: Value, imag: Value = 0) -> complex:
+    """Give a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``."""
+    return complex(as_python(input), as_python(imag)) if imag else complex(as_python(input))
+
+
+@register("prim::NumToTensor")
+def to_tensor(input: Value) -> Array:
+    """Give a number as a tensor of 64 bits without dimensions: TorchScript's int in a trace."""
+    return np.asarray(as_python(input))
+
+
+@register("aten::len")
+def length(input: Value) -> int:
+    """Give the length of a list, or of a tensor's first dimension: TorchScript's ``len``."""
+    if isinstance(input, tuple) or (isinstance(input, np.ndarray) and input.ndim):
+        return len(input)
+    raise LayerError(f"{describe_value(input)} has no length")
+
+
 def as_python(value: Value) -> Any:
     """Python number of a number or of a tensor with one element.
 

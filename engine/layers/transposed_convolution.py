@@ -206,7 +206,8 @@ def transposed_convolution(
 @register("aten::convolution", "torch.convolution")
 @register(
     "aten::_convolution",
-    operands="input weight bias stride padding dilation transposed output_padding groups _ _ _ _",
+    operands="input weight bias stride padding dilation transposed output_padding groups"
+    " _ _ _ _",
 )
 def either_convolution(
     input: Array,

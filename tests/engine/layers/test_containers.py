@@ -67,3 +67,22 @@ def test_unpack_of_another_count(outputs):
 def test_unpack_of_what_has_no_members(value):
     with pytest.raises(LayerError, match="cannot be taken apart"):
         unpack(value, 1)
+
+
+@pytest.mark.parametrize("operator_type", ["prim::TupleIndex", "aten::__getitem__"])
+@pytest.mark.parametrize(("index", "expected"), [(0, A), (-1, 3), (np.array(1), B)])
+def test_member(run, operator_type, index, expected):
+    assert np.array_equal(run(operator_type, (A, B, 3), index), expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "index", "sentence"),
+    [
+        ((1, 2), 2, "there is no member 2 among 2"),
+        ((1, 2), -3, "there is no member -3 among 2"),
+        (5, 0, "cannot be taken apart"),
+    ],
+)
+def test_no_member(run, value, index, sentence):
+    with pytest.raises(LayerError, match=sentence):
+        run("prim::TupleIndex", value, index)

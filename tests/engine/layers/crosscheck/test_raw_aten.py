@@ -1,0 +1,149 @@
+"""Raw ``aten::`` operators against PyTorch: operands only, in the order of the schema."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+RNG = np.random.default_rng(20)
+
+
+def floats(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+LINE, IMAGE, VOLUME = floats(2, 4, 9), floats(2, 4, 7, 8), floats(1, 2, 5, 6, 5)
+MATRIX, VECTOR = floats(5, 4), floats(4)
+FOUR = floats(4) + 3
+PLAIN = (
+    "relu", "relu6", "selu", "sigmoid", "log_sigmoid", "hardsigmoid", "silu", "hardswish",
+    "mish", "tanh",
+)  # fmt: skip
+INDICES = np.array([[2, 0], [1, 4]])
+
+
+@pytest.mark.parametrize(
+    ("name", "operands"),
+    [
+        ("conv1d", (LINE, floats(6, 2, 3), None, (2,), (1,), (1,), 2)),
+        ("conv2d", (IMAGE, floats(6, 4, 3, 2), floats(6), (2, 1), (1, 0), (1, 2), 1)),
+        ("conv2d", (IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1)),
+        (
+            "conv3d",
+            (VOLUME, floats(3, 2, 2, 2, 2), floats(3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+        ),
+        ("_convolution_mode", (IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1)),
+        ("convolution", (LINE, floats(6, 4, 3), None, (1,), (0,), (1,), False, (0,), 1)),
+        ("convolution", (LINE, floats(4, 3, 3), None, (2,), (1,), (1,), True, (1,), 2)),
+        (
+            "_convolution",
+            (
+                IMAGE,
+                floats(6, 4, 3, 3),
+                floats(6),
+                (1, 1),
+                (1, 1),
+                (1, 1),
+                False,
+                (0, 0),
+                1,
+                False,
+                False,
+                True,
+                True,
+            ),
+        ),
+        ("conv_transpose1d", (LINE, floats(4, 3, 3), floats(6), (2,), (1,), (1,), 2, (1,))),
+        (
+            "conv_transpose2d",
+            (IMAGE, floats(4, 3, 3, 3), None, (2, 2), (1, 1), (0, 0), 1, (1, 1)),
+        ),
+        ("linear", (MATRIX, floats(3, 4), floats(3))),
+        ("linear", (MATRIX, floats(3, 4), None)),
+        ("scalar_tensor", (3, None, None, None, None)),
+        ("scalar_tensor", (2.5, "torch.int64", None, None, None)),
+        ("max_pool1d", (LINE, (3,), (2,), (1,), (1,), True)),
+        ("max_pool2d", (IMAGE, (3, 2), (), (1, 0), (1, 1), False)),
+        ("max_pool3d", (VOLUME, (2, 2, 2), (1, 2, 1), (0, 0, 0), (1, 1, 2), False)),
+        ("max_pool2d_with_indices", (IMAGE, (2, 2), (2, 2), (0, 0), (1, 1), True)),
+        ("avg_pool1d", (LINE, (3,), (2,), (1,), True, False)),
+        ("avg_pool2d", (IMAGE, (7, 8), (), (0, 0), False, True, None)),
+        ("avg_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), True, False, 5)),
+        ("avg_pool3d", (VOLUME, (2, 2, 2), (1, 1, 1), (0, 0, 0), False, True, None)),
+        ("adaptive_avg_pool1d", (LINE, (4,))),
+        ("adaptive_avg_pool2d", (IMAGE, (3, 1))),
+        ("adaptive_avg_pool3d", (VOLUME, (2, 1, 3))),
+        ("adaptive_max_pool1d", (LINE, (4,))),
+        ("adaptive_max_pool2d", (IMAGE, (3, 2))),
+        ("batch_norm", (IMAGE, FOUR, VECTOR, VECTOR, FOUR, False, 0.1, 1e-3, True)),
+        ("batch_norm", (IMAGE, None, VECTOR, None, None, True, 0.1, 1e-5, False)),
+        ("instance_norm", (IMAGE, FOUR, VECTOR, None, None, True, 0.1, 1e-3, True)),
+        ("group_norm", (IMAGE, 2, FOUR, VECTOR, 1e-3, False)),
+        ("layer_norm", (MATRIX, (4,), FOUR, VECTOR, 1e-3, False)),
+        ("rms_norm", (MATRIX, (4,), FOUR, 1e-3)),
+        ("embedding", (MATRIX, INDICES, -1, False, False)),
+        ("softmax", (MATRIX, -1, None)),
+        ("softmax", (MATRIX, 0, "torch.float64")),
+        ("_softmax", (MATRIX, 1, False)),
+        ("log_softmax", (MATRIX, 0, None)),
+        ("_log_softmax", (MATRIX, 1, False)),
+        ("special_softmax", (MATRIX, 1, None)),
+        ("special_log_softmax", (MATRIX, 1, None)),
+        ("pad", (LINE, (1, 2), "reflect", None)),
+        ("pad", (LINE, (1, -2, 0, 1), "constant", 2.5)),
+        ("hardtanh", (MATRIX, -0.5, 0.75)),
+        ("threshold", (MATRIX, 0.1, 7.0)),
+        ("leaky_relu", (MATRIX, 0.3)),
+        ("elu", (MATRIX, 1.5, 1, 1)),
+        ("elu", (MATRIX, 1.5, 2.0, 0.5)),
+        ("celu", (MATRIX, 1.5)),
+        ("softplus", (MATRIX, 2, 1)),
+        ("hardshrink", (MATRIX, 0.3)),
+        ("softshrink", (MATRIX, 0.3)),
+        ("gelu", (MATRIX, "none")),
+        ("gelu", (MATRIX, "tanh")),
+        ("glu", (MATRIX, 1)),
+        ("prelu", (MATRIX, VECTOR)),
+        *(
+            (name, (MATRIX,))
+            for name in (
+                "relu",
+                "relu6",
+                "selu",
+                "sigmoid",
+                "log_sigmoid",
+                "hardsigmoid",
+                "silu",
+                "hardswish",
+                "mish",
+                "tanh",
+            )
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_operators(agree, name, operands):
+    agree(f"aten::{name}", *operands, function=partial(in_order, name), loose=8)
+
+
+def in_order(name, *operands):
+    """What PyTorch's operator gives for all arguments of one of its overloads, in order."""
+    operands = [getattr(torch, o[6:]) if str(o).startswith("torch.") else o for o in operands]
+    packet = getattr(torch.ops.aten, name)
+    refusals = []
+    for overload in packet.overloads():
+        arguments = getattr(packet, overload)._schema.arguments
+        if len(arguments) != len(operands):
+            continue
+        pairs = list(zip(arguments, operands, strict=True))
+        by_name = {argument.name: value for argument, value in pairs if argument.kwarg_only}
+        by_position = (value for argument, value in pairs if not argument.kwarg_only)
+        try:
+            return getattr(packet, overload)(*by_position, **by_name)
+        except (RuntimeError, TypeError) as exc:
+            refusals.append(exc)
+    raise AssertionError(f"no overload of {name} takes {len(operands)} such: {refusals}")
