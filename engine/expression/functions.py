@@ -127,6 +127,14 @@ def _sign(x: Array) -> Array:
     return sign
 
 
+def _logaddexp(x: Array, y: Array) -> Array:
+    if x.dtype.kind != "c":
+        return np.asarray(np.logaddexp(x, y))
+    swap = x.real < y.real
+    larger, smaller = np.where(swap, y, x), np.where(swap, x, y)
+    return np.asarray(larger + np.log1p(np.exp(smaller - larger)))
+
+
 def _square(x: Array) -> Array:
     square: Array = np.square(x.astype(np.int64) if x.dtype.kind == "b" else x)
     return square
@@ -259,7 +267,7 @@ _BINARY: Final[dict[str, Callable[..., Value]]] = {
     "div": Elementwise(np.divide, "bifc", floats=True),
     "floor_divide": Elementwise(_by_integer(np.floor_divide), "if"),
     "fmod": Elementwise(_by_integer(np.fmod), "if"),
-    "logaddexp": Elementwise(np.logaddexp, "bif", floats=True),
+    "logaddexp": Elementwise(_logaddexp, "bifc", floats=True),
     "lshift": Elementwise(np.left_shift, "i"),
     "max": Elementwise(np.maximum, "bif"),
     "maximum": Elementwise(np.maximum, "bif"),

@@ -126,6 +126,7 @@ def float_power(input: Operand, exponent: Operand) -> Value:
 
 
 @register("torch.round", "Tensor.round", "aten::round")
+@register("torch.special.round", "aten::special_round")
 def round_to(input: Operand, decimals: int = 0) -> Value:
     """Nearest integer, halves to the even one: ``torch.round``.
 
@@ -149,6 +150,31 @@ def round_to(input: Operand, decimals: int = 0) -> Value:
         if decimals > 0:
             return cast(np.asarray(np.rint(wide * scale) / scale), input.dtype)
         return cast(np.asarray(np.rint(wide / scale) * scale), input.dtype)
+
+
+@register("torch.logit", "Tensor.logit", "aten::logit")
+@register("torch.special.logit", "aten::special_logit")
+def logit(input: Operand, eps: float | None = None) -> Value:
+    """Logarithm of the odds, ``log(x / (1 - x))``: ``torch.logit``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    eps : float, optional
+        Limit x to from `eps` to ``1 - eps`` first; NaN beyond 0 and 1 without.
+
+    Returns
+    -------
+    ndarray of the input's shape
+        Of the input's dtype; float32 for bools and integers.
+    """
+
+    def kernel(x: Array) -> Array:
+        if eps is not None:
+            x = np.clip(x, x.dtype.type(eps), x.dtype.type(1 - eps))
+        return np.asarray(np.log(x / (1 - x)))
+
+    return apply(Elementwise(kernel, "bif", floats=True), input)
 
 
 @register(

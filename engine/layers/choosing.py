@@ -93,15 +93,16 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
     Parameters
     ----------
     input : ndarray of any shape
-    mask : bool ndarray, broadcast to the shape of `input`
+    mask : bool ndarray, broadcast with `input` to one shape
     source : ndarray with at least as many elements as are true
 
     Returns
     -------
-    ndarray of the shape of `input`
+    ndarray of the common shape
         A copy.
     """
-    result, chosen = input.copy(), np.broadcast_to(mask, input.shape)
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    result, chosen = np.broadcast_to(input, shape).copy(), np.broadcast_to(mask, shape)
     count = int(np.count_nonzero(chosen))
     if count > source.size:
         raise LayerError(f"{count} elements are to be replaced, source has {source.size}")

@@ -77,8 +77,8 @@ def imag(input: Array) -> Array:
     return _require_complex(input).imag
 
 
-@register("torch.conj", "Tensor.conj", "aten::conj", "torch.conj_physical")
-@register("torch.resolve_conj", "aten::resolve_conj", "aten::_conj")
+@register("torch.conj", "Tensor.conj", "aten::conj", "aten::_conj")
+@register("torch.conj_physical", "Tensor.conj_physical", "aten::conj_physical")
 def conj(input: Array) -> Array:
     """Complex conjugate: ``torch.conj``.
 

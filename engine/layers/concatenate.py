@@ -13,7 +13,8 @@ from engine.values import Array, Value
 __all__ = ["cat", "stack"]
 
 
-@register("torch.cat", "torch.concat", "torch.concatenate", "aten::cat")
+@register("aten::cat", "aten::concat", "aten::concatenate", operands="tensors dim")
+@register("torch.cat", "torch.concat", "torch.concatenate")
 def cat(*tensors: Value, dim: int = 0) -> Array:
     """Join tensors along one of their dimensions: ``torch.cat``.
 
@@ -41,7 +42,8 @@ def cat(*tensors: Value, dim: int = 0) -> Array:
     return np.concatenate(joined, axis)
 
 
-@register("torch.stack", "aten::stack")
+@register("aten::stack", operands="tensors dim")
+@register("torch.stack")
 def stack(*tensors: Value, dim: int = 0) -> Array:
     """Join tensors along a new dimension: ``torch.stack``.
 

@@ -15,10 +15,13 @@ __all__ = ["clone", "identity", "to", "type_as"]
 
 @register("nn.Identity", "Tensor.contiguous", "aten::contiguous", "aten::alias")
 @register("torch.detach", "Tensor.detach", "aten::detach", "aten::lift_fresh")
+@register("torch.resolve_conj", "Tensor.resolve_conj", "aten::resolve_conj")
+@register("torch.resolve_neg", "Tensor.resolve_neg", "aten::resolve_neg", "prim::data")
 def identity(input: Value, memory_format: Value = None, **more: Any) -> Value:
     """Give the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
 
-    Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing.
+    Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing;
+    and no conjugate or negative is put off, so that ``resolve_conj`` has nothing to do.
     Parameters of any name are taken, as by ``nn.Identity``, and mean nothing.
 
     Returns
@@ -65,7 +68,16 @@ def copy(input: Array, src: Array, non_blocking: bool = False) -> Array:
     return np.broadcast_to(cast(src, input.dtype), input.shape).copy()
 
 
-@register("Tensor.to", "aten::to", "aten::_to_copy")
+@register("aten::_to_copy", operands="input dtype layout device pin_memory _ _")
+@register(
+    "aten::to",
+    operands=(
+        "input dtype non_blocking copy memory_format",
+        "input device dtype non_blocking copy memory_format",
+        "input dtype layout device pin_memory non_blocking copy memory_format",
+    ),
+)
+@register("Tensor.to")
 def to(
     input: Array,
     dtype: Value = None,

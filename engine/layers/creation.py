@@ -284,7 +284,8 @@ def _register_all() -> None:
 _register_all()
 
 
-@register("torch.eye", "aten::eye")
+@register("aten::eye", operands=("n dtype _ _ _", "n m dtype _ _ _"))
+@register("torch.eye")
 def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array:
     """Matrix with ones on its diagonal: ``torch.eye``.
 
@@ -303,7 +304,8 @@ def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array
     return np.eye(as_int(n, "n"), cols, dtype=as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("torch.linspace", "aten::linspace")
+@register("aten::linspace", operands="start end steps dtype _ _ _")
+@register("torch.linspace")
 def linspace(
     start: Operand, end: Operand, steps: int, dtype: Value = None, **more: Any
 ) -> Array:

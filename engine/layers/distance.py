@@ -10,7 +10,7 @@ from engine.layers.norm import vector_norm
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
 from engine.layers.windows import new_output
-from engine.promotion import promote
+from engine.promotion import float_dtype, promote
 from engine.values import Array
 
 __all__ = ["cdist", "cosine_similarity", "dist", "pairwise_distance", "pdist"]
@@ -38,8 +38,9 @@ def pairwise_distance(
     ndarray of shape (...)
     """
     left, right = promote(x1, x2)
+    dtype = float_dtype(left.dtype)
     with np.errstate(all="ignore"):
-        difference = left - right + left.dtype.type(eps)
+        difference = (left - right).astype(dtype, copy=False) + dtype.type(eps)
     return vector_norm(difference, p, -1, keepdim)
 
 

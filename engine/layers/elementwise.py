@@ -94,10 +94,6 @@ def _signbit(x: Array) -> Array:
     return x < 0 if x.dtype.kind in "biu" else np.signbit(x)
 
 
-def _logit(x: Array) -> Array:
-    return np.asarray(np.log(x / (1 - x)))
-
-
 def _sgn(x: Array) -> Array:
     if x.dtype.kind != "c":
         return np.asarray(FUNCTIONS["sign"].apply(x))
@@ -189,7 +185,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
             ("lgamma", "logarithm of gamma", _looped(math.lgamma, math.inf), "bif"),
-            ("logit", "logarithm of the odds", _logit, "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
             ("sinc", "``sin(pi x) / (pi x)``", np.sinc, "bifc"),
             ("log2", "logarithm to base 2", np.log2, "bifc"),
@@ -288,6 +283,13 @@ _TORCHSCRIPT_ONLY: Final = frozenset(
 )
 
 
+# Names in ``torch.special``
+_SPECIAL: Final = {
+    **{name: name for name in ("erf", "erfc", "exp2", "expm1", "log1p", "sinc", "xlogy")},
+    "lgamma": "gammaln",
+}
+
+
 def _register_all() -> None:
     """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
     for row in OPERATIONS:
@@ -306,6 +308,9 @@ def _register_all() -> None:
             register(f"aten::{name}")(function)
             if name not in _TORCHSCRIPT_ONLY:
                 register(f"torch.{name}", f"Tensor.{name}")(function)
+        if row.name in _SPECIAL:
+            name = _SPECIAL[row.name]
+            register(f"torch.special.{name}", f"aten::special_{name}")(function)
 
 
 _register_all()

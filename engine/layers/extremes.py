@@ -160,7 +160,8 @@ def topk(
     return _taken(input, order[along(axis, slice(count))] if input.ndim else order, axis)
 
 
-@register("torch.sort", "Tensor.sort", "aten::sort")
+@register("aten::sort", operands=("input dim descending", "input stable dim descending"))
+@register("torch.sort", "Tensor.sort")
 def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Outputs:
     """Sort along a dimension: ``torch.sort``.
 
@@ -181,7 +182,8 @@ def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = T
     return _taken(input, _order(input, axis, descending), axis)
 
 
-@register("torch.argsort", "Tensor.argsort", "aten::argsort")
+@register("aten::argsort", operands=("input dim descending", "input stable dim descending"))
+@register("torch.argsort", "Tensor.argsort")
 def argsort(
     input: Array, dim: int = -1, descending: bool = False, stable: bool = True
 ) -> Array:

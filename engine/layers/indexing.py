@@ -151,6 +151,8 @@ def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     ndarray of shape (a, K, b)
         A copy: element (i, j, k) is ``input[i, index[i, j, k], k]``.
     """
+    if not index.size:  # of any number of dimensions, as in PyTorch
+        return np.empty(index.shape, input.dtype)
     return np.asarray(np.atleast_1d(input)[_grid(input, dim, index)]).reshape(index.shape)
 
 
@@ -304,7 +306,8 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     """
     result = input.copy()
     places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
-    np.add.at(result, places, cast(source * alpha, input.dtype))
+    # A view, with a dimension for the index to go along where there is none.
+    np.add.at(np.atleast_1d(result), places, cast(source * alpha, input.dtype))
     return result
 
 
@@ -326,7 +329,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """
     result = input.copy()
     places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
-    result[places] = cast(np.asarray(value), input.dtype)
+    np.atleast_1d(result)[places] = cast(np.asarray(value), input.dtype)
     return result
 
 

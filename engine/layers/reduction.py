@@ -139,8 +139,8 @@ def _any(x: Array, axes: Axes, keepdim: bool) -> Array:
 
 def _logsumexp(x: Array, axes: Axes, keepdim: bool) -> Array:
     x = x.astype(accumulator(float_dtype(x.dtype)))
-    # Shifted by the largest, so that nothing overflows.
-    peak = np.max(x, axes, keepdims=True, initial=-np.inf)
+    # Shifted by the largest real part, so that nothing overflows.
+    peak = np.max(x.real, axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(peak), peak, 0)
     logs = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
     return np.asarray(logs if keepdim else np.squeeze(logs, axes))
@@ -247,7 +247,9 @@ def _register_all() -> None:
             dtype=_NOTES_OF_DTYPE[reduction.dtype],
             nan=_NOTES_OF_NAN.get(name, "It is NaN where one of the elements is."),
         )
-        register(f"torch.{name}", f"Tensor.{name}", f"aten::{name}")(function)
+        register(f"torch.{name}", f"Tensor.{name}")(function)
+        orders = ("input dtype", "input dim keepdim dtype") if converts else ()
+        register(f"aten::{name}", operands=orders)(function)
 
 
 _register_all()
@@ -255,8 +257,12 @@ _register_all()
 
 # Spread
 
+# One overload has a number, the correction, where another says whether to correct by 1.
+_SPREAD_ORDERS: Final = ("input unbiased", "input dim unbiased keepdim")
 
-@register("torch.var", "Tensor.var", "aten::var")
+
+@register("aten::var", operands=_SPREAD_ORDERS)
+@register("torch.var", "Tensor.var")
 def var(
     input: Array,
     dim: Ints | None = None,
@@ -287,7 +293,8 @@ def var(
     return cast(variance, _real_dtype(input))
 
 
-@register("torch.std", "Tensor.std", "aten::std")
+@register("aten::std", operands=_SPREAD_ORDERS)
+@register("torch.std", "Tensor.std")
 def std(
     input: Array,
     dim: Ints | None = None,
@@ -310,7 +317,8 @@ def std(
     return cast(np.sqrt(variance), _real_dtype(input))
 
 
-@register("torch.var_mean", "aten::var_mean")
+@register("aten::var_mean", operands=_SPREAD_ORDERS)
+@register("torch.var_mean")
 def var_mean(
     input: Array,
     dim: Ints | None = None,
@@ -323,7 +331,8 @@ def var_mean(
     return Outputs((cast(variance, _real_dtype(input)), cast(mean, input.dtype)))
 
 
-@register("torch.std_mean", "aten::std_mean")
+@register("aten::std_mean", operands=_SPREAD_ORDERS)
+@register("torch.std_mean")
 def std_mean(
     input: Array,
     dim: Ints | None = None,

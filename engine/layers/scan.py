@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from engine.expression.functions import FUNCTIONS
 from engine.layers.arguments import as_dtype, axis_of, cast, require_order
 from engine.layers.layer import Outputs
 from engine.layers.reduction import accumulator
@@ -73,9 +75,12 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     axis = axis_of(dim, input.ndim)
     if not input.ndim:
         return cast(input, dtype)
+    wide = input.astype(accumulator(dtype))
+    if dtype.kind == "c":  # NumPy's own is for real numbers
+        slices = accumulate(np.moveaxis(wide, axis, 0), FUNCTIONS["logaddexp"].apply)
+        return cast(np.stack([*slices], axis), dtype) if wide.size else wide.astype(dtype)
     with np.errstate(all="ignore"):
-        sums = np.logaddexp.accumulate(input.astype(accumulator(dtype)), axis)
-        return cast(np.asarray(sums), dtype)
+        return cast(np.asarray(np.logaddexp.accumulate(wide, axis)), dtype)
 
 
 @register("torch.cummax", "Tensor.cummax", "aten::cummax")

@@ -53,6 +53,17 @@ def test_division_faults(run):
 
 
 @pytest.mark.parametrize(
+    ("eps", "expected"),
+    [(None, [NAN, -INF, 0, INF]), (0.2, [-math.log(4)] * 2 + [0, math.log(4)])],
+)
+def test_logit(run, eps, expected):
+    x = np.array([-1, 0, 0.5, 1], np.float32)
+    result = run("torch.logit", x, eps=eps)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
     ("decimals", "expected"),
     [(0, [0, 2, 2, -2, 26]), (1, [0.5, 1.5, 2.5, -1.5, 26.2]), (-1, [0, 0, 0, 0, 30])],
 )

@@ -54,6 +54,12 @@ def test_masked_fill_broadcasts(run):
     assert result.tolist() == [[0, 2], [1, 0]]
 
 
+def test_masked_scatter_stretches_the_input(run):
+    mask = np.array([[True, False], [False, True]])
+    result = run("Tensor.masked_scatter", np.array([1, 2]), mask, np.array([8, 9]))
+    assert result.tolist() == [[8, 2], [1, 9]]
+
+
 def test_masked_select(run):
     assert run("torch.masked_select", X, MASK).tolist() == [1, 4]
     assert run("torch.masked_select", X, np.array([True, False])).tolist() == [1, 3]

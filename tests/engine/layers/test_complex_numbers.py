@@ -61,3 +61,13 @@ def test_as_pairs_and_back(run, moved):
 def test_what_is_not_complex(run, operator_type, x, reason):
     with pytest.raises(LayerError, match=reason):
         run(operator_type, x)
+
+
+@pytest.mark.parametrize("name", ["torch.conj", "aten::_conj", "torch.conj_physical"])
+def test_conjugates(run, name):
+    assert run(name, np.array([1 + 2j, -3j])).tolist() == [1 - 2j, 3j]
+
+
+@pytest.mark.parametrize("name", ["torch.resolve_conj", "torch.resolve_neg"])
+def test_nothing_is_put_off(run, name):
+    assert run(name, np.array([1 + 2j, -3j])).tolist() == [1 + 2j, -3j]

@@ -30,7 +30,7 @@ UNARY = {
     "isneginf": lambda x: x == -INF, "isposinf": lambda x: x == INF,
     "lgamma": math.lgamma, "log": math.log, "log10": math.log10, "log1p": math.log1p,
     "log2": math.log2, "logical_not": lambda x: not x,
-    "logit": lambda x: math.log(x / (1 - x)), "neg": operator.neg, "positive": operator.pos,
+    "neg": operator.neg, "positive": operator.pos,
     "rad2deg": math.degrees, "reciprocal": lambda x: 1 / x, "rsqrt": lambda x: x**-0.5,
     "sgn": _sign, "sign": _sign, "signbit": lambda x: math.copysign(1, x) < 0,
     "sin": math.sin, "sinc": lambda x: math.sin(math.pi * x) / (math.pi * x),
@@ -104,7 +104,7 @@ def test_of_integers(run, name):
         ("lgamma", -INF, INF), ("reciprocal", 0, INF), ("round", NAN, NAN), ("rsqrt", 0, INF),
         ("sign", NAN, 0), ("sign", -INF, -1), ("sqrt", -1, NAN), ("sinc", 0, 1),
         ("floor", INF, INF), ("isnan", NAN, True), ("isinf", -INF, True), ("erf", INF, 1),
-        ("signbit", -0.0, True), ("logit", 1, INF), ("log1p", -1, -INF), ("trunc", -INF, -INF),
+        ("signbit", -0.0, True), ("log1p", -1, -INF), ("trunc", -INF, -INF),
     ],
 )  # fmt: skip
 def test_unary_at_the_edge(run, name, x, expected):

@@ -153,3 +153,15 @@ def test_take(run):
     assert run("torch.take", X, np.array([[0, 23], [-1, 5]])).tolist() == [[0, 23], [23, 5]]
     along = run("torch.take_along_dim", X[0], np.array([[1, 0, 2, 1]]), dim=0)
     assert along.tolist() == [[4, 1, 10, 7]]
+
+
+def test_places_of_a_tensor_without_dimensions(run):
+    x, first = np.array(2, np.float32), np.array([0])
+    assert run("torch.index_add", x, 0, first, np.array([5.0], np.float32), -1).item() == -3
+    assert run("torch.index_fill", x, 0, first, 7).item() == 7
+    assert x.item() == 2
+
+
+def test_gather_by_no_indices(run):
+    result = run("torch.gather", np.ones(4), 0, np.zeros((2, 0), int))
+    assert (result.shape, result.dtype) == ((2, 0), np.float64)

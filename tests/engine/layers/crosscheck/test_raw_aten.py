@@ -17,116 +17,138 @@ def floats(*shape):
 
 
 LINE, IMAGE, VOLUME = floats(2, 4, 9), floats(2, 4, 7, 8), floats(1, 2, 5, 6, 5)
-MATRIX, VECTOR = floats(5, 4), floats(4)
-FOUR = floats(4) + 3
-PLAIN = (
-    "relu", "relu6", "selu", "sigmoid", "log_sigmoid", "hardsigmoid", "silu", "hardswish",
-    "mish", "tanh",
-)  # fmt: skip
+MATRIX, VECTOR, FOUR = floats(5, 4), floats(4), floats(4) + 3
+COMPLEX = (3 * floats(3, 4) + 3j * floats(3, 4)).astype(np.complex64)
 INDICES = np.array([[2, 0], [1, 4]])
+ZERO = np.zeros((), np.float32)
+
+CONVOLUTIONS = [
+    ("conv1d", LINE, floats(6, 2, 3), None, (2,), (1,), (1,), 2),
+    ("conv2d", IMAGE, floats(6, 4, 3, 2), floats(6), (2, 1), (1, 0), (1, 2), 1),
+    ("conv2d", IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1),
+    ("conv3d", VOLUME, floats(3, 2, 2, 2, 2), floats(3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+    ("_convolution_mode", IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1),
+    ("convolution", LINE, floats(6, 4, 3), None, (1,), (0,), (1,), False, (0,), 1),
+    ("convolution", LINE, floats(4, 3, 3), None, (2,), (1,), (1,), True, (1,), 2),
+    ("_convolution", IMAGE, floats(6, 4, 3, 3), VECTOR[[0] * 6], (1, 1), (1, 1), (1, 1), False,
+     (0, 0), 1, False, False, True, True),
+    ("conv_transpose1d", LINE, floats(4, 3, 3), floats(6), (2,), (1,), (1,), 2, (1,)),
+    ("conv_transpose2d", IMAGE, floats(4, 3, 3, 3), None, (2, 2), (1, 1), (0, 0), 1, (1, 1)),
+    ("linear", MATRIX, floats(3, 4), floats(3)),
+    ("linear", MATRIX, floats(3, 4), None),
+]  # fmt: skip
+
+POOLS = [
+    ("max_pool1d", LINE, (3,), (2,), (1,), (1,), True),
+    ("max_pool2d", IMAGE, (3, 2), (), (1, 0), (1, 1), False),
+    ("max_pool3d", VOLUME, (2, 2, 2), (1, 2, 1), (0, 0, 0), (1, 1, 2), False),
+    ("max_pool2d_with_indices", IMAGE, (2, 2), (2, 2), (0, 0), (1, 1), True),
+    ("avg_pool1d", LINE, (3,), (2,), (1,), True, False),
+    ("avg_pool2d", IMAGE, (7, 8), (), (0, 0), False, True, None),
+    ("avg_pool2d", IMAGE, (3, 3), (2, 2), (1, 1), True, False, 5),
+    ("avg_pool3d", VOLUME, (2, 2, 2), (1, 1, 1), (0, 0, 0), False, True, None),
+    ("adaptive_avg_pool1d", LINE, (4,)),
+    ("adaptive_avg_pool2d", IMAGE, (3, 1)),
+    ("adaptive_avg_pool3d", VOLUME, (2, 1, 3)),
+    ("adaptive_max_pool1d", LINE, (4,)),
+    ("adaptive_max_pool2d", IMAGE, (3, 2)),
+]
+
+NORMALIZATIONS = [
+    ("batch_norm", IMAGE, FOUR, VECTOR, VECTOR, FOUR, False, 0.1, 1e-3, True),
+    ("batch_norm", IMAGE, None, VECTOR, None, None, True, 0.1, 1e-5, False),
+    ("instance_norm", IMAGE, FOUR, VECTOR, None, None, True, 0.1, 1e-3, True),
+    ("group_norm", IMAGE, 2, FOUR, VECTOR, 1e-3, False),
+    ("layer_norm", MATRIX, (4,), FOUR, VECTOR, 1e-3, False),
+    ("rms_norm", MATRIX, (4,), FOUR, 1e-3),
+    ("softmax", MATRIX, -1, None),
+    ("softmax", MATRIX, 0, "torch.float64"),
+    ("_softmax", MATRIX, 1, False),
+    ("special_softmax", MATRIX, 1, None),
+    ("log_softmax", MATRIX, 0, None),
+    ("_log_softmax", MATRIX, 1, False),
+    ("special_log_softmax", MATRIX, 1, None),
+]
+
+ACTIVATIONS = [
+    ("hardtanh", MATRIX, -0.5, 0.75),
+    ("threshold", MATRIX, 0.1, 7.0),
+    ("leaky_relu", MATRIX, 0.3),
+    ("elu", MATRIX, 1.5, 1, 1),
+    ("elu", MATRIX, 1.5, 2.0, 0.5),
+    ("celu", MATRIX, 1.5),
+    ("softplus", MATRIX, 2, 1),
+    ("hardshrink", MATRIX, 0.3),
+    ("softshrink", MATRIX, 0.3),
+    ("gelu", MATRIX, "none"),
+    ("gelu", MATRIX, "tanh"),
+    ("glu", MATRIX, 1),
+    ("prelu", MATRIX, VECTOR),
+    *((name, MATRIX) for name in ("relu", "relu6", "selu", "sigmoid", "log_sigmoid", "tanh")),
+    *((name, MATRIX) for name in ("hardsigmoid", "silu", "hardswish", "mish")),
+]
+
+ELEMENTWISE = [
+    ("logit", MATRIX, None),
+    ("logit", MATRIX, 0.1),
+    ("special_logit", MATRIX, 0.1),
+    ("special_round", MATRIX, 1),
+    ("special_xlogy", MATRIX, MATRIX),
+    *((f"special_{n}", MATRIX) for n in ("erf", "erfc", "exp2", "expm1", "gammaln", "log1p")),
+    ("special_sinc", MATRIX),
+    *((name, COMPLEX) for name in ("conj", "_conj", "conj_physical", "resolve_conj")),
+    ("logaddexp", COMPLEX, COMPLEX[::-1]),
+]
+
+REDUCTIONS = [
+    ("sum", MATRIX, None),
+    ("sum", INDICES, "torch.float64"),
+    ("sum", MATRIX, (0,), True, "torch.float64"),
+    ("mean", INDICES, "torch.float32"),
+    ("prod", MATRIX, 1, False, None),
+    *((name, MATRIX, False) for name in ("std", "var", "std_mean", "var_mean")),
+    *((name, MATRIX, (1,), True, True) for name in ("std", "var", "std_mean", "var_mean")),
+    *((name, MATRIX, (0, 1), 0, False) for name in ("std", "var", "std_mean", "var_mean")),
+    ("logcumsumexp", COMPLEX, 1),
+    ("logcumsumexp", COMPLEX, 0),
+    ("logsumexp", COMPLEX, (0,), False),
+    ("sort", MATRIX, 0, True),
+    ("sort", INDICES, True, -1, True),
+    ("argsort", MATRIX, 0, True),
+    ("argsort", INDICES, True, -1, True),
+    ("pairwise_distance", INDICES, INDICES[::-1], 2.0, 1e-6, False),
+]
+
+COPIES = [
+    ("to", MATRIX, "torch.float64", False, True, None),
+    ("to", MATRIX, INDICES, False, False, None),
+    ("to", MATRIX, "cpu", "torch.int32", False, False, None),
+    ("to", MATRIX, "torch.int32", None, "cpu", None, False, True, None),
+    ("_to_copy", MATRIX, "torch.float64", None, "cpu", None, False, None),
+    ("scalar_tensor", 3, None, None, None, None),
+    ("scalar_tensor", 2.5, "torch.int64", None, None, None),
+    ("eye", 3, "torch.int64", None, None, None),
+    ("eye", 3, 2, None, None, None, None),
+    ("linspace", 0, 1.5, 4, None, None, "cpu", False),
+    ("embedding", MATRIX, INDICES, -1, False, False),
+    ("pad", LINE, (1, 2), "reflect", None),
+    ("pad", LINE, (1, -2, 0, 1), "constant", 2.5),
+    ("cat", (MATRIX, MATRIX[:2], INDICES.repeat(2, 1)), 0),
+    ("stack", (MATRIX, MATRIX), -1),
+    ("gather", VECTOR, 0, np.zeros((2, 0), np.int64), False),
+    ("masked_scatter", VECTOR, MATRIX > 0, MATRIX),
+    ("index_add", VECTOR, 0, np.zeros(1, np.int64), VECTOR[:1], -1),
+    ("index_fill", ZERO, 0, np.zeros(1, np.int64), 3.5),
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "operands"),
-    [
-        ("conv1d", (LINE, floats(6, 2, 3), None, (2,), (1,), (1,), 2)),
-        ("conv2d", (IMAGE, floats(6, 4, 3, 2), floats(6), (2, 1), (1, 0), (1, 2), 1)),
-        ("conv2d", (IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1)),
-        (
-            "conv3d",
-            (VOLUME, floats(3, 2, 2, 2, 2), floats(3), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
-        ),
-        ("_convolution_mode", (IMAGE, floats(6, 4, 3, 3), None, (1, 1), "same", (1, 1), 1)),
-        ("convolution", (LINE, floats(6, 4, 3), None, (1,), (0,), (1,), False, (0,), 1)),
-        ("convolution", (LINE, floats(4, 3, 3), None, (2,), (1,), (1,), True, (1,), 2)),
-        (
-            "_convolution",
-            (
-                IMAGE,
-                floats(6, 4, 3, 3),
-                floats(6),
-                (1, 1),
-                (1, 1),
-                (1, 1),
-                False,
-                (0, 0),
-                1,
-                False,
-                False,
-                True,
-                True,
-            ),
-        ),
-        ("conv_transpose1d", (LINE, floats(4, 3, 3), floats(6), (2,), (1,), (1,), 2, (1,))),
-        (
-            "conv_transpose2d",
-            (IMAGE, floats(4, 3, 3, 3), None, (2, 2), (1, 1), (0, 0), 1, (1, 1)),
-        ),
-        ("linear", (MATRIX, floats(3, 4), floats(3))),
-        ("linear", (MATRIX, floats(3, 4), None)),
-        ("scalar_tensor", (3, None, None, None, None)),
-        ("scalar_tensor", (2.5, "torch.int64", None, None, None)),
-        ("max_pool1d", (LINE, (3,), (2,), (1,), (1,), True)),
-        ("max_pool2d", (IMAGE, (3, 2), (), (1, 0), (1, 1), False)),
-        ("max_pool3d", (VOLUME, (2, 2, 2), (1, 2, 1), (0, 0, 0), (1, 1, 2), False)),
-        ("max_pool2d_with_indices", (IMAGE, (2, 2), (2, 2), (0, 0), (1, 1), True)),
-        ("avg_pool1d", (LINE, (3,), (2,), (1,), True, False)),
-        ("avg_pool2d", (IMAGE, (7, 8), (), (0, 0), False, True, None)),
-        ("avg_pool2d", (IMAGE, (3, 3), (2, 2), (1, 1), True, False, 5)),
-        ("avg_pool3d", (VOLUME, (2, 2, 2), (1, 1, 1), (0, 0, 0), False, True, None)),
-        ("adaptive_avg_pool1d", (LINE, (4,))),
-        ("adaptive_avg_pool2d", (IMAGE, (3, 1))),
-        ("adaptive_avg_pool3d", (VOLUME, (2, 1, 3))),
-        ("adaptive_max_pool1d", (LINE, (4,))),
-        ("adaptive_max_pool2d", (IMAGE, (3, 2))),
-        ("batch_norm", (IMAGE, FOUR, VECTOR, VECTOR, FOUR, False, 0.1, 1e-3, True)),
-        ("batch_norm", (IMAGE, None, VECTOR, None, None, True, 0.1, 1e-5, False)),
-        ("instance_norm", (IMAGE, FOUR, VECTOR, None, None, True, 0.1, 1e-3, True)),
-        ("group_norm", (IMAGE, 2, FOUR, VECTOR, 1e-3, False)),
-        ("layer_norm", (MATRIX, (4,), FOUR, VECTOR, 1e-3, False)),
-        ("rms_norm", (MATRIX, (4,), FOUR, 1e-3)),
-        ("embedding", (MATRIX, INDICES, -1, False, False)),
-        ("softmax", (MATRIX, -1, None)),
-        ("softmax", (MATRIX, 0, "torch.float64")),
-        ("_softmax", (MATRIX, 1, False)),
-        ("log_softmax", (MATRIX, 0, None)),
-        ("_log_softmax", (MATRIX, 1, False)),
-        ("special_softmax", (MATRIX, 1, None)),
-        ("special_log_softmax", (MATRIX, 1, None)),
-        ("pad", (LINE, (1, 2), "reflect", None)),
-        ("pad", (LINE, (1, -2, 0, 1), "constant", 2.5)),
-        ("hardtanh", (MATRIX, -0.5, 0.75)),
-        ("threshold", (MATRIX, 0.1, 7.0)),
-        ("leaky_relu", (MATRIX, 0.3)),
-        ("elu", (MATRIX, 1.5, 1, 1)),
-        ("elu", (MATRIX, 1.5, 2.0, 0.5)),
-        ("celu", (MATRIX, 1.5)),
-        ("softplus", (MATRIX, 2, 1)),
-        ("hardshrink", (MATRIX, 0.3)),
-        ("softshrink", (MATRIX, 0.3)),
-        ("gelu", (MATRIX, "none")),
-        ("gelu", (MATRIX, "tanh")),
-        ("glu", (MATRIX, 1)),
-        ("prelu", (MATRIX, VECTOR)),
-        *(
-            (name, (MATRIX,))
-            for name in (
-                "relu",
-                "relu6",
-                "selu",
-                "sigmoid",
-                "log_sigmoid",
-                "hardsigmoid",
-                "silu",
-                "hardswish",
-                "mish",
-                "tanh",
-            )
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    "case",
+    [*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS, *COPIES],
+    ids=lambda case: case[0],
 )
-def test_operators(agree, name, operands):
+def test_operators(agree, case):
+    name, *operands = case
     agree(f"aten::{name}", *operands, function=partial(in_order, name), loose=8)
 
 
