@@ -56,7 +56,7 @@ def test_for_programs(run):
     assert facts["type"] == "F.relu"
     assert facts["summary"] == "max(x, 0)."
     assert facts["reference"] == "torch.nn.functional.relu"
-    assert facts["same"] == ["Tensor.relu", "nn.ReLU", "torch.relu"]
+    assert {"Tensor.relu", "nn.ReLU", "torch.relu"} <= set(facts["same"])
     assert facts["file"] is None
     (argument,) = facts["arguments"]
     assert (argument["name"], argument["kind"]) == ("input", "operand")
