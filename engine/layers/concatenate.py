@@ -68,6 +68,73 @@ def stack(*tensors: Value, dim: int = 0) -> Array:
     return np.stack(arrays, axis_of(dim, arrays[0].ndim + 1))
 
 
+@register("torch.hstack", "aten::hstack")
+def hstack(*tensors: Value) -> Array:
+    """Join tensors side by side: ``torch.hstack``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of any shape, or one tuple of them
+
+    Returns
+    -------
+    ndarray
+        ``torch.cat`` along the second dimension, of vectors along their only one.
+    """
+    arrays = [np.atleast_1d(array) for array in _members(tensors)]
+    return cat(*arrays, dim=min(1, arrays[0].ndim - 1))
+
+
+@register("torch.vstack", "torch.row_stack", "aten::vstack", "aten::row_stack")
+def vstack(*tensors: Value) -> Array:
+    """Join tensors one above the other, vectors as rows: ``torch.vstack``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of any shape, or one tuple of them
+
+    Returns
+    -------
+    ndarray
+        ``torch.cat`` along the first dimension.
+    """
+    return cat(*map(np.atleast_2d, _members(tensors)), dim=0)
+
+
+@register("torch.dstack", "aten::dstack")
+def dstack(*tensors: Value) -> Array:
+    """Join tensors one behind the other: ``torch.dstack``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of any shape, or one tuple of them
+        A vector of N is 1×N×1 here, a matrix of N×M is N×M×1.
+
+    Returns
+    -------
+    ndarray
+        ``torch.cat`` along the third dimension.
+    """
+    return cat(*map(np.atleast_3d, _members(tensors)), dim=2)
+
+
+@register("torch.column_stack", "aten::column_stack")
+def column_stack(*tensors: Value) -> Array:
+    """Join tensors side by side, vectors as columns: ``torch.column_stack``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of any shape, or one tuple of them
+
+    Returns
+    -------
+    ndarray
+        ``torch.cat`` along the second dimension.
+    """
+    columns = (a.reshape(a.size, 1) if a.ndim <= 1 else a for a in _members(tensors))
+    return cat(*columns, dim=1)
+
+
 def _members(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], tuple):
         tensors = tensors[0]

@@ -59,9 +59,11 @@ class Convolution(Layer):
         K... is the kernel size, one number per spatial axis.
     bias : ndarray of shape (O,), optional
     stride, dilation : int or tuple of int
-    padding : int, tuple of int, ``"same"`` or ``"valid"``
+    padding : int, tuple of int, None, ``"same"`` or ``"valid"``
         Positions on both sides; ``"same"`` keeps the size (an odd one more goes behind) and
-        needs stride 1, ``"valid"`` is 0.
+        needs stride 1, ``"valid"`` is 0. From layers with a `padding_mode` pnnx makes two
+        more: twice as many numbers are those of ``F.pad``, before and after, last axis
+        first; None is ``"same"``.
     groups : int
         Channels fall into so many independent convolutions; C of them is depthwise.
     padding_mode : str
@@ -77,7 +79,7 @@ class Convolution(Layer):
         weight: Array,
         bias: Array | None = None,
         stride: Ints = 1,
-        padding: Ints | str = 0,
+        padding: Ints | str | None = 0,
         dilation: Ints = 1,
         groups: int = 1,
         padding_mode: str = "zeros",
@@ -373,7 +375,7 @@ def require_channels(input: Array, rank: int, channels: int) -> None:
 
 
 def _paddings(
-    padding: Ints | str,
+    padding: Ints | str | None,
     kernel: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
@@ -381,11 +383,15 @@ def _paddings(
     """Padding before and after, per spatial axis."""
     if padding == "valid":
         return ((0, 0),) * len(kernel)
-    if padding == "same":
+    if padding == "same" or padding is None:
         if any(stride != 1 for stride in strides):
             raise ParameterError("padding", f"padding=same needs stride 1, not {strides}")
         totals = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
         return tuple((total // 2, total - total // 2) for total in totals)
     if isinstance(padding, str):
         raise ParameterError("padding", f"padding={padding} is neither same nor valid")
-    return tuple((p, p) for p in per_axis("padding", padding, len(kernel)))
+    rank = len(kernel)
+    if isinstance(padding, tuple) and len(padding) == 2 * rank:
+        numbers = per_axis("padding", padding, 2 * rank)
+        return tuple((numbers[2 * i], numbers[2 * i + 1]) for i in reversed(range(rank)))
+    return tuple((p, p) for p in per_axis("padding", padding, rank))

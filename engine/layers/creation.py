@@ -190,6 +190,22 @@ def new_full(
     return _filled(size, fill_value, as_dtype(dtype) or input.dtype)
 
 
+@register("aten::zero")
+def zero(input: Array) -> Array:
+    """Tensor of zeros in the shape and dtype of another: ``Tensor.zero_``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+
+    Returns
+    -------
+    ndarray of the input's shape and dtype
+        A new array.
+    """
+    return np.zeros_like(input)
+
+
 @register("Tensor.fill", "torch.fill", "aten::fill")
 def fill(input: Array, value: Operand) -> Array:
     """Tensor of one number in the shape and dtype of another: ``Tensor.fill_``.

@@ -182,6 +182,23 @@ def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = T
     return _taken(input, _order(input, axis, descending), axis)
 
 
+@register("torch.msort", "Tensor.msort", "aten::msort")
+def msort(input: Array) -> Array:
+    """Sort along the first dimension: ``torch.msort``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+
+    Returns
+    -------
+    ndarray of the same shape
+        A copy.
+    """
+    axis = axis_of(0, input.ndim)
+    return np.take_along_axis(input, _order(input, axis, descending=False), axis)
+
+
 @register("aten::argsort", operands=("input dim descending", "input stable dim descending"))
 @register("torch.argsort", "Tensor.argsort")
 def argsort(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import as_ints, axes_of, axis_of
+from engine.layers.arguments import as_int, as_ints, axes_of, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array
 
-__all__ = ["flip", "roll"]
+__all__ = ["flip", "roll", "rot90"]
 
 
 @register("torch.flip", "Tensor.flip", "aten::flip")
@@ -29,6 +29,40 @@ def flip(input: Array, dims: Ints | None) -> Array:
     """
     numbers = as_ints(dims, "dims")
     return np.flip(input, axes_of(numbers, input.ndim, "dims")) if numbers else input
+
+
+@register("torch.fliplr", "Tensor.fliplr", "aten::fliplr")
+def fliplr(input: Array) -> Array:
+    """Reverse the order along the second dimension: ``torch.fliplr``; a view."""
+    return flip(input, 1)
+
+
+@register("torch.flipud", "Tensor.flipud", "aten::flipud")
+def flipud(input: Array) -> Array:
+    """Reverse the order along the first dimension: ``torch.flipud``; a view."""
+    return flip(input, 0)
+
+
+@register("torch.rot90", "Tensor.rot90", "aten::rot90")
+def rot90(input: Array, k: int = 1, dims: Ints = (0, 1)) -> Array:
+    """Turn by right angles in the plane of two dimensions: ``torch.rot90``.
+
+    Parameters
+    ----------
+    input : ndarray with at least two dimensions
+    k : int
+        How often, from the first of `dims` towards the second.
+    dims : two ints
+
+    Returns
+    -------
+    ndarray
+        A view of `input`; PyTorch copies.
+    """
+    axes = axes_of(dims, input.ndim, "dims")
+    if len(axes) != 2:
+        raise LayerError(f"dims has {len(axes)} numbers, a plane has 2")
+    return np.rot90(input, as_int(k, "k"), (axes[0], axes[1]))
 
 
 @register("torch.roll", "Tensor.roll", "aten::roll")

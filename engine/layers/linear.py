@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from typing_extensions import override
 
-from engine.errors import InferStatus, LayerError, ParameterError
+from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
 from engine.layers.layer import Layer
 from engine.layers.registry import register
 from engine.layers.windows import ready, working_dtype
 from engine.promotion import DType, promote_types
 from engine.values import Array
 
-__all__ = ["Linear", "linear"]
+__all__ = ["Linear", "bilinear", "linear"]
 
 
 @register("nn.Linear")
@@ -77,6 +77,49 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
     """
     dtype = promote_types(input.dtype, weight.dtype)
     return _product(input, ready(weight, working_dtype(dtype)), bias, dtype)
+
+
+@register("nn.Bilinear", "F.bilinear", "torch.bilinear", "aten::bilinear")
+def bilinear(
+    input1: Array,
+    input2: Array,
+    weight: Array,
+    bias: Array | None = None,
+    *,
+    in1_features: int | None = None,
+    in2_features: int | None = None,
+    out_features: int | None = None,
+) -> Array:
+    """Products of all pairs of two inputs' elements, weighted: ``torch.nn.Bilinear``.
+
+    Parameters
+    ----------
+    input1 : ndarray of shape (..., I)
+    input2 : ndarray of shape (..., J)
+    weight : ndarray of shape (O, I, J)
+    bias : ndarray of shape (O,), optional
+    in1_features, in2_features, out_features : int
+        I, J and O; the weight says them too.
+
+    Returns
+    -------
+    ndarray of shape (..., O)
+        ``y[..., o] = bias[o] + sum over i, j of x1[..., i] * weight[o, i, j] * x2[..., j]``.
+    """
+    dtype = promote_types(promote_types(input1.dtype, input2.dtype), weight.dtype)
+    work = working_dtype(dtype)
+    left, right, kernel = (array.astype(work, copy=False) for array in (input1, input2, weight))
+    try:
+        result = np.einsum("...i,oij,...j->...o", left, kernel, right, optimize=True)
+    except ValueError:
+        shapes = describe_shapes([input1.shape, input2.shape, weight.shape])
+        raise LayerError(
+            f"inputs and weight of shapes {shapes} do not fit",
+            InferStatus.kInferArraySizeMismatch,
+        ) from None
+    if bias is not None:
+        result = result + ready(bias, work)
+    return np.asarray(result, dtype)
 
 
 def _product(input: Array, weight: Array, bias: Array | None, dtype: DType) -> Array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import as_int
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
 from engine.promotion import promote
 from engine.values import Array
 
-__all__ = ["cholesky", "det", "inverse", "kron", "slogdet", "solve"]
+__all__ = ["cholesky", "det", "inverse", "kron", "matrix_power", "slogdet", "solve"]
 
 
 def _wide(array: Array, name: str = "input", *, square: bool = True) -> Array:
@@ -129,3 +130,30 @@ def cholesky(input: Array, upper: bool = False) -> Array:
 def kron(input: Array, other: Array) -> Array:
     """Kronecker product: ``torch.kron``; (A, B) and (C, D) give (A * C, B * D)."""
     return np.kron(*promote(input, other))
+
+
+@register("torch.linalg.matrix_power", "torch.matrix_power", "Tensor.matrix_power")
+@register("aten::linalg_matrix_power", "aten::matrix_power")
+def matrix_power(input: Array, n: int) -> Array:
+    """Product of each matrix with itself: ``torch.linalg.matrix_power``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N, N)
+    n : int
+        How often; 0 gives the identity, negative ones powers of the inverse.
+
+    Returns
+    -------
+    ndarray of shape (..., N, N)
+
+    Raises
+    ------
+    LayerError
+        If a matrix has no inverse and needs one.
+    """
+    try:
+        power = np.linalg.matrix_power(_wide(input), as_int(n, "n"))
+    except np.linalg.LinAlgError:
+        raise LayerError("a matrix is singular and has no inverse") from None
+    return np.asarray(power, input.dtype)

@@ -21,6 +21,7 @@ from engine.values import Array
 __all__ = ["cross_entropy", "nll_loss"]
 
 _REDUCTIONS: Final[dict[int | str, str]] = {0: "none", 1: "mean", 2: "sum"}  # PyTorch's numbers
+_COSINE_EPS: Final = 1e-12
 _LOWEST_LOG: Final = -100.0  # where PyTorch cuts the logarithms of a binary cross entropy
 
 Reduction = int | str
@@ -160,6 +161,89 @@ def triplet_margin_loss(
     if swap:
         far = np.minimum(far, pairwise_distance(positive, negative, p, eps))
     return _reduced(np.maximum(near - far + margin, 0), reduction)
+
+
+@register("F.cosine_embedding_loss", "aten::cosine_embedding_loss")
+def cosine_embedding_loss(
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0.0,
+    reduction: Reduction = "mean",
+) -> Array:
+    """How far two vectors' cosine is from a target: ``F.cosine_embedding_loss``.
+
+    Parameters
+    ----------
+    input1, input2 : ndarray of shape (N, D) or (D,)
+    target : ndarray of shape (N,) or ()
+        1 for ``1 - cosine``, -1 for ``max(0, cosine - margin)``.
+    margin : float
+        What the cosine of a target of -1 may be.
+    reduction : str
+        ``mean``, ``sum`` or ``none``.
+
+    Returns
+    -------
+    ndarray of shape (), or of the target's shape with ``none``
+    """
+    x, y, dtype = _pair(input1, input2)
+    # As PyTorch: its eps is added to the squares, and its sums are plain.
+    products = [np.sum(a * b, -1) for a, b in ((x, y), (x, x), (y, y))]
+    cosine = products[0] / np.sqrt((products[1] + _COSINE_EPS) * (products[2] + _COSINE_EPS))
+    values = np.where(target == 1, 1 - cosine, 0)
+    values = np.where(target == -1, np.maximum(cosine - margin, 0), values)
+    return _reduced(values, reduction).astype(dtype, copy=False)
+
+
+@register("F.multi_margin_loss", "aten::multi_margin_loss")
+def multi_margin_loss(
+    input: Array,
+    target: Array,
+    p: float = 1,
+    margin: float = 1.0,
+    weight: Array | None = None,
+    reduction: Reduction = "mean",
+) -> Array:
+    """How much the right class leads, over all others: ``F.multi_margin_loss``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C) or (C,)
+    target : int64 ndarray of shape (N,) or ()
+        Right classes.
+    p : int
+        Power, 1 or 2.
+    margin : float
+        How much it should lead.
+    weight : ndarray of shape (C,), optional
+        What a class counts.
+    reduction : str
+        ``mean``, ``sum`` or ``none``.
+
+    Returns
+    -------
+    ndarray of shape (), or of the target's shape with ``none``
+        Of a sample, the sum of ``weight * max(0, margin - right + other) ** p`` over the
+        other classes, divided by C.
+    """
+    scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
+    classes = np.atleast_1d(target)
+    if classes.shape != scores.shape[:1] or classes.size == 0:
+        raise LayerError(
+            f"an input of shape {describe_shapes([input.shape])} does not fit targets of "
+            f"shape {describe_shapes([target.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    if not 0 <= classes.min() <= classes.max() < scores.shape[1]:
+        raise LayerError(f"a target is not one of the {scores.shape[1]} classes")
+    rows = np.arange(len(scores))
+    lack = np.maximum(margin - scores[rows, classes][:, np.newaxis] + scores, 0) ** p
+    if weight is not None:
+        lack = lack * weight[classes][:, np.newaxis]
+    lack[rows, classes] = 0
+    values = np.asarray(lack.sum(1) / scores.shape[1], scores.dtype).reshape(target.shape)
+    return _reduced(values, reduction).astype(input.dtype, copy=False)
 
 
 @register("F.kl_div", "aten::kl_div")

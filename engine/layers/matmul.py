@@ -7,15 +7,30 @@ casts to half precision and may leave such pairs behind.
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import require_array, require_ndim
+from engine.layers.arguments import as_ints, axis_of, require_array, require_ndim
+from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.promotion import Scalar, promote
-from engine.values import Array
+from engine.values import Array, Value
 
-__all__ = ["addmm", "baddbmm", "bmm", "dot", "matmul", "mm", "mv", "outer"]
+__all__ = [
+    "addmm",
+    "baddbmm",
+    "bmm",
+    "dot",
+    "inner",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "tensordot",
+]
 
 
 @register("torch.matmul", "Tensor.matmul", "aten::matmul")
@@ -104,9 +119,9 @@ def mv(input: Array, vec: Array) -> Array:
     return matmul(input, vec)
 
 
-@register("torch.dot", "Tensor.dot", "torch.inner", "aten::dot")
+@register("torch.dot", "Tensor.dot", "aten::dot")
 def dot(input: Array, other: Array) -> Array:
-    """Multiply two vectors: ``torch.dot``, and ``torch.inner`` of vectors.
+    """Multiply two vectors: ``torch.dot``.
 
     Parameters
     ----------
@@ -122,7 +137,98 @@ def dot(input: Array, other: Array) -> Array:
     return matmul(input, other)
 
 
-@register("torch.outer", "Tensor.outer", "torch.ger", "aten::outer")
+@register("torch.vdot", "Tensor.vdot", "aten::vdot")
+def vdot(input: Array, other: Array) -> Array:
+    """Multiply two vectors, the first conjugated: ``torch.vdot``; else as ``torch.dot``."""
+    return dot(np.conj(input) if input.dtype.kind == "c" else input, other)
+
+
+@register("torch.inner", "Tensor.inner", "aten::inner")
+def inner(input: Array, other: Array) -> Array:
+    """Multiply vectors along the last dimension, each with each: ``torch.inner``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A..., K)
+    other : ndarray of shape (B..., K)
+        If one of them is a number, the other is multiplied by it.
+
+    Returns
+    -------
+    ndarray of shape (A..., B...)
+        A new array.
+    """
+    if not input.ndim or not other.ndim:
+        left, right = promote(input, other)
+        return np.asarray(left * right)
+    return tensordot(input, other, (-1,), (-1,))
+
+
+@register("torch.tensordot", "aten::tensordot")
+def tensordot(input: Array, other: Array, dims_self: Ints, dims_other: Ints) -> Array:
+    """Multiply and sum over dimensions of both tensors: ``torch.tensordot``.
+
+    Parameters
+    ----------
+    input, other : ndarray of any shape
+    dims_self, dims_other : ints
+        Dimensions to sum over, in pairs of one size; one of size 1 goes with any.
+
+    Returns
+    -------
+    ndarray
+        A new array: the other dimensions of `input`, then those of `other`.
+    """
+    left_axes = as_ints(dims_self, "dims_self")
+    right_axes = as_ints(dims_other, "dims_other")
+    left_axes = tuple(axis_of(dim, input.ndim, "dims_self") for dim in left_axes)
+    right_axes = tuple(axis_of(dim, other.ndim, "dims_other") for dim in right_axes)
+    if len(left_axes) != len(right_axes):
+        raise LayerError(f"dims {left_axes} and {right_axes} are not equally many")
+    for one, two in zip(left_axes, right_axes, strict=True):
+        if other.shape[two] == 1:
+            input = input.sum(one, input.dtype, keepdims=True)
+        elif input.shape[one] == 1:
+            other = other.sum(two, other.dtype, keepdims=True)
+    left, right = promote(input, other)
+    summed = math.prod(left.shape[axis] for axis in left_axes)
+    rows = [axis for axis in range(left.ndim) if axis not in left_axes]
+    columns = [axis for axis in range(right.ndim) if axis not in right_axes]
+    if [left.shape[a] for a in left_axes] != [right.shape[a] for a in right_axes]:
+        raise _mismatch(input, other)
+    shape = [left.shape[a] for a in rows] + [right.shape[a] for a in columns]
+    product = matmul(
+        left.transpose(*rows, *left_axes).reshape(-1, summed),
+        right.transpose(*right_axes, *columns).reshape(summed, -1),
+    )
+    return product.reshape(shape)
+
+
+@register("torch.chain_matmul", "torch.linalg.multi_dot")
+@register("aten::chain_matmul", "aten::linalg_multi_dot")
+def chain_matmul(*matrices: Value) -> Array:
+    """Multiply matrices, one after the other: ``torch.linalg.multi_dot``.
+
+    Parameters
+    ----------
+    *matrices : ndarray of two dimensions, or one tuple of them
+        The first and the last may be vectors.
+
+    Returns
+    -------
+    ndarray
+        A new array.
+    """
+    members = matrices
+    if len(matrices) == 1 and isinstance(matrices[0], tuple):
+        members = matrices[0]
+    if not members:
+        raise LayerError("there is nothing to multiply", InferStatus.kInferInputsEmpty)
+    arrays = [require_array(member, f"operand {i}") for i, member in enumerate(members)]
+    return functools.reduce(matmul, arrays)
+
+
+@register("torch.outer", "Tensor.outer", "torch.ger", "aten::outer", "aten::ger")
 def outer(input: Array, vec2: Array) -> Array:
     """Multiply each element of one vector with each of another: ``torch.outer``.
 
@@ -203,6 +309,50 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Scalar = 1, alpha: Scalar 
         A new array.
     """
     return _add_product(input, mv(mat, vec), beta, alpha)
+
+
+@register("torch.addbmm", "Tensor.addbmm", "aten::addbmm")
+def addbmm(
+    input: Array, batch1: Array, batch2: Array, beta: Scalar = 1, alpha: Scalar = 1
+) -> Array:
+    """Add the sum of matrix products: ``torch.addbmm``.
+
+    Parameters
+    ----------
+    input : ndarray, broadcast to (M, N)
+        Not looked at where `beta` is 0.
+    batch1 : ndarray of shape (B, M, K)
+    batch2 : ndarray of shape (B, K, N)
+    beta, alpha : number
+        Factors of the input and of the sum.
+
+    Returns
+    -------
+    ndarray of shape (M, N)
+        A new array: ``beta * input + alpha * sum(batch1 @ batch2)``.
+    """
+    products = bmm(batch1, batch2)
+    return _add_product(input, products.sum(0, products.dtype), beta, alpha)
+
+
+@register("torch.addr", "Tensor.addr", "aten::addr")
+def addr(input: Array, vec1: Array, vec2: Array, beta: Scalar = 1, alpha: Scalar = 1) -> Array:
+    """Add an outer product: ``beta * input + alpha * outer(vec1, vec2)``, ``torch.addr``.
+
+    Parameters
+    ----------
+    input : ndarray, broadcast to (M, N)
+        Not looked at where `beta` is 0.
+    vec1 : ndarray of shape (M,)
+    vec2 : ndarray of shape (N,)
+    beta, alpha : number
+
+    Returns
+    -------
+    ndarray of shape (M, N)
+        A new array.
+    """
+    return _add_product(input, outer(vec1, vec2), beta, alpha)
 
 
 def _add_product(input: Array, product: Array, beta: Scalar, alpha: Scalar) -> Array:

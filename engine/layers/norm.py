@@ -14,7 +14,7 @@ from engine.layers.registry import register
 from engine.layers.size import as_python
 from engine.values import Array, Value
 
-__all__ = ["frobenius_norm", "norm", "vector_norm"]
+__all__ = ["frobenius_norm", "matrix_norm", "norm", "vector_norm"]
 
 
 @register("torch.norm", "Tensor.norm", "aten::norm")
@@ -90,6 +90,49 @@ def frobenius_norm(input: Array, dim: Ints | None = None, keepdim: bool = False)
     return vector_norm(input, 2, dim, keepdim)
 
 
+@register("torch.linalg.matrix_norm", "aten::linalg_matrix_norm")
+def matrix_norm(
+    input: Array,
+    ord: float | str = "fro",
+    dim: Ints = (-2, -1),
+    keepdim: bool = False,
+    dtype: Value = None,
+) -> Array:
+    """Norm of matrices: ``torch.linalg.matrix_norm``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N, M), floating-point or complex
+    ord : number or str
+        ``"fro"``, the root of the sum of squares; ``"nuc"``, the sum of the singular
+        values; 2 and -2, the largest and smallest of them; 1 and -1, the largest and
+        smallest sum of a column's absolute values; inf and -inf, of a row's.
+    dim : two ints
+        Rows and columns of the matrices.
+    keepdim : bool
+        Keep them with size 1.
+    dtype : str, optional
+        What to convert the input to first.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+    """
+    wanted = as_dtype(dtype)
+    array = input if wanted is None else cast(input, wanted)
+    axes = axes_of(dim, array.ndim)
+    if len(axes) != 2:
+        raise LayerError(f"dim has {len(axes)} numbers, a matrix has 2 dimensions")
+    kind: Any = ord if ord in {"fro", "nuc"} else float(as_python(ord))
+    try:
+        lengths = np.linalg.norm(
+            array.astype(accumulator(array.dtype)), kind, (axes[0], axes[1]), keepdims=keepdim
+        )
+    except ValueError as exc:
+        raise LayerError(f"there is no norm of order {ord} of matrices") from exc
+    return cast(np.asarray(lengths), array.real.dtype)
+
+
 def _norm(lengths: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Any:
     if np.isinf(order):
         if 0 in {lengths.shape[axis] for axis in axes}:
@@ -111,7 +154,4 @@ def _nuclear(input: Array, dim: Value, keepdim: bool) -> Array:
     axes = axes_of(dim, input.ndim)
     if len(axes) != 2:
         raise LayerError(f"a nuclear norm takes 2 dimensions, not {len(axes)}")
-    lengths = np.linalg.norm(
-        input.astype(accumulator(input.dtype)), "nuc", axes, keepdims=keepdim
-    )
-    return cast(np.asarray(lengths), input.real.dtype)
+    return matrix_norm(input, "nuc", axes, keepdim)

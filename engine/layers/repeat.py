@@ -13,7 +13,8 @@ from engine.values import Array, Value, describe_value
 __all__ = ["broadcast_tensors", "expand", "expand_as", "repeat", "repeat_interleave", "tile"]
 
 
-@register("Tensor.expand", "torch.broadcast_to", "Tensor.broadcast_to", "aten::expand")
+@register("Tensor.expand", "aten::expand")
+@register("torch.broadcast_to", "Tensor.broadcast_to", "aten::broadcast_to")
 def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
     """Stretch dimensions of size 1 without copying: ``Tensor.expand``.
 

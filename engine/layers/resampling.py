@@ -15,7 +15,8 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.adaptive_pooling import adaptive_average
-from engine.layers.arguments import as_ints
+from engine.layers.arguments import as_ints, require_array
+from engine.layers.layer import OperatorCall
 from engine.layers.registry import register
 from engine.layers.windows import new_output, require_memory, working_dtype
 from engine.values import Array, Value
@@ -126,6 +127,33 @@ def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
+@register("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
+def upsample_antialiased(*operands: Value, call: OperatorCall) -> Array:
+    """Resize with a kernel that is widened to shrink: interpolate with ``antialias=True``.
+
+    Parameters
+    ----------
+    *operands : Value
+        The input of shape (N, C, H, W), its new size, ``align_corners``, and the scales of H
+        and W, or both as a list.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H', W')
+    """
+    input, size, align_corners, *scales = operands
+    if len(scales) == 1 and isinstance(scales[0], tuple):
+        scales = list(scales[0])
+    return interpolate(
+        require_array(input, "input"),
+        size,
+        None if None in scales else tuple(scales) or None,
+        "bicubic" if "bicubic" in call.type else "bilinear",
+        align_corners=bool(align_corners),
+        antialias=True,
+    )
+
+
 def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
     """Scale of each spatial axis; None where it is not given."""
     if scale_factor is None:
@@ -197,7 +225,7 @@ class _Axis:
     def step(self) -> Any:
         """Distance of neighbouring outputs on the input."""
         if self.align_corners:
-            return self.dtype.type((self.size - 1) / max(self.count - 1, 1))
+            return self.dtype.type((self.size - 1) / (self.count - 1) if self.count > 1 else 0)
         return self.dtype.type(self.size / self.count if self.scale is None else 1 / self.scale)
 
     def sources(self) -> Array:

@@ -1,16 +1,16 @@
-"""``torch.as_strided``: elements picked by steps in memory."""
+"""Elements picked by steps in memory, and windows along a dimension."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import as_int, as_ints
+from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array
 
-__all__ = ["as_strided"]
+__all__ = ["as_strided", "unfold"]
 
 
 @register("torch.as_strided", "Tensor.as_strided", "aten::as_strided")
@@ -52,3 +52,35 @@ def as_strided(
         places = places + (np.arange(n) * step).reshape(shape)
     picked: Array = input.reshape(-1)[places]
     return picked
+
+
+@register("Tensor.unfold", "aten::unfold")
+def unfold(input: Array, dimension: int, size: int, step: int) -> Array:
+    """Take windows along a dimension: ``Tensor.unfold``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    dimension : int
+        Where the windows lie.
+    size : int
+        Of a window, at most N.
+    step : int
+        From one window to the next.
+
+    Returns
+    -------
+    ndarray of shape (A, (N - size) // step + 1, B, size)
+        A view of `input` in which overlapping windows share memory.
+    """
+    axis = axis_of(dimension, input.ndim, "dimension")
+    width, distance = as_int(size, "size"), as_int(step, "step")
+    array = np.atleast_1d(input)
+    if not 0 <= width <= array.shape[axis] or distance < 1:
+        raise LayerError(
+            f"there are no windows of size {width} at steps of {distance} in a dimension of "
+            f"{array.shape[axis]}"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(array, width, axis)
+    view: Array = windows[along(axis, slice(None, None, distance))]
+    return view.reshape(view.shape[1:]) if input.ndim == 0 else view

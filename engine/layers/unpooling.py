@@ -50,12 +50,6 @@ def max_unpool(
     """
     rank = spatial_rank(call)
     require_image(input, rank)
-    if indices.shape != input.shape:
-        raise LayerError(
-            f"the input has shape {describe_shapes([input.shape])}, the indices "
-            f"{describe_shapes([indices.shape])}",
-            InferStatus.kInferArraySizeMismatch,
-        )
     kernel = per_axis("kernel_size", kernel_size, rank, least=1)
     strides = kernel if stride is None else per_axis("stride", stride, rank, least=1)
     paddings = per_axis("padding", padding, rank)
@@ -63,6 +57,47 @@ def max_unpool(
         (size - 1) * s - 2 * p + k
         for size, s, p, k in zip(input.shape[-rank:], strides, paddings, kernel, strict=True)
     )
+    return _put_back(input, indices, sizes)
+
+
+@register("aten::max_unpool2d", "aten::max_unpool3d")
+def max_unpool_to_a_size(
+    input: Array,
+    indices: Array,
+    output_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints | None = None,
+) -> Array:
+    """Put values back where max pooling found them: as TorchScript calls it.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H...) or (C, H...)
+    indices : int64 ndarray of the same shape
+    output_size : tuple of int
+        H'...
+    stride, padding : int or tuple of int, optional
+        Of no effect beside `output_size`.
+
+    Returns
+    -------
+    ndarray of shape (N, C, H'...) or (C, H'...)
+        Zero everywhere else.
+    """
+    sizes = as_ints(output_size, "output_size")
+    require_image(input, len(sizes))
+    return _put_back(input, indices, sizes)
+
+
+def _put_back(input: Array, indices: Array, sizes: tuple[int, ...]) -> Array:
+    """Scatter values over images of the given size."""
+    rank = len(sizes)
+    if indices.shape != input.shape:
+        raise LayerError(
+            f"the input has shape {describe_shapes([input.shape])}, the indices "
+            f"{describe_shapes([indices.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
     positions = math.prod(sizes)
     if indices.size and (indices.min() < 0 or indices.max() >= positions):
         raise LayerError(

@@ -200,8 +200,10 @@ class _Reader:
             reason = explain_unknown_operand(self.lines, self._number, exc.args[0])
             raise ModelFileError(self._path, reason, self._number) from None
         self._check_names(produced)
+        # pnnx may count operands that it has dropped together with their operators.
         self._check_count("operators", operator_count, len(self._operators))
-        self._check_count("operands", operand_count, len(self._operands))
+        if operand_count < len(self._operands):
+            self._check_count("operands", operand_count, len(self._operands))
         graph = Graph(self._operators, self._operands)
         graph.unannotated = self._find_unannotated()
         return graph

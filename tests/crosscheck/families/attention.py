@@ -13,19 +13,18 @@ from crosscheck.specification import Case, spec, specs
 
 
 class Attention(nn.Module):
-    """Multi-head attention with fixed keywords."""
+    """Multi-head attention; its weights are averaged, for pnnx does not say otherwise."""
 
-    def __init__(self, inner: nn.Module, *, need_weights: bool, average: bool) -> None:
+    def __init__(self, inner: nn.Module, *, need_weights: bool) -> None:
         super().__init__()
-        self.inner, self.need_weights, self.average = inner, need_weights, average
+        self.inner, self.need_weights = inner, need_weights
 
     def forward(self, query, key=None, value=None, attn_mask=None):
         key = query if key is None else key
         value = key if value is None else value
         result, weights = self.inner(
-            query, key, value, attn_mask=attn_mask, need_weights=self.need_weights,
-            average_attn_weights=self.average,
-        )  # fmt: skip
+            query, key, value, attn_mask=attn_mask, need_weights=self.need_weights
+        )
         return (result, weights) if self.need_weights else result
 
 
@@ -55,7 +54,7 @@ def multihead(draw: Draw):
             options |= {"kdim": draw.integer(1, 5), "vdim": draw.integer(1, 5)}
             inputs += [sequence(source, options["kdim"]), sequence(source, options["vdim"])]
     module = nn.MultiheadAttention(width, heads, **options)
-    return Case(Attention(module, need_weights=draw.flag(), average=draw.flag(0.7)), *inputs)
+    return Case(Attention(module, need_weights=draw.flag()), *inputs)
 
 
 @spec("nn.MultiheadAttention", tolerance=1e-4)
@@ -66,13 +65,8 @@ def multihead_with_mask(draw: Draw):
     shape = [length, batch] if not module.batch_first else [batch, length]
     mask_shape = draw.one((length, length), (batch * heads, length, length))
     mask = draw.normal(*mask_shape)
-    inner = Attention(module, need_weights=draw.flag(), average=True)
-    x = draw.normal(*shape, width)
-    return (
-        Case(lambda x, m: inner(x, x, x, m), x, mask)
-        if draw.flag(0.0)
-        else Case(Masked(inner), x, mask)
-    )
+    inner = Attention(module, need_weights=draw.flag())
+    return Case(Masked(inner), draw.normal(*shape, width), mask)
 
 
 class Masked(nn.Module):

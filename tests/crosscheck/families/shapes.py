@@ -246,7 +246,8 @@ def tensor_split(draw: Draw):
 def unbind(draw: Draw):
     rank = draw.integer(1, 4)
     dim = draw.dim(rank)
-    return Case(lambda x: torch.unbind(x, dim), something(draw, rank))
+    # Not one number of one: the file does not tell a list of one from what is in it.
+    return Case(lambda x: torch.unbind(x, dim), something(draw, rank, 2 if rank == 1 else 1))
 
 
 @spec("torch.diag")
@@ -324,6 +325,8 @@ def slices(draw: Draw):
         index = (*index[:1], Ellipsis, *index[1:][: rank - 1])
     if draw.flag(0.2):
         index = (None, *index)
+    if not torch.empty(shape)[index].numel():
+        raise ValueError("pnnx does not end on a part without elements")
     return Case(lambda x: x[index] + 1, draw.normal(*shape))
 
 

@@ -84,3 +84,26 @@ def test_stack_of_scalars(run):
 def test_stack_of_different_shapes(run):
     with pytest.raises(LayerError, match="shapes 2×2, 1×2 are not all the same"):
         run("torch.stack", A, B)
+
+
+V = np.array([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("operator_type", "tensors", "expected"),
+    [
+        ("hstack", (V, V + 2), [1, 2, 3, 4]),
+        ("hstack", (B, B), [[5, 6, 5, 6]]),
+        ("hstack", (np.array(1), V), [1, 1, 2]),
+        ("vstack", (V, V + 2), [[1, 2], [3, 4]]),
+        ("vstack", (B, V), [[5, 6], [1, 2]]),
+        ("row_stack", (V, V), [[1, 2], [1, 2]]),
+        ("dstack", (V, V + 2), [[[1, 3], [2, 4]]]),
+        ("dstack", (B, B + 2), [[[5, 7], [6, 8]]]),
+        ("column_stack", (V, V + 2), [[1, 3], [2, 4]]),
+        ("column_stack", (V[:, np.newaxis], V), [[1, 1], [2, 2]]),
+    ],
+)
+def test_stacking_by_name(run, operator_type, tensors, expected):
+    assert run(f"torch.{operator_type}", *tensors).tolist() == expected
+    assert run(f"aten::{operator_type}", tensors).tolist() == expected

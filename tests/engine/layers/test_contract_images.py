@@ -1,7 +1,8 @@
 """What every operator on images, activation and normalisation promises.
 
-There is one case for each of their registered types: it must compute on read-only inputs,
-leave them as they are, give float32 for float32, and give the same twice.
+There is one case for each of their registered types (raw ``aten::`` forms are the same code,
+called in another way): it must compute on read-only inputs, leave them as they are, give
+float32 for float32, and give the same twice.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def owned_types() -> list[str]:
     return [
         name
         for name in registered_types()
-        if registration(name).target.__module__.rpartition(".")[2] in MODULES
+        if registration(name).target.__module__ in {f"engine.layers.{m}" for m in MODULES}
+        and not name.startswith("aten::")
         and name != "aten::native_dropout"  # gives a mask of bools beside
     ]
 
@@ -120,6 +122,7 @@ CASES: dict[str, Any] = {
     "conv": _convolution,
     "ConvTranspose": _convolution,
     "conv_transpose": _convolution,
+    "convolution": lambda name: _convolution(name, 2),
     "MaxPool": _ranked(kernel_size=2),
     "max_pool": _ranked(kernel_size=3, stride=2, padding=1),
     "AvgPool": _ranked(kernel_size=2),
@@ -153,6 +156,11 @@ CASES: dict[str, Any] = {
     "local_response_norm": _simple(size=3),
     "Linear": lambda name: {"operands": [numbers(3, 4)], "weights": {"weight": numbers(2, 4)}},
     "linear": _simple([numbers(3, 4), numbers(2, 4)]),
+    "Bilinear": lambda name: {
+        "operands": [numbers(3, 4), numbers(3, 5)],
+        "weights": {"weight": numbers(2, 4, 5)},
+    },
+    "bilinear": _simple([numbers(3, 4), numbers(3, 5), numbers(2, 4, 5)]),
     "PReLU": _simple([image(2), numbers(4)]),
     "prelu": _simple([image(2), numbers(4)]),
     "Threshold": _simple(threshold=0.1, value=2.0),

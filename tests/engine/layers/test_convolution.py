@@ -64,6 +64,18 @@ def slow_convolution(x, w, b, stride, padding, dilation, groups):
             [[36, 44], [69, 77]],
             id="circular",
         ),
+        # What pnnx makes of the padding of a layer with a padding mode: as F.pad has it ...
+        pytest.param(
+            {"padding": (0, 1, 1, 0), "padding_mode": "replicate"},
+            [[16, 26, 30], [37, 47, 51], [67, 77, 81]],
+            id="last-axis-first",
+        ),
+        # ... and nothing where it was "same".
+        pytest.param(
+            {"padding": None, "padding_mode": "replicate"},
+            [[37, 47, 51], [67, 77, 81], [76, 86, 90]],
+            id="none",
+        ),
     ],
 )
 def test_values(run, params, expected):

@@ -72,3 +72,25 @@ def test_constants(run, operator_type, operands, params, expected):
     assert result.dtype == expected.dtype
     assert result.shape == expected.shape
     np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [((2,), [[1, 0], [0, 1]]), ((2, 3), [[1, 0, 0], [0, 1, 0]])],
+)
+def test_eye_as_torchscript_calls_it(run, sizes, expected):
+    result = run("aten::eye", *sizes, 3, None, None, False)
+    assert result.dtype == np.int32
+    assert result.tolist() == expected
+
+
+def test_linspace_as_torchscript_calls_it(run):
+    result = run("aten::linspace", 0, 1, 3, 7, None, None, False)
+    assert result.dtype == np.float64
+    assert result.tolist() == [0, 0.5, 1]
+
+
+def test_zero(run):
+    result = run("aten::zero", np.array([[1, 2]], np.int16))
+    assert result.dtype == np.int16
+    assert result.tolist() == [[0, 0]]

@@ -178,3 +178,8 @@ def test_complex_numbers_have_no_order(run, operator_type, kwargs):
 @pytest.mark.parametrize("operator_type", ["torch.max", "torch.sort", "torch.median"])
 def test_scalars(run, operator_type):
     check(run(operator_type, np.array(4.0), dim=0), 4, 0)
+
+
+def test_msort(run):
+    x = np.array([[3, 1], [2, 5], [4, 0]])
+    assert run("aten::msort", x).tolist() == [[2, 0], [3, 1], [4, 5]]

@@ -46,3 +46,27 @@ def test_roll(run, shifts, dims, expected):
 def test_roll_by_unequal_numbers(run):
     with pytest.raises(LayerError, match="not equally many"):
         run("torch.roll", GRID, shifts=(1, 2), dims=(0,))
+
+
+@pytest.mark.parametrize(
+    ("k", "dims", "expected"),
+    [
+        (1, (0, 1), [[3, 6], [2, 5], [1, 4]]),
+        (2, (0, 1), [[6, 5, 4], [3, 2, 1]]),
+        (-1, (0, -1), [[4, 1], [5, 2], [6, 3]]),
+        (1, (1, 0), [[4, 1], [5, 2], [6, 3]]),
+        (5, (0, 1), [[3, 6], [2, 5], [1, 4]]),
+    ],
+)
+def test_turn_by_right_angles(run, k, dims, expected):
+    np.testing.assert_array_equal(run("torch.rot90", GRID, k=k, dims=dims), expected)
+
+
+def test_turn_without_a_plane(run):
+    with pytest.raises(LayerError, match="dims has 1 numbers, a plane has 2"):
+        run("aten::rot90", GRID, 1, (0,))
+
+
+def test_up_and_down_left_and_right(run):
+    assert run("aten::fliplr", GRID).tolist() == [[3, 2, 1], [6, 5, 4]]
+    assert run("aten::flipud", GRID).tolist() == [[4, 5, 6], [1, 2, 3]]

@@ -109,3 +109,22 @@ def test_against_pytorch(run, shape):
     np.testing.assert_allclose(
         run("nn.Linear", x, weights=weights), expected, rtol=1e-4, atol=1e-6
     )
+
+
+@pytest.mark.parametrize(("bias", "expected"), [(None, [[5, 10]]), ([1, -1], [[6, 9]])])
+def test_bilinear(run, bias, expected):
+    weight = np.stack([np.eye(2), 2 * np.eye(2)]).astype(np.float32)
+    x, y = np.array([[1, 2]], np.float32), np.array([[1, 2]], np.float32)
+    added = None if bias is None else np.array(bias, np.float32)
+    result = run("aten::bilinear", x, y, weight, added)
+    assert result.dtype == np.float32
+    assert result.tolist() == expected
+    weights = {"weight": weight} if bias is None else {"weight": weight, "bias": added}
+    sizes = {"in1_features": 2, "in2_features": 2, "out_features": 2}
+    assert run("nn.Bilinear", x, y, weights=weights, **sizes).tolist() == expected
+
+
+def test_bilinear_of_other_sizes(run):
+    x, weight = np.ones((1, 2), np.float32), np.ones((1, 3, 2), np.float32)
+    with pytest.raises(LayerError, match="shapes 1×2, 1×2, 1×3×2 do not fit"):
+        run("aten::bilinear", x, x, weight, None)

@@ -60,3 +60,39 @@ def test_against_pytorch(run, name):
     expected = getattr(torch.linalg, name)(*map(torch.from_numpy, map(np.copy, operands)))
     found = run(f"torch.linalg.{name}", *operands)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(0, [[1, 0], [0, 1]]), (1, [[1, 1], [0, 2]]), (3, [[1, 7], [0, 8]]),
+     (-1, [[1, -0.5], [0, 0.5]])],
+)  # fmt: skip
+def test_matrix_power(run, n, expected):
+    x = np.array([[1, 1], [0, 2]], np.float32)
+    result = run("aten::linalg_matrix_power", x, n)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected)
+
+
+def test_power_of_a_singular_matrix(run):
+    with pytest.raises(LayerError, match="has no inverse"):
+        run("aten::matrix_power", np.zeros((2, 2), np.float32), -1)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("fro", np.sqrt(30)), ("nuc", np.sqrt(34)), (1, 6), (-1, 4), (np.inf, 7), (-np.inf, 3),
+     (2, 5.4649857), (-2, 0.36596619)],
+)  # fmt: skip
+def test_matrix_norm(run, order, expected):
+    x = np.array([[1, -2], [-3, 4]], np.float32)
+    np.testing.assert_allclose(run("torch.linalg.matrix_norm", x, order), expected, rtol=1e-6)
+    kept = run("aten::linalg_matrix_norm", x[np.newaxis], order, (-2, -1), True, None)
+    assert kept.shape == (1, 1, 1)
+
+
+def test_matrix_norm_of_no_matrix(run):
+    with pytest.raises(LayerError, match="there is no norm of order 3 of matrices"):
+        run("torch.linalg.matrix_norm", np.ones((2, 2), np.float32), 3)
+    with pytest.raises(LayerError, match="dim has 1 numbers"):
+        run("torch.linalg.matrix_norm", np.ones((2, 2), np.float32), dim=(0,))

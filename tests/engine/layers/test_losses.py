@@ -109,3 +109,38 @@ def test_against_pytorch(run, name, operands, params, reduction):
     found = run(f"F.{name}", *operands, reduction=reduction, **params)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("target", "margin", "expected"),
+    [([1, -1], 0.0, [1 - 0.6, 0.8]), ([-1, 1], 0.5, [0.1, 1 - 0.8])],
+)
+def test_cosine_embedding_loss(run, target, margin, expected):
+    x = np.array([[1, 0], [0, 2]], np.float32)
+    y = np.array([[0.6, 0.8], [0.6, 0.8]], np.float32)
+    operands = (x, y, np.array(target, np.float32), margin)
+    result = run("aten::cosine_embedding_loss", *operands, 0)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+    mean = run("F.cosine_embedding_loss", *operands)
+    np.testing.assert_allclose(mean, np.mean(expected), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("p", "weight", "expected"),
+    [(1, None, [1.5 / 3, 2 / 3]), (2, None, [1.25 / 3, 2 / 3]), (1, [2, 1, 3], [1.0, 2.0])],
+)
+def test_multi_margin_loss(run, p, weight, expected):
+    x = np.array([[0.5, 0.5, 0], [1, 1, 1]], np.float32)
+    target = np.array([0, 2])
+    shares = None if weight is None else np.array(weight, np.float32)
+    operands = (x, target, p, 1.0, shares)
+    np.testing.assert_allclose(run("aten::multi_margin_loss", *operands, 0), expected)
+    total = run("F.multi_margin_loss", *operands, "sum")
+    np.testing.assert_allclose(total, np.sum(expected), rtol=1e-6)
+
+
+def test_multi_margin_loss_of_no_class(run):
+    with pytest.raises(LayerError, match="a target is not one of the 2 classes"):
+        run("aten::multi_margin_loss", np.ones((1, 2), np.float32), np.array([2]))
+    with pytest.raises(LayerError, match="does not fit targets"):
+        run("aten::multi_margin_loss", np.ones((1, 2), np.float32), np.array([1, 1]))

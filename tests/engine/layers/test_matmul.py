@@ -155,3 +155,38 @@ def test_einsum(run, equation, operands, expected):
 def test_einsum_that_does_not_fit(run):
     with pytest.raises(LayerError, match="equation ij,ij->ij does not fit shapes 3×2, 2×3"):
         run("torch.einsum", A, B, equation="ij,ij->ij")
+
+
+SQUARE = np.array([[1, 2], [3, 4]], np.float32)
+TWICE = np.stack([SQUARE, SQUARE])
+
+
+@pytest.mark.parametrize(
+    ("operator_type", "operands", "expected"),
+    [
+        ("inner", (SQUARE, SQUARE), [[5, 11], [11, 25]]),
+        ("inner", (SQUARE[0], SQUARE), [5, 11]),
+        ("inner", (SQUARE, np.float32(2)), [[2, 4], [6, 8]]),
+        ("vdot", (np.array([1j, 2]), np.array([3, 1j])), -1j),
+        ("vdot", (SQUARE[0], SQUARE[1]), 11),
+        ("tensordot", (SQUARE, SQUARE, (1,), (0,)), [[7, 10], [15, 22]]),
+        ("tensordot", (SQUARE, SQUARE, (0, 1), (1, 0)), 29),
+        ("tensordot", (SQUARE, SQUARE, (), ()), np.multiply.outer(SQUARE, SQUARE)),
+        ("tensordot", (SQUARE[:, :1], SQUARE, (1,), (0,)), [[4, 6], [12, 18]]),
+        ("chain_matmul", ((SQUARE, SQUARE, SQUARE),), [[37, 54], [81, 118]]),
+        ("linalg_multi_dot", ((SQUARE[0], SQUARE, SQUARE[0]),), 27),
+        ("addbmm", (SQUARE, TWICE, TWICE, 2, 0.5), [[9, 14], [21, 30]]),
+        ("addr", (SQUARE, SQUARE[0], SQUARE[1], 1, 2), [[7, 10], [15, 20]]),
+        ("ger", (SQUARE[0], SQUARE[1]), [[3, 4], [6, 8]]),
+    ],
+)
+def test_other_products(run, operator_type, operands, expected):
+    operands = tuple(np.asarray(o) if isinstance(o, np.generic) else o for o in operands)
+    np.testing.assert_array_equal(run(f"aten::{operator_type}", *operands), expected)
+
+
+def test_tensordot_of_other_sizes(run):
+    with pytest.raises(LayerError, match="shapes 2×2, 3×2 do not fit"):
+        run("aten::tensordot", SQUARE, np.ones((3, 2), np.float32), (1,), (0,))
+    with pytest.raises(LayerError, match="are not equally many"):
+        run("aten::tensordot", SQUARE, SQUARE, (0, 1), (0,))

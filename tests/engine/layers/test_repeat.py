@@ -109,3 +109,7 @@ def test_repeat_interleave_of_counts_alone(run):
 def test_wrong_repeats(run, repeats):
     with pytest.raises(LayerError, match="repeats are not all integers from 0 on"):
         run("torch.repeat_interleave", ROW, repeats, dim=1)
+
+
+def test_broadcast_to(run):
+    assert run("aten::broadcast_to", np.array([1, 2]), (2, -1)).tolist() == [[1, 2], [1, 2]]

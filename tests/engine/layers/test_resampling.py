@@ -215,3 +215,24 @@ def test_nearest_positions_are_pytorchs(run, sizes, rank):
             expected = torch.nn.functional.interpolate(torch.from_numpy(x), mode=mode, **how)
             found = run("F.interpolate", x, mode=mode, **how)
             np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize("scales", [(None, None), (0.5, 0.5), ((0.5, 0.5),), (None,)])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialiased_as_torchscript_calls_it(run, mode, scales):
+    """Twice as wide, the bilinear kernel has the taps 1, 3, 3, 1 over 8."""
+    row = np.zeros((1, 1, 4, 8), np.float32)
+    row[..., 3] = 8
+    result = run(f"aten::_upsample_{mode}2d_aa", row, (2, 4), False, *scales)
+    same = run("F.interpolate", row, size=(2, 4), mode=mode, antialias=True)
+    np.testing.assert_array_equal(result, same)
+    if mode == "bilinear":
+        np.testing.assert_allclose(result[0, 0, 0], [0, 3, 1, 0], rtol=1e-6)
+
+
+def test_antialiased_to_one_position_with_corners_in_place(run):
+    """No distance between outputs, and so nothing to widen: the first position is taken."""
+    row = np.arange(8, dtype=np.float32).reshape(1, 1, 1, 8)
+    params = {"size": (1, 1), "align_corners": True, "antialias": True}
+    result = run("F.interpolate", row, mode="bilinear", **params)
+    np.testing.assert_allclose(result, [[[[0.0]]]])

@@ -39,3 +39,26 @@ def test_values(run, size, stride, offset, expected):
 def test_beyond(run, size, stride, offset, reason):
     with pytest.raises(LayerError, match=reason):
         run("torch.as_strided", X, size=size, stride=stride, storage_offset=offset)
+
+
+@pytest.mark.parametrize(
+    ("dimension", "size", "step", "expected"),
+    [
+        (0, 2, 1, [[[0, 4], [1, 5], [2, 6], [3, 7]], [[4, 8], [5, 9], [6, 10], [7, 11]]]),
+        (1, 3, 2, [[[0, 1, 2]], [[4, 5, 6]], [[8, 9, 10]]]),
+        (-1, 2, 2, [[[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]]]),
+        (0, 3, 9, [[[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]]),
+    ],
+)
+def test_windows_of_a_dimension(run, dimension, size, step, expected):
+    assert run("aten::unfold", X, dimension, size, step).tolist() == expected
+
+
+def test_windows_of_a_scalar(run):
+    assert run("Tensor.unfold", np.array(7), dimension=0, size=1, step=1).tolist() == [7]
+
+
+@pytest.mark.parametrize(("size", "step"), [(4, 1), (2, 0), (-1, 1)])
+def test_windows_that_do_not_fit(run, size, step):
+    with pytest.raises(LayerError, match=f"no windows of size {size} at steps of {step}"):
+        run("aten::unfold", X, 0, size, step)

@@ -63,3 +63,13 @@ def test_against_pytorch(run, rank, kernel, stride, padding):
     )  # fmt: skip
     # Where windows overlap a value may come back twice, to the same place.
     np.testing.assert_array_equal(found, expected.numpy())
+
+
+@pytest.mark.parametrize(("kind", "more"), [("2d", ()), ("3d", ((1, 2, 2), (0, 0, 0)))])
+def test_as_torchscript_calls_it(run, kind, more):
+    values, places, size = VALUES, PLACES, (4, 4)
+    if kind == "3d":
+        values, places, size = VALUES[np.newaxis], PLACES[np.newaxis], (1, 4, 4)
+    y = run(f"aten::max_unpool{kind}", values, places, size, *more)
+    expected = run("nn.MaxUnpool2d", VALUES, PLACES, kernel_size=2)
+    np.testing.assert_array_equal(y.reshape(1, 4, 4), expected)
