@@ -36,7 +36,7 @@ _HOPELESS: Final = 1.5  # times the best of the first burst: such take no part i
 # NumPy is done with fewer bytes of operands and weights in microseconds, which is not worth
 # the milliseconds that a library needs to prepare.
 _SMALL: Final = 1 << 14
-_SECONDS: Final = 0.1  # for a burst
+_SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round of each
 # In a pass, so many weights come from memory and not from the cache of the round before:
 # they are driven out in between.
 _COLD_WEIGHTS: Final = 4 << 20
@@ -119,13 +119,14 @@ class Automatic:
             for name, program in candidates.items():
                 if burst and least[name] > _HOPELESS * min(least.values()):
                     continue
-                until = time.perf_counter() + _SECONDS
-                for _ in range(_ROUNDS):
+                spent, rounds = 0.0, 0
+                while rounds < _ROUNDS and spent < _SECONDS:
                     if cold:
                         self._evict()
-                    least[name] = min(least[name], _seconds(program, inputs))
-                    if time.perf_counter() > until:
-                        break
+                    seconds = _seconds(program, inputs)
+                    least[name] = min(least[name], seconds)
+                    spent, rounds = spent + seconds, rounds + 1
+        self._evicting = None
         return min(least, key=lambda name: least[name])
 
     def _evict(self) -> None:

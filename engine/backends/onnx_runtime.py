@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["OnnxRuntimeBackend", "thread_count"]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
-# Below this many bytes of operands and results, waking another thread costs more than it
-# brings.
-_WORTH_THREADS: Final = 1 << 16
+# With fewer bytes of operands, waking another thread costs more than it brings; with more
+# than the second number it pays for certain; in between it is measured.
+_WORTH_THREADS: Final = (1 << 16, 1 << 21)
 
 
 def thread_count() -> int:
@@ -89,11 +89,12 @@ class OnnxRuntimeBackend:
         levels = ("all", "basic") if model.has_convolution else ("all",)
         size = sum(v.nbytes for v in inputs if isinstance(v, np.ndarray))
         everyone = thread_count()
-        threads = (1,) if size < _WORTH_THREADS or everyone == 1 else (everyone, 1)
+        least, surely = _WORTH_THREADS
+        threads = (1,) if size < least else (everyone,) if size > surely else (everyone, 1)
         return {
             f"{level}-{count}": partial(_OnnxProgram, model, inputs, level, count)
             for level in levels
-            for count in threads
+            for count in dict.fromkeys(threads)
         }
 
 
