@@ -14,6 +14,7 @@ from engine.values import Array, Value
 __all__ = ["einsum"]
 
 
+@register("aten::einsum", operands="equation operands _")
 @register("torch.einsum")
 def einsum(*operands: Value, equation: str) -> Array:
     """Multiply tensors and sum over letters that the result lacks: ``torch.einsum``.

@@ -8,7 +8,7 @@ from engine.errors import LayerError
 from engine.layers.registry import register
 from engine.values import Array
 
-__all__ = ["embedding"]
+__all__ = ["embedding", "embedding_renorm"]
 
 
 @register("aten::embedding", operands="weight input padding_idx scale_grad_by_freq sparse")
@@ -48,13 +48,42 @@ def embedding(
             f"indices run from {input.min()} to {input.max()}, the table has {len(weight)} rows"
         )
     rows = weight[input]
-    if max_norm is None:
-        return rows
+    return rows if max_norm is None else _shortened(rows, max_norm, norm_type)
+
+
+@register("aten::embedding_renorm", "torch.embedding_renorm")
+def embedding_renorm(
+    weight: Array, indices: Array, max_norm: float, norm_type: float = 2.0
+) -> Array:
+    """Shorten rows of a table that are to be looked up: what `max_norm` does in raw form.
+
+    Parameters
+    ----------
+    weight : ndarray of shape (K, D)
+    indices : integer ndarray of any shape
+        Rows that are to be looked up; the others stay as they are.
+    max_norm : float
+    norm_type : float
+        Which norm measures the rows.
+
+    Returns
+    -------
+    ndarray of shape (K, D)
+        A copy.
+    """
+    places = np.unique(indices)
+    result = weight.copy()
+    result[places] = _shortened(weight[places], max_norm, norm_type)
+    return result
+
+
+def _shortened(rows: Array, max_norm: float, norm_type: float) -> Array:
+    """Rows of shape (..., D), the longer ones shortened to `max_norm`."""
     lengths = np.linalg.norm(rows.reshape(-1, rows.shape[-1]), norm_type, axis=1)
-    lengths = lengths.reshape(*input.shape, 1)
+    lengths = lengths.reshape(*rows.shape[:-1], 1)
     # PyTorch's small number that keeps the division from overflowing.
     factors = np.where(lengths > max_norm, max_norm / (lengths + 1e-7), 1)
-    return np.asarray(rows * factors, weight.dtype)
+    return np.asarray(rows * factors, rows.dtype)
 
 
 @register("nn.Embedding")

@@ -75,7 +75,10 @@ def affine_grid(theta: Array, size: Ints | Array, align_corners: bool | None = N
     return grid.astype(theta.dtype, copy=False)
 
 
-@register("F.grid_sample", "aten::grid_sampler")
+@register(
+    *("F.grid_sample", "aten::grid_sampler"),
+    *("torch.grid_sampler", "aten::grid_sampler_2d", "aten::grid_sampler_3d"),
+)
 def grid_sample(
     input: Array,
     grid: Array,

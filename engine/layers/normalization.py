@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
 from engine.layers.arguments import as_ints, axes_of
-from engine.layers.layer import Ints, Layer, OperatorCall
+from engine.layers.layer import Ints, Layer, OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.layers.windows import axis_taps, ready, spatial_rank, working_dtype
 from engine.values import Array, Value
@@ -292,6 +292,53 @@ def layer_norm(
     return result.astype(input.dtype, copy=False)
 
 
+@register("aten::native_layer_norm")
+def native_layer_norm(
+    input: Array,
+    normalized_shape: Ints | Array,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+) -> Outputs:
+    """Normalise over the last axes, and give the statistics: ``torch.native_layer_norm``.
+
+    Parameters
+    ----------
+    input, normalized_shape, weight, bias, eps
+        As in ``F.layer_norm``.
+
+    Returns
+    -------
+    result, mean, rstd : ndarray
+        Mean and the reciprocal of the standard deviation, their last axes of size 1.
+    """
+    axes = _normalized_axes(input, normalized_shape)
+    result = layer_norm(input, normalized_shape, weight, bias, eps)
+    return Outputs([result, *_statistics(input, axes, eps)])
+
+
+@register("aten::native_group_norm", operands="input weight bias _ _ _ num_groups eps")
+def native_group_norm(
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
+) -> Outputs:
+    """Normalise groups of channels, and give the statistics: ``torch.native_group_norm``.
+
+    Parameters
+    ----------
+    input, num_groups, weight, bias, eps
+        As in ``F.group_norm``.
+
+    Returns
+    -------
+    result, mean, rstd : ndarray
+        Mean and the reciprocal of the standard deviation have the shape (N, num_groups).
+    """
+    result = group_norm(input, num_groups, weight, bias, eps)
+    groups = input.reshape(len(input), num_groups, -1)
+    mean, rstd = _statistics(groups, (2,), eps)
+    return Outputs([result, mean[..., 0], rstd[..., 0]])
+
+
 @register("nn.RMSNorm", "F.rms_norm", "torch.rms_norm", "aten::rms_norm")
 def rms_norm(
     input: Array,
@@ -391,6 +438,14 @@ def _standardized(x: Array, axes: tuple[int, ...], eps: float) -> Array:
     variance = np.square(result).mean(axes, keepdims=True)
     result /= np.sqrt(variance + x.dtype.type(eps))
     return result
+
+
+def _statistics(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array]:
+    """Mean over axes, and the reciprocal of the standard deviation; the axes have size 1."""
+    wide = x.astype(np.float64)
+    mean = wide.mean(axes, keepdims=True)
+    rstd = 1 / np.sqrt(wide.var(axes, keepdims=True) + eps)
+    return mean.astype(x.dtype), rstd.astype(x.dtype)
 
 
 def _normalized_axes(input: Array, normalized_shape: Value) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["PADDING_MODES", "pad", "pad_axes", "pad_border"]
 
 
+@register("torch.constant_pad_nd", "aten::constant_pad_nd", operands="input pad value")
 @register("F.pad", "aten::pad")
 def pad(
     input: Array,
@@ -90,6 +91,31 @@ def pad_border(
         )
     mode = _MODE_OF_NAME[call.type.removeprefix("nn.")[:-5]]
     return pad(input, numbers, mode, value)
+
+
+@register(
+    *(
+        f"aten::{name}_pad{rank}d"
+        for name in ("reflection", "replication")
+        for rank in (1, 2, 3)
+    )
+)
+def reflect_or_replicate(input: Array, call: OperatorCall, padding: Ints | Array) -> Array:
+    """Pad all spatial axes with values of the tensor: ``F.pad`` in raw form.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C, H, W) or (C, H, W)
+        Also with one or three spatial axes.
+    padding : tuple of int
+        ``(left, right, top, bottom)``.
+
+    Returns
+    -------
+    ndarray of shape (N, C, top + H + bottom, left + W + right)
+        A new array.
+    """
+    return pad(input, padding, "reflect" if "reflection" in call.type else "replicate")
 
 
 def pad_axes(input: Array, pairs: Sequence[tuple[int, int]], mode: str) -> Array:

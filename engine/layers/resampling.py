@@ -15,13 +15,14 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.adaptive_pooling import adaptive_average
-from engine.layers.arguments import as_ints, require_array
-from engine.layers.layer import OperatorCall
+from engine.layers.arguments import as_ints
 from engine.layers.registry import register
 from engine.layers.windows import new_output, require_memory, working_dtype
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from engine.promotion import DType
 
 __all__ = [
@@ -127,31 +128,72 @@ def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) 
     return interpolate(input, size, scale_factor, "bilinear", align_corners=True)
 
 
-@register("aten::_upsample_bilinear2d_aa", "aten::_upsample_bicubic2d_aa")
-def upsample_antialiased(*operands: Value, call: OperatorCall) -> Array:
-    """Resize with a kernel that is widened to shrink: interpolate with ``antialias=True``.
+def _raw(mode: str, antialias: bool = False) -> Callable[..., Array]:
+    def upsample(
+        input: Array,
+        output_size: Any = None,
+        align_corners: bool = False,
+        scale_factors: Any = None,
+        scales_d: float | None = None,
+        scales_h: float | None = None,
+        scales_w: float | None = None,
+    ) -> Array:
+        single = [s for s in (scales_d, scales_h, scales_w)[5 - input.ndim :] if s is not None]
+        scales = tuple(single) if single else scale_factors
+        if mode.startswith("nearest"):
+            return interpolate(input, output_size, scales, mode)
+        return interpolate(input, output_size, scales, mode, align_corners, antialias=antialias)
+
+    upsample.__doc__ = f"""Resize the spatial axes: ``F.interpolate`` with ``mode={mode}``, raw.
 
     Parameters
     ----------
-    *operands : Value
-        The input of shape (N, C, H, W), its new size, ``align_corners``, and the scales of H
-        and W, or both as a list.
+    input : ndarray of shape (N, C, H...)
+    output_size : tuple of int, optional
+        H'...
+    align_corners : bool
+        As in ``F.interpolate``.
+    scale_factors : tuple of float, optional
+        H' / H where `output_size` is not given; H' is rounded down.
+    scales_d, scales_h, scales_w : float, optional
+        The same, one by one.
 
     Returns
     -------
-    ndarray of shape (N, C, H', W')
+    ndarray of shape (N, C, H'...)
+        A new array of the same dtype.
     """
-    input, size, align_corners, *scales = operands
-    if len(scales) == 1 and isinstance(scales[0], tuple):
-        scales = list(scales[0])
-    return interpolate(
-        require_array(input, "input"),
-        size,
-        None if None in scales else tuple(scales) or None,
-        "bicubic" if "bicubic" in call.type else "bilinear",
-        align_corners=bool(align_corners),
-        antialias=True,
-    )
+    return upsample
+
+
+def _register_raw() -> None:
+    """Register ``aten::upsample_…``, with a list of scales or with one for each axis."""
+    for name, mode, antialias in (
+        ("upsample_nearest1d", "nearest", False),
+        ("upsample_nearest2d", "nearest", False),
+        ("upsample_nearest3d", "nearest", False),
+        ("_upsample_nearest_exact1d", "nearest-exact", False),
+        ("_upsample_nearest_exact2d", "nearest-exact", False),
+        ("_upsample_nearest_exact3d", "nearest-exact", False),
+        ("upsample_linear1d", "linear", False),
+        ("upsample_bilinear2d", "bilinear", False),
+        ("upsample_trilinear3d", "trilinear", False),
+        ("upsample_bicubic2d", "bicubic", False),
+        ("_upsample_bilinear2d_aa", "bilinear", True),
+        ("_upsample_bicubic2d_aa", "bicubic", True),
+    ):
+        rank = int(name.removesuffix("_aa")[-2])
+        nearest = mode.startswith("nearest")
+        first = "input output_size" if nearest else "input output_size align_corners"
+        each = " ".join(("scales_d", "scales_h", "scales_w")[3 - rank :])
+        # With one spatial axis both forms have as many operands; a list of one number will do.
+        orders = (f"{first} scale_factors", *((f"{first} {each}",) if rank > 1 else ()))
+        function = _raw(mode, antialias)
+        function.__name__ = function.__qualname__ = name
+        register(f"aten::{name}", operands=orders)(function)
+
+
+_register_raw()
 
 
 def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:

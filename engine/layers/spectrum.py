@@ -26,6 +26,38 @@ _PAD_MODES: Final[dict[str, Literal["reflect", "edge", "constant", "wrap"]]] = {
 }
 
 
+_COMMON: Final = "input n_fft hop_length win_length window"  # operands of both raw forms
+
+
+@register(
+    "aten::stft",
+    operands=(
+        f"{_COMMON} normalized onesided return_complex _",
+        f"{_COMMON} center pad_mode normalized onesided return_complex _",
+    ),
+)
+def raw_stft(
+    input: Array,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Array | None = None,
+    center: bool = False,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+) -> Array:
+    """Fourier transforms of overlapping pieces of a signal, as ``torch.stft``.
+
+    The form without `center` does not continue the signal: PyTorch has padded it before.
+    """
+    return stft(
+        input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
+        return_complex,
+    )  # fmt: skip
+
+
 @register("torch.stft", "Tensor.stft")
 def stft(
     input: Array,
@@ -96,7 +128,7 @@ def stft(
     return result
 
 
-@register("torch.istft", "Tensor.istft")
+@register("torch.istft", "Tensor.istft", "aten::istft")
 def istft(
     input: Array,
     n_fft: int,

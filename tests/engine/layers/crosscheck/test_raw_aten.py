@@ -61,6 +61,8 @@ NORMALIZATIONS = [
     ("group_norm", IMAGE, 2, FOUR, VECTOR, 1e-3, False),
     ("layer_norm", MATRIX, (4,), FOUR, VECTOR, 1e-3, False),
     ("rms_norm", MATRIX, (4,), FOUR, 1e-3),
+    ("native_layer_norm", MATRIX, (4,), FOUR, VECTOR, 1e-3),
+    ("native_group_norm", IMAGE, FOUR, VECTOR, 2, 4, 56, 2, 1e-3),
     ("softmax", MATRIX, -1, None),
     ("softmax", MATRIX, 0, "torch.float64"),
     ("_softmax", MATRIX, 1, False),
@@ -100,6 +102,15 @@ ELEMENTWISE = [
     ("logaddexp", COMPLEX, COMPLEX[::-1]),
 ]
 
+SIGNAL = floats(2, 40)
+WINDOW = np.abs(floats(8))
+SPECTRUM = (floats(2, 5, 11) + 1j).astype(np.complex64)
+FRAMES = [
+    ("stft", SIGNAL, 8, 4, 8, WINDOW, False, True, True, None),
+    ("stft", SIGNAL, 8, 4, 8, WINDOW, True, "reflect", True, None, False, None),
+    ("istft", SPECTRUM, 8, 4, 8, WINDOW, True, False, None, None, False),
+]
+
 REDUCTIONS = [
     ("sum", MATRIX, None),
     ("sum", INDICES, "torch.float64"),
@@ -119,6 +130,34 @@ REDUCTIONS = [
     ("pairwise_distance", INDICES, INDICES[::-1], 2.0, 1e-6, False),
 ]
 
+PLACES = np.array([3, 7]).reshape(1, 2, 1, 1, 1)
+RESAMPLING = [
+    ("upsample_nearest1d", LINE, (7,), None),
+    ("upsample_nearest1d", LINE, None, (1.7,)),
+    ("upsample_nearest2d", IMAGE, (5, 9), None),
+    ("upsample_nearest2d", IMAGE, (5, 9), None, None),
+    ("upsample_nearest3d", VOLUME, None, (2.0, 1.0, 0.5)),
+    ("_upsample_nearest_exact2d", IMAGE, (5, 9), None),
+    ("upsample_linear1d", LINE, (12,), True, None),
+    ("upsample_bilinear2d", IMAGE, None, False, (1.5, 0.7)),
+    ("upsample_bilinear2d", IMAGE, (10, 5), False, 1.5, 0.7),
+    ("upsample_trilinear3d", VOLUME, (3, 7, 4), False, None),
+    ("upsample_bicubic2d", IMAGE, (9, 4), True, None),
+    ("_upsample_bilinear2d_aa", IMAGE, (3, 4), False, None),
+    ("_upsample_bicubic2d_aa", IMAGE, (3, 4), False, None),
+    ("grid_sampler_2d", IMAGE, floats(2, 3, 4, 2), 0, 1, False),
+    ("grid_sampler_3d", VOLUME, floats(1, 2, 3, 4, 3), 1, 0, True),
+    ("constant_pad_nd", LINE, (1, 2, 0, -1), 1.5),
+    ("reflection_pad1d", LINE, (1, 2)),
+    ("reflection_pad2d", IMAGE, (1, 2, 0, 3)),
+    ("reflection_pad3d", VOLUME, (1, 2, 0, 3, 1, 1)),
+    ("replication_pad1d", LINE, (1, 2)),
+    ("replication_pad2d", IMAGE, (1, 2, 0, 3)),
+    ("replication_pad3d", VOLUME, (1, 2, 0, 3, 1, 1)),
+    ("max_unpool2d", IMAGE[:, :, :1, :2], np.arange(16).reshape(2, 4, 1, 2), (4, 5)),
+    ("max_unpool3d", VOLUME[:, :, :1, :1, :1], PLACES, (2, 2, 2), (1, 1, 1), (0, 0, 0)),
+]
+
 COPIES = [
     ("to", MATRIX, "torch.float64", False, True, None),
     ("to", MATRIX, INDICES, False, False, None),
@@ -130,6 +169,8 @@ COPIES = [
     ("eye", 3, "torch.int64", None, None, None),
     ("eye", 3, 2, None, None, None, None),
     ("linspace", 0, 1.5, 4, None, None, "cpu", False),
+    ("embedding_renorm", MATRIX, INDICES, 1.5, 2.0),
+    ("einsum", "ij,kj->ik", (MATRIX, COMPLEX.real), None),
     ("embedding", MATRIX, INDICES, -1, False, False),
     ("pad", LINE, (1, 2), "reflect", None),
     ("pad", LINE, (1, -2, 0, 1), "constant", 2.5),
@@ -144,7 +185,10 @@ COPIES = [
 
 @pytest.mark.parametrize(
     "case",
-    [*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS, *COPIES],
+    [
+        *(*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS),
+        *(*FRAMES, *RESAMPLING, *COPIES),
+    ],
     ids=lambda case: case[0],
 )
 def test_operators(agree, case):
