@@ -65,6 +65,15 @@ class Difference:
         """Whether nothing differs by more than the tolerance."""
         return not self.beyond and not self.unlike
 
+    @property
+    def where(self) -> str:
+        """The largest difference in words; ``""`` where there is none."""
+        if not self.largest:
+            return ""
+        member = f"of result {self.member} " if self.member else ""
+        place = f"at {list(self.place)}" if self.place else "in its one number"
+        return f"{member}{place}: {self.found:.9g}, not {self.expected:.9g}"
+
 
 def agrees(
     found: Sequence[Value], expected: Sequence[Value], tolerance: float = TOLERANCE

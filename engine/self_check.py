@@ -68,6 +68,25 @@ class Comparison:
     reference_seconds: float = 0.0
     reason: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """What was found, with the operator."""
+        far, who = (
+            self.difference,
+            f"{self.operator.type} {self.operator.name} by {self.kernel}",
+        )
+        if self.verdict is Verdict.LEFT:
+            return f"{who} is left to NumPy: {self.reason}"
+        if far.unlike:
+            return f"{who} gives {far.unlike}"
+        if not far.largest:
+            return f"{who} is equal"
+        beyond = f", {far.beyond:,} of {far.count:,} elements beyond the tolerance"
+        return (
+            f"{who} differs by up to {far.largest:.3g}, {far.relative:.2g} of the largest "
+            f"number{beyond if far.beyond else ''}: {far.where}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class SelfCheck:

@@ -40,6 +40,7 @@ from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.dialogs.export_dialog import ExportDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
+from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
 from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.render import render_graph
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
     from engine.runtime import RuntimeGraph
+    from engine.self_check import SelfCheck
     from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 
@@ -107,6 +109,7 @@ class MainWindow(QMainWindow):
         self.recent_layers = Recents(settings, key="recentLayers")
         self.actions_by_id = make_actions(self, theme)
         self._hidden_docks: list[QDockWidget] | None = None
+        self._self_check: SelfCheckDialog | None = None
         self._restored = False
         self._make_views()
         self._make_central()
@@ -280,6 +283,7 @@ class MainWindow(QMainWindow):
             "debug.supplyOutput": self._supply_selected,
             "debug.withdrawOutput": self._withdraw_selected,
             "debug.seed": self.choose_seed,
+            "debug.selfCheck": session.self_check,
             "debug.previousOperator": self._select_previous,
             "debug.nextOperator": self._select_next,
             "help.operator": self._explain_operator,
@@ -302,6 +306,7 @@ class MainWindow(QMainWindow):
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._remember_sizes)
         session.layers_changed.connect(self._on_layers_changed)
+        session.self_checked.connect(self._on_self_checked)
         self.theme.changed.connect(self._on_theme_changed)
         self.start_page.open_requested.connect(self.choose_model)
         self.start_page.path_requested.connect(self.open_model)
@@ -661,6 +666,8 @@ class MainWindow(QMainWindow):
         name = graph.param_path.name if graph is not None else ""
         self.setWindowTitle(f"{name} — Kuiper Studio" if name else "Kuiper Studio")
         self.banner.clear()
+        if self._self_check is not None:
+            self._self_check.close()  # its rows are another model's
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
         if graph is not None:
@@ -718,6 +725,23 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_seed_changed(self) -> None:
         self.settings.setValue("seed", str(self.session.seed))
+
+    @Slot(object)
+    def _on_self_checked(self, found: SelfCheck) -> None:
+        """Show the result beside the window, in the dialog that is open already if one is."""
+        dialog = self._self_check
+        if dialog is None:
+            dialog = self._self_check = SelfCheckDialog(self.theme, self)
+            dialog.operator_chosen.connect(self.session.select)
+            dialog.check_requested.connect(self.session.self_check)
+            dialog.finished.connect(self._on_self_check_closed)
+        dialog.show_result(found)
+        dialog.show()
+        dialog.raise_()
+
+    @Slot()
+    def _on_self_check_closed(self) -> None:
+        self._self_check = None
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:

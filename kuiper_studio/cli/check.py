@@ -91,11 +91,5 @@ def _found(comparison: Comparison) -> tuple[str, str, str, str]:
         return "", "", "", f"left to NumPy: {comparison.reason}"
     if far.unlike:
         return "", "", "", far.unlike
-    where = f"at {list(far.place)}: {far.found:.9g}, not {far.expected:.9g}"
     beyond = f"{far.beyond:,} of {far.count:,}" if far.beyond else ""
-    return (
-        f"{far.largest:.3g}",
-        f"{far.relative:.3g}",
-        beyond,
-        where if far.largest else "",
-    )
+    return f"{far.largest:.3g}", f"{far.relative:.3g}", beyond, far.where

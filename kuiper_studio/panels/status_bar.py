@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QProgressBar,
     QPushButton,
+    QSizePolicy,
     QStatusBar,
     QWidget,
 )
@@ -61,7 +62,6 @@ class StatusBar(QStatusBar):
         self._progress_bar.setTextVisible(False)
         self._cancel = QPushButton("Cancel")
         self._cancel.setObjectName("statusCancel")
-        self._cancel.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         self._cancel.clicked.connect(session.stop)
         # A step that takes no time must not make the bar flicker.
         self._patience = QTimer(self, singleShot=True, interval=_LONG_MS)
@@ -76,6 +76,8 @@ class StatusBar(QStatusBar):
             self._icon, self._state, self._detail, self._progress_bar, self._cancel,
         ):  # fmt: skip
             row.addWidget(widget)
+        # As wide as what it shows: spare room belongs behind the backend.
+        left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.addWidget(left)
         self.addWidget(self._backend)
         self._swatch = QLabel()

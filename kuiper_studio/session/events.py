@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions, InputSource
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph
+    from engine.self_check import SelfCheck
     from engine.session import SessionState, StepRecord
     from engine.shapes import InputShapes
     from engine.values import Array
@@ -37,6 +38,8 @@ __all__ = [
     "RunEnded",
     "RunRequest",
     "RunState",
+    "SelfCheckRequest",
+    "SelfChecked",
     "StepBackRequest",
     "Stepped",
     "SuppliesChanged",
@@ -244,6 +247,15 @@ class ExportRequest:
     cancel: threading.Event = field(repr=False, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class SelfCheckRequest:
+    """Compare every backend with NumPy on the present model and inputs."""
+
+    run_id: int
+    tolerance: float
+    cancel: threading.Event = field(repr=False, compare=False)
+
+
 # Responses: worker to session
 
 
@@ -327,6 +339,15 @@ class RunEnded:
     state: SessionState
     position: int
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfChecked:
+    """A self-check has come to its end, or was cancelled."""
+
+    run_id: int
+    found: SelfCheck
+    state: SessionState
 
 
 @dataclass(frozen=True, slots=True)

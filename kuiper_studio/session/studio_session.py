@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
+from engine.differences import TOLERANCE
 from engine.errors import EngineError, InferenceError, LayerFileError, OpenShapeError
 from engine.inputs import ImageOptions, InputSource, named_outputs
 from engine.session import OperatorStatus, SessionState
@@ -32,6 +33,8 @@ from kuiper_studio.session.events import (
     RunEnded,
     RunRequest,
     RunState,
+    SelfChecked,
+    SelfCheckRequest,
     StepBackRequest,
     Stepped,
     SuppliesChanged,
@@ -62,6 +65,7 @@ _STATE_OF: Final = {
     SessionState.FAILED: RunState.FAILED,
 }
 _LOG_LIMIT: Final = 2000
+_LISTED: Final = 50  # of what may be as many as there are operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,8 @@ class StudioSession(QObject):
         Other class labels.
     layers_changed
         Files of the user's own layers came or went.
+    self_checked
+        A `SelfCheck` that was not cancelled.
     progress_changed
         A `Progress`, or None when nothing long is under way.
     logged
@@ -137,6 +143,7 @@ class StudioSession(QObject):
     breakpoints_changed = Signal()
     labels_changed = Signal()
     layers_changed = Signal()
+    self_checked = Signal(object)
     progress_changed = Signal(object)
     logged = Signal(object)
     failed = Signal(object)
@@ -627,6 +634,14 @@ class StudioSession(QObject):
         self._set_progress(Progress(f"Exporting to {Path(path).name}"))
         self._send(ExportRequest(self._next_run(), Path(path), options, self._cancel))
 
+    def self_check(self, tolerance: float = TOLERANCE) -> None:
+        """Compare every backend with NumPy on the model and its inputs; see `self_checked`."""
+        if self._graph is None or self._busy:
+            return
+        self._cancel = threading.Event()
+        self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
+        self._send(SelfCheckRequest(self._next_run(), tolerance, self._cancel))
+
     def log(self, level: str, text: str) -> None:
         """Add a line to the log."""
         entry = LogEntry(datetime.now().astimezone(), level, text)
@@ -656,6 +671,7 @@ class StudioSession(QObject):
         self._worker.reseeded.connect(self._on_reseeded)
         self._worker.stepped.connect(self._on_stepped)
         self._worker.ended.connect(self._on_ended)
+        self._worker.self_checked.connect(self._on_self_checked)
         self._worker.failed.connect(self._on_failed)
         self._worker.progressed.connect(self._on_progressed)
         self._thread.start()
@@ -907,7 +923,7 @@ class StudioSession(QObject):
             f"opened {graph.param_path.name}{weights}: {len(graph.operators)} operators "
             f"in {answer.seconds * 1e3:.0f} ms",
         )
-        for operator in graph.unsupported[:50]:
+        for operator in graph.unsupported[:_LISTED]:
             self.log("warning", operator.reason)
         pending, self._pending = self._pending, _Pending()
         names = [operator.name for operator in graph.operators]
@@ -989,6 +1005,18 @@ class StudioSession(QObject):
         self._idle(_STATE_OF[answer.state])
         if passed_by:
             self.failed.emit(self._describe_passed_by(passed_by))
+
+    @Slot(object)
+    def _on_self_checked(self, answer: SelfChecked) -> None:
+        if answer.run_id != self._run_id:
+            return
+        found = answer.found
+        for comparison in found.differing[:_LISTED]:
+            self.log("warning", f"self-check: {comparison.sentence}")
+        self.log("info" if found.agrees else "warning", f"self-check: {found.summary}")
+        self._idle(_STATE_OF[answer.state])
+        if not found.cancelled:
+            self.self_checked.emit(found)
 
     @Slot(object)
     def _on_failed(self, answer: WorkFailed) -> None:

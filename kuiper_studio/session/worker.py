@@ -31,6 +31,8 @@ from kuiper_studio.session.events import (
     RestartRequest,
     RunEnded,
     RunRequest,
+    SelfChecked,
+    SelfCheckRequest,
     StepBackRequest,
     Stepped,
     SuppliesChanged,
@@ -57,7 +59,8 @@ class Worker(QObject):
 
     Signals
     -------
-    opened, layers_loaded, fed, supplied, reseeded, stepped, ended, failed
+    opened, layers_loaded, fed, supplied, reseeded, stepped, ended, self_checked,
+    failed
         Carry the frozen response of that name.
     progressed
         A `Progress`, while long work goes on.
@@ -70,6 +73,7 @@ class Worker(QObject):
     reseeded = Signal(object)
     stepped = Signal(object)
     ended = Signal(object)
+    self_checked = Signal(object)
     failed = Signal(object)
     progressed = Signal(object)
 
@@ -91,6 +95,7 @@ class Worker(QObject):
             StepBackRequest: self._step_back,
             RunRequest: self._run,
             ExportRequest: self._export,
+            SelfCheckRequest: self._self_check,
         }
         run_id = getattr(request, "run_id", -1)
         try:
@@ -215,6 +220,17 @@ class Worker(QObject):
         )
         text = f"exported to {written}"
         self.ended.emit(RunEnded(request.run_id, session.state, session.position, text))
+
+    def _self_check(self, request: SelfCheckRequest) -> None:
+        from engine.self_check import self_check
+
+        session = self._opened_session()
+
+        def report(done: int, total: int) -> None:
+            self.progressed.emit(Progress(f"Self-check: {done} of {total}", done, total))
+
+        found = self_check(session, request.tolerance, report, request.cancel.is_set)
+        self.self_checked.emit(SelfChecked(request.run_id, found, session.state))
 
     def _opened_session(self) -> Session:
         if self._session is None:

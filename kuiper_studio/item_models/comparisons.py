@@ -1,0 +1,224 @@
+"""What a self-check has found as a table, one row per operator and kernel."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QSortFilterProxyModel,
+    Qt,
+)
+from typing_extensions import override
+
+from engine.self_check import Verdict
+from kuiper_studio.item_models.text import count_text, ms_text
+
+if TYPE_CHECKING:
+    from engine.self_check import Comparison, SelfCheck
+
+__all__ = [
+    "COMPARISON_ROLE",
+    "ComparisonColumn",
+    "ComparisonsFilterModel",
+    "ComparisonsModel",
+]
+
+Index = QModelIndex | QPersistentModelIndex
+_ROOT: Final = QModelIndex()
+COMPARISON_ROLE: Final = Qt.ItemDataRole.UserRole + 1
+_SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 2
+
+
+class ComparisonColumn(IntEnum):
+    """Columns of the table."""
+
+    INDEX = 0
+    NAME = 1
+    TYPE = 2
+    KERNEL = 3
+    VERDICT = 4
+    LARGEST = 5
+    RELATIVE = 6
+    BEYOND = 7
+    MS = 8
+    REFERENCE_MS = 9
+    WHERE = 10
+
+
+# Titles and what they mean.
+_HEADERS: Final = {
+    ComparisonColumn.INDEX: ("#", "Place in execution order"),
+    ComparisonColumn.NAME: ("Operator", "Name; a click selects it in the window"),
+    ComparisonColumn.TYPE: ("Type", "Operator type"),
+    ComparisonColumn.KERNEL: ("Kernel", "Library, and which of its ways"),
+    ComparisonColumn.VERDICT: ("Verdict", "Whether it agrees with NumPy"),
+    ComparisonColumn.LARGEST: ("Largest", "Largest absolute difference of two elements"),
+    ComparisonColumn.RELATIVE: ("Relative", "Largest difference by NumPy's largest number"),
+    ComparisonColumn.BEYOND: ("Beyond", "Elements that differ by more than the tolerance"),
+    ComparisonColumn.MS: ("ms", "Milliseconds that the kernel took"),
+    ComparisonColumn.REFERENCE_MS: ("NumPy ms", "Milliseconds that NumPy took"),
+    ComparisonColumn.WHERE: (
+        "Where",
+        "Element that differs most: found, and NumPy's",
+    ),
+}
+_NUMBERS: Final = frozenset(
+    {
+        ComparisonColumn.INDEX, ComparisonColumn.LARGEST, ComparisonColumn.RELATIVE,
+        ComparisonColumn.BEYOND, ComparisonColumn.MS, ComparisonColumn.REFERENCE_MS,
+    }
+)  # fmt: skip
+
+
+class ComparisonsModel(QAbstractTableModel):
+    """Rows of a `SelfCheck`, in execution order."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._rows: tuple[Comparison, ...] = ()
+
+    def show_result(self, found: SelfCheck) -> None:
+        """Show another result."""
+        self.beginResetModel()
+        self._rows = found.comparisons
+        self.endResetModel()
+
+    def _display(self, row: Comparison, column: int) -> str:
+        match column:
+            case ComparisonColumn.INDEX:
+                return str(row.operator.index)
+            case ComparisonColumn.NAME:
+                return row.operator.name
+            case ComparisonColumn.TYPE:
+                return row.operator.type
+            case ComparisonColumn.KERNEL:
+                return row.kernel
+            case ComparisonColumn.VERDICT:
+                return row.verdict.value
+            case ComparisonColumn.WHERE:
+                return row.reason or row.difference.unlike or row.difference.where
+        return "" if row.verdict is Verdict.LEFT else self._number(row, column)
+
+    @staticmethod
+    def _number(row: Comparison, column: int) -> str:
+        far = row.difference
+        match column:
+            case ComparisonColumn.MS:
+                return ms_text(row.seconds)
+            case ComparisonColumn.REFERENCE_MS:
+                return ms_text(row.reference_seconds)
+            case ComparisonColumn.BEYOND:
+                return count_text(far.beyond) if far.beyond else ""
+        if far.unlike:
+            return ""
+        return f"{far.largest if column == ComparisonColumn.LARGEST else far.relative:.3g}"
+
+    @staticmethod
+    def _sort_key(row: Comparison, column: int) -> float | str:
+        far = row.difference
+        known = -1.0 if row.verdict is Verdict.LEFT else 0.0
+        keys: dict[int, float | str] = {
+            ComparisonColumn.INDEX: row.operator.index,
+            ComparisonColumn.NAME: row.operator.name,
+            ComparisonColumn.TYPE: row.operator.type,
+            ComparisonColumn.KERNEL: row.kernel,
+            ComparisonColumn.VERDICT: row.verdict.value,
+            ComparisonColumn.LARGEST: float("inf") if far.unlike else known + far.largest,
+            ComparisonColumn.RELATIVE: float("inf") if far.unlike else known + far.relative,
+            ComparisonColumn.BEYOND: far.count + 1 if far.unlike else known + far.beyond,
+            ComparisonColumn.MS: row.seconds,
+            ComparisonColumn.REFERENCE_MS: row.reference_seconds,
+            ComparisonColumn.WHERE: row.reason or far.unlike or far.where,
+        }
+        return keys[column]
+
+    # Overrides of Qt methods
+
+    @override
+    def rowCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(self._rows)
+
+    @override
+    def columnCount(self, parent: Index = _ROOT) -> int:
+        return 0 if parent.isValid() else len(ComparisonColumn)
+
+    @override
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if not index.isValid():
+            return None
+        row, column = self._rows[index.row()], index.column()
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
+                return self._display(row, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                return row.sentence
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(column)
+        if role == COMPARISON_ROLE:
+            return row
+        return self._sort_key(row, column) if role == _SORT_ROLE else None
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        if orientation is not Qt.Orientation.Horizontal or section not in _HEADERS:
+            return None
+        title, tip = _HEADERS[ComparisonColumn(section)]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return title
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip
+            case Qt.ItemDataRole.TextAlignmentRole:
+                return _alignment(section)
+        return None
+
+
+def _alignment(column: int) -> Qt.AlignmentFlag:
+    flag = Qt.AlignmentFlag
+    side = flag.AlignRight if column in _NUMBERS else flag.AlignLeft
+    return flag.AlignVCenter | side
+
+
+class ComparisonsFilterModel(QSortFilterProxyModel):
+    """Rows of a `ComparisonsModel`, sorted, and only those that differ where that is asked."""
+
+    def __init__(self, source: ComparisonsModel, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._only_differing = False
+        self.setSortRole(_SORT_ROLE)
+        self.setSourceModel(source)
+
+    def show_only_differing(self, only: bool) -> None:  # noqa: FBT001 - a slot of a check box
+        """Show all rows, or those that differ."""
+        self._only_differing = only
+        self.invalidate()
+
+    def text(self) -> str:
+        """All shown rows as lines with tabs between, titles first."""
+        columns = range(self.columnCount())
+        flow = Qt.Orientation.Horizontal
+        lines = [[str(self.headerData(column, flow)) for column in columns]]
+        lines += [
+            [str(self.index(row, column).data()) for column in columns]
+            for row in range(self.rowCount())
+        ]
+        return "\n".join("\t".join(line) for line in lines)
+
+    # Overrides of Qt methods
+
+    @override
+    def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
+        if not self._only_differing:
+            return True
+        row = self.sourceModel().index(source_row, 0, source_parent).data(COMPARISON_ROLE)
+        return bool(row.verdict is Verdict.DIFFERS)
