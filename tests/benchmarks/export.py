@@ -1,0 +1,48 @@
+"""Export: the dump of all operands, beside a bare loop of `numpy.save`."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import engine
+from benchmarks.measure import Absent, alternate, timed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from benchmarks.measure import Bench, Row
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """Everything that resnet50 computes, into the same folder."""
+    session = engine.Session(engine.load(bench.model("resnet50.pnnx.param")), backend="numpy")
+    session.feed([np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)])
+    session.run()
+    arrays = [session.value(name) for name in session.graph.operands]
+    size = sum(array.nbytes for array in arrays)
+    if shutil.disk_usage(bench.folder).free < 3 * size:
+        raise Absent("the disk is too full")
+    dump, plain = bench.folder / "dump", bench.folder / "plain"
+    written = timed(lambda: engine.write_dump(session, dump))
+    saved = timed(lambda: _save_all(plain, arrays))
+    times = alternate(
+        {"dump": lambda: _afresh(dump, written), "save": lambda: _afresh(plain, saved)},
+        bench.rounds,
+    )
+    what = f"dump all {len(arrays)} operands of resnet50 ({size / 1e6:.0f} MB)"
+    yield times.row(what, "dump", "save", 1.15, beside="a loop of numpy.save")
+
+
+def _afresh(folder: Path, run: Callable[[], float]) -> float:
+    shutil.rmtree(folder, ignore_errors=True)
+    return run()
+
+
+def _save_all(folder: Path, arrays: Sequence[np.ndarray]) -> None:
+    folder.mkdir()
+    for index, array in enumerate(arrays):
+        np.save(folder / f"{index}.npy", array)

@@ -1,0 +1,38 @@
+"""All that is measured, by number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from benchmarks import export, opening, tensor_statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.measure import Bench, Row
+
+__all__ = ["POINTS", "Point"]
+
+
+class Point(NamedTuple):
+    """A family of figures.
+
+    Attributes
+    ----------
+    number : str
+    title : str
+    rows : callable
+        Measures. Yields rows, or sentences about those that are skipped; an `Absent` that it
+        raises skips all that are still to come.
+    """
+
+    number: str
+    title: str
+    rows: Callable[[Bench], Iterator[Row | str]]
+
+
+POINTS: Final = (
+    Point("4", "Opening", opening.rows),
+    Point("8b", "Statistics and histogram", tensor_statistics.rows),
+    Point("9", "Export", export.rows),
+)

@@ -1,0 +1,126 @@
+"""Work in a process of its own, that is timed from here.
+
+A thread pool, the memory of a process and the time to start can be measured in no other
+way. The process imports a function by name, calls it with arguments to get ready, and then
+does a slice of the work whenever it is asked to.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from benchmarks.measure import Absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Process", "answer_of", "peak_memory"]
+
+_TESTS = Path(__file__).resolve().parent.parent
+
+
+class Process:
+    """A process that repeats some work.
+
+    Parameters
+    ----------
+    make : callable
+        Function of a module; called over there with `arguments`, it gives the work, which is
+        a function without arguments. What it raises becomes `Absent` here.
+    *arguments : str, int, float or None
+    repeat : int
+        How often the work is done in a slice.
+    """
+
+    def __init__(self, make: Callable[..., Any], *arguments: object, repeat: int = 1) -> None:
+        self._repeat = repeat
+        self._process = _start(make, arguments, "repeat")
+        answer = self._process.stdout.readline()
+        if answer.strip() != "ready":
+            self.close()
+            raise Absent(answer.strip() or "the process ended by itself")
+
+    def __call__(self) -> float:
+        """Do a slice; the median of the seconds that each repetition took."""
+        print(self._repeat, file=self._process.stdin, flush=True)
+        return float(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def answer_of(work: Callable[..., Any], *arguments: object) -> Any:
+    """Do some work in a process of its own, once; what it returns comes as JSON.
+
+    Raises
+    ------
+    Absent
+        With what it raised.
+    """
+    process = _start(work, arguments, "once")
+    output, _ = process.communicate()
+    if process.returncode:
+        raise Absent(output.strip().splitlines()[-1] if output.strip() else "the process died")
+    return json.loads(output.splitlines()[-1])
+
+
+def peak_memory() -> float:
+    """Most memory that this process has had so far, in MB."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
+
+
+def _start(work: Callable[..., Any], arguments: tuple[object, ...], mode: str) -> Any:
+    threads = str(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count())
+    path = os.pathsep.join(filter(None, [str(_TESTS), os.environ.get("PYTHONPATH", "")]))
+    call = json.dumps([work.__module__, work.__qualname__, *arguments])
+    return subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.processes", mode, call],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": threads},
+    )
+
+
+def _main() -> None:
+    module, name, *arguments = json.loads(sys.argv[2])
+    function = getattr(importlib.import_module(module), name)
+    try:
+        result = function(*arguments)
+    except Exception as exc:
+        print(" ".join(str(exc).split()) or type(exc).__name__, flush=True)
+        raise SystemExit(1) from None
+    if sys.argv[1] == "once":
+        print(json.dumps(result))
+        return
+    print("ready", flush=True)
+    for line in sys.stdin:
+        seconds = []
+        for _ in range(int(line)):
+            started = time.perf_counter()
+            result()
+            seconds.append(time.perf_counter() - started)
+        print(statistics.median(seconds), flush=True)
+
+
+if __name__ == "__main__":
+    _main()
