@@ -14,6 +14,7 @@ from engine.layers.places import reason_of
 from engine.layers.registry import (
     Registration,
     build_layer,
+    layer_table,
     register,
     registered_types,
     registration,
@@ -31,6 +32,7 @@ __all__ = [
     "Registration",
     "build_layer",
     "layer_files",
+    "layer_table",
     "load_layers",
     "reason_of",
     "register",

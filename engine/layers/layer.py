@@ -78,6 +78,8 @@ class OperatorCall:
     Attributes
     ----------
     name, type : str
+        Of the engine's own layers, operators without weights share one when nothing but
+        their names differs; so the name is for errors while it is built.
     params : mapping of str to Value
         Parameters as plain values.
     attributes : mapping of str to Array

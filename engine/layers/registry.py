@@ -33,6 +33,7 @@ __all__ = [
     "Registration",
     "build_layer",
     "drop_file",
+    "layer_table",
     "register",
     "registered_files",
     "registered_types",
@@ -264,8 +265,19 @@ def registered_types() -> tuple[str, ...]:
     return tuple(sorted(_registry.current))
 
 
-def build_layer(call: OperatorCall) -> Layer:
+def layer_table() -> Mapping[str, Registration]:
+    """Everything that is registered now, by type; stays as it is when files come and go."""
+    return _registry.current
+
+
+def build_layer(call: OperatorCall, table: Mapping[str, Registration] | None = None) -> Layer:
     """Build the layer of an operator.
+
+    Parameters
+    ----------
+    call : OperatorCall
+    table : mapping of str to Registration, optional
+        From `layer_table`; by default what is registered now.
 
     Raises
     ------
@@ -274,7 +286,7 @@ def build_layer(call: OperatorCall) -> Layer:
     ParameterError
         If a parameter or attribute is missing, wrong, or not known to the layer.
     """
-    table = _registry.current
+    table = table or _registry.current
     entry = table.get(call.type)
     if entry is None:
         raise UnsupportedOperatorError(call.name, call.type, table)

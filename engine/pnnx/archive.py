@@ -16,6 +16,7 @@ July 2026). Deviations:
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 import zipfile
 from itertools import pairwise
@@ -26,6 +27,7 @@ import numpy as np
 from engine.errors import ModelFileError
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterable
     from pathlib import Path
 
@@ -39,6 +41,9 @@ _END: Final = struct.Struct("<4s4H2LH")
 _END64: Final = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64: Final = struct.Struct("<4sLQL")
 _EXTRA: Final = struct.Struct("<2H")
+_ALL64: Final = struct.Struct("<2H3Q")  # an extra field with both sizes and the offset
+# What is looked at of a central header when all is as usual.
+_CENTRAL_FACTS: Final = struct.Struct("<4s4x2H8x2L3H8xL")
 _LOCAL_MAGIC: Final = b"PK\x03\x04"
 _CENTRAL_MAGIC: Final = b"PK\x01\x02"
 _END_MAGIC: Final = b"PK\x05\x06"
@@ -48,6 +53,7 @@ _LONGEST_COMMENT: Final = 0xFFFF
 _IN_EXTRA: Final = 0xFFFFFFFF
 _ZIP64_ID: Final = 1
 _ENCRYPTED: Final = 1
+_UTF8: Final = 0x800
 _CHUNK: Final = 1 << 24
 
 _DAMAGED: Final = "the file is damaged; copy or export it again"
@@ -78,11 +84,14 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._map = _map_file(path)
-        self._data = np.frombuffer(self._map, np.uint8)
         self.entries: dict[str, tuple[int, int]] = {}
         try:
-            self._read_directory()
+            with _open(path) as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                self._data = np.frombuffer(self._map, np.uint8)
+                self._read_directory(file)
+        except OSError as exc:
+            raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
         except ValueError as exc:
             raise ModelFileError(path, str(exc)) from None
 
@@ -90,9 +99,16 @@ class Archive:
         """Bytes from `offset` on, read-only, not copied; both must come from `entries`."""
         return self._data[offset : offset + nbytes]
 
-    def _read_directory(self) -> None:
+    def _read_directory(self, file: io.FileIO) -> None:
         start, size, count = _find_directory(self._map)
         directory = self._map[start : start + size]
+        try:
+            self.entries = _read_as_usual(file, directory, start, count)
+        except (_UnusualError, UnicodeDecodeError, OverflowError, struct.error):
+            self._read_with_care(directory, start, count)
+
+    def _read_with_care(self, directory: bytes, start: int, count: int) -> None:
+        size = len(directory)
         spans: list[tuple[int, int, str]] = []
         position = 0
         while position < size:
@@ -113,16 +129,73 @@ class Archive:
                 raise ValueError(f"entries {key!r} and {following!r} overlap; {_DAMAGED}")
 
 
-def _map_file(path: Path) -> mmap.mmap:
-    try:
-        if not path.is_file():
-            raise ModelFileError(path, "there is no such file")
-        with path.open("rb") as file:
-            if file.seek(0, 2) == 0:
-                raise ModelFileError(path, "it is empty; copy or export it again")
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except OSError as exc:
-        raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
+def _open(path: Path) -> io.FileIO:
+    if not path.is_file():
+        raise ModelFileError(path, "there is no such file")
+    file = path.open("rb", 0)
+    if file.seek(0, os.SEEK_END) == 0:
+        file.close()
+        raise ModelFileError(path, "it is empty; copy or export it again")
+    return file
+
+
+class _UnusualError(Exception):
+    """An archive that is not as pnnx writes it: of another kind, or damaged."""
+
+
+def _read_as_usual(
+    file: io.FileIO, directory: bytes, start: int, count: int
+) -> dict[str, tuple[int, int]]:
+    """Offset and size of every entry of an archive as pnnx writes it.
+
+    Entries follow each other without a gap, behind local headers of one size. So where the
+    first and the last of these headers are as they should be, and everything between two
+    entries is as long as such a header, the others are taken to be alike: of a file of many
+    GB nothing is read but its directory.
+    """
+    entries: dict[str, tuple[int, int]] = {}
+    position, end = 0, -1
+    extra = 0  # bytes behind the name in every local header
+    name = b""
+    header = 0
+    for _ in range(count):
+        (magic, flags, method, packed, size, name_length, extra_length, comment_length,
+         header) = _CENTRAL_FACTS.unpack_from(directory, position)  # fmt: skip
+        extras = position + _CENTRAL.size + name_length
+        name = directory[position + _CENTRAL.size : extras]
+        position = extras + extra_length + comment_length
+        if size == packed == header == _IN_EXTRA:
+            kind, length, size, packed, header = _ALL64.unpack_from(directory, extras)
+            if kind != _ZIP64_ID or not _ALL64.size - _EXTRA.size <= length < extra_length:
+                raise _UnusualError
+        if end < 0:
+            end, extra = header, _local_extra(file, header, name)
+        if (
+            magic != _CENTRAL_MAGIC
+            or method
+            or flags & ~_UTF8
+            or packed != size
+            or header != end
+        ):
+            raise _UnusualError
+        offset = header + _LOCAL.size + name_length + extra
+        end = offset + size
+        entries[name.decode()] = offset, size
+    if len(entries) != count or position != len(directory) or (entries and end != start):
+        raise _UnusualError
+    if entries and _local_extra(file, header, name) != extra:
+        raise _UnusualError
+    return entries
+
+
+def _local_extra(file: io.FileIO, header: int, name: bytes) -> int:
+    """Length of the extra field in the local header of an entry."""
+    file.seek(header)
+    data = file.read(_LOCAL.size + len(name))
+    name_length, extra_length = _LOCAL.unpack_from(data)[-2:]
+    if data[:4] != _LOCAL_MAGIC or name_length != len(name) or data[_LOCAL.size :] != name:
+        raise _UnusualError
+    return int(extra_length)
 
 
 def _find_directory(data: mmap.mmap) -> tuple[int, int, int]:

@@ -8,12 +8,13 @@ are always as many as its `inputs`. pnnx leaves that to the caller.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from threading import RLock
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from engine.pnnx.attribute import Attribute
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "Operand", "Operator", "Shape"]
 
 Shape: TypeAlias = tuple[int | str | None, ...]
+
+_making: Final = RLock()
 
 
 class Operand:
@@ -148,10 +151,11 @@ class Graph:
 
     __slots__ = (
         "_by_name",
+        "_make",
+        "_operands",
+        "_operators",
+        "_unannotated",
         "has_weights",
-        "operands",
-        "operators",
-        "unannotated",
         "weights_path",
     )
 
@@ -160,12 +164,65 @@ class Graph:
         operators: dict[str, Operator] | None = None,
         operands: dict[str, Operand] | None = None,
     ) -> None:
+        self._make: Callable[[], Graph] | None = None
         self._by_name = operators if operators is not None else {}
-        self.operators = list(self._by_name.values())
-        self.operands = operands if operands is not None else {}
+        self._operators = list(self._by_name.values())
+        self._operands = operands if operands is not None else {}
+        self._unannotated: dict[str, frozenset[str]] = {}
         self.weights_path: Path | None = None
         self.has_weights = True
-        self.unannotated: dict[str, frozenset[str]] = {}
+
+    @classmethod
+    def deferred(cls, make: Callable[[], Graph]) -> Graph:
+        """Promise a graph, which is made when somebody looks at what is in it.
+
+        Parameters
+        ----------
+        make : callable
+            Called once, at most; its graph is taken over.
+        """
+        graph = cls()
+        graph._make = make
+        return graph
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the operators are there already, and may have been changed."""
+        return self._make is None
+
+    @property
+    def operators(self) -> list[Operator]:
+        """Operators in file order."""
+        self._look()
+        return self._operators
+
+    @property
+    def operands(self) -> dict[str, Operand]:
+        """Operands by name, in the order of their producers."""
+        self._look()
+        return self._operands
+
+    @property
+    def unannotated(self) -> dict[str, frozenset[str]]:
+        """Inputs whose shapes the line of an operator did not repeat, by its name."""
+        self._look()
+        return self._unannotated
+
+    @unannotated.setter
+    def unannotated(self, inputs: dict[str, frozenset[str]]) -> None:
+        self._unannotated = inputs
+
+    def _look(self) -> None:
+        """Make what was promised."""
+        if self._make is None:
+            return
+        with _making:
+            if self._make is not None:
+                made = self._make()
+                self._operators, self._operands = made.operators, made.operands
+                self._unannotated = made.unannotated
+                self._by_name = {operator.name: operator for operator in self._operators}
+                self._make = None
 
     # Files
 
@@ -186,6 +243,7 @@ class Graph:
 
     def get_operator(self, name: str) -> Operator | None:
         """Operator by name."""
+        self._look()
         return self._by_name.get(name)
 
     def get_operand(self, name: str) -> Operand | None:
@@ -280,6 +338,7 @@ class Graph:
         return f"Graph({len(self.operators)} operators, {len(self.operands)} operands)"
 
     def _insert(self, index: int, type: str, name: str) -> Operator:  # noqa: A002
+        self._look()
         if name in self._by_name:
             raise ValueError(f"the graph has an operator named {name!r} already")
         operator = self._by_name[name] = Operator(type, name)

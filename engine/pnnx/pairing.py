@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Final
 from engine.errors import ModelFileError
 from engine.pnnx.archive import Archive
 from engine.pnnx.diagnosis import line_of_operator
-from engine.pnnx.reader import read_graph
+from engine.pnnx.graph import Graph
+from engine.pnnx.reader import Reader
+from engine.pnnx.survey import survey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.pnnx.graph import Graph
-
 __all__ = ["find_param", "find_weights", "load", "pair"]
 
 _SHOWN: Final = 5  # names of files in a sentence
+_LONG: Final = 2000  # lines; what is made in a few milliseconds need not be deferred
+_NONE: Final = (0, 0)  # offset and bytes of a weight that is not in the archive
 
 
 def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
@@ -48,16 +50,11 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
     """
     model = _Structure(Path(param_path))
     archive = model.find_weights() if bin_path is None else Archive(Path(bin_path))
-    if archive is None:
-        model.graph.has_weights = not model.needs_weights
-    else:
+    if archive is not None:
         misfit = model.misfit(archive)
         if misfit is not None:
             raise misfit
-        for name, attribute in model.graph.weights():
-            attribute.bind(archive, archive.entries.get(name, (0, 0))[0])
-        model.graph.weights_path = archive.path
-    return model.graph
+    return model.graph(archive)
 
 
 def find_weights(param_path: str | Path) -> Path | None:
@@ -153,12 +150,31 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
 
 
 class _Structure:
-    """A graph without weights and what is needed to find them."""
+    """A ``.param`` file and the weights that it lists; the graph of a long one comes later."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.graph, self._lines = read_graph(path)
-        self.needs_weights = any(attribute.nbytes for _, attribute in self.graph.weights())
+        self._reader = Reader(path)
+        self._lines = self._reader.lines
+        self._graph: Graph | None = None
+        # bytes of the weights by the names of their entries
+        sizes = survey(self._reader) if len(self._lines) > _LONG else None
+        if sizes is None:
+            self._graph = self._reader.read()
+            sizes = {name: attribute.nbytes for name, attribute in self._graph.weights()}
+        self._sizes = sizes
+        self.needs_weights = any(sizes.values())
+
+    def graph(self, archive: Archive | None) -> Graph:
+        """The graph with its weights, which fit."""
+        graph = self._graph
+        if graph is None:
+            graph = Graph.deferred(lambda: _with_weights(self._reader.read(), archive))
+        else:
+            _with_weights(graph, archive)
+        graph.has_weights = archive is not None or not self.needs_weights
+        graph.weights_path = archive.path if archive is not None else None
+        return graph
 
     def find_weights(self) -> Archive | None:
         """Choose among the ``.bin`` files of the folder."""
@@ -175,33 +191,43 @@ class _Structure:
 
     def misfit(self, archive: Archive) -> ModelFileError | None:
         """Why the weights cannot be these; None when they can."""
-        weights = dict(self.graph.weights())
-        missing = [
-            name for name, a in weights.items() if a.nbytes and name not in archive.entries
+        wrong = [
+            name
+            for name, nbytes in self._sizes.items()
+            if archive.entries.get(name, _NONE)[1] != nbytes
         ]
+        if not wrong:
+            return None
+        missing = [name for name in wrong if name not in archive.entries]
         if missing:
             return ModelFileError(
                 archive.path,
-                f"{len(missing)} of the {len(weights)} weights of {self._path.name} are not in "
-                f"it, such as {missing[0]!r}; it is of another model, give the .bin that was "
-                "exported with it",
+                f"{len(missing)} of the {len(self._sizes)} weights of {self._path.name} are "
+                f"not in it, such as {missing[0]!r}; it is of another model, give the .bin "
+                "that was exported with it",
             )
-        for operator in self.graph.operators:
-            for key, attribute in operator.attrs.items():
-                _, size = archive.entries.get(f"{operator.name}.{key}", (0, 0))
-                if size != attribute.nbytes:
-                    return ModelFileError(
-                        self._path,
-                        f"weight @{key} takes {attribute.nbytes} bytes and has {size} in "
-                        f"{archive.path.name}; it is of another version of the model, give the "
-                        ".bin that was exported with this file",
-                        line_of_operator(self._lines, operator.name),
-                    )
-        return None
+        operator, key = self._owner(wrong[0])
+        return ModelFileError(
+            self._path,
+            f"weight @{key} takes {self._sizes[wrong[0]]} bytes and has "
+            f"{archive.entries[wrong[0]][1]} in {archive.path.name}; it is of another version "
+            "of the model, give the .bin that was exported with this file",
+            line_of_operator(self._lines, operator),
+        )
 
     def lists_all_of(self, archive: Archive) -> bool:
         """Whether nothing is in the archive that the graph does not have."""
-        return archive.entries.keys() <= {name for name, _ in self.graph.weights()}
+        return archive.entries.keys() <= self._sizes.keys()
+
+    def _owner(self, entry: str) -> tuple[str, str]:
+        """Operator and key of a weight."""
+        graph = self._graph or self._reader.read()
+        return next(
+            (operator.name, key)
+            for operator in graph.operators
+            for key in operator.attrs
+            if f"{operator.name}.{key}" == entry
+        )
 
     def _try(self, path: Path) -> Archive | ModelFileError:
         try:
@@ -209,6 +235,14 @@ class _Structure:
         except ModelFileError as exc:
             return exc
         return self.misfit(archive) or archive
+
+
+def _with_weights(graph: Graph, archive: Archive | None) -> Graph:
+    """Tell the weights of a graph where their bytes are."""
+    if archive is not None:
+        for name, attribute in graph.weights():
+            attribute.bind(archive, archive.entries.get(name, _NONE)[0])
+    return graph
 
 
 def _failure_of_param(

@@ -22,12 +22,11 @@ is wrong with one that is not. What recurs in other lines is parsed once, by its
 
 from __future__ import annotations
 
-import gc
 import math
-from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from engine.collector import collector_paused
 from engine.errors import ModelFileError
 from engine.pnnx.attribute import DTYPES, ITEMSIZES, Attribute, MissingWeights
 from engine.pnnx.diagnosis import (
@@ -40,12 +39,21 @@ from engine.pnnx.graph import Graph, Operand, Operator
 from engine.pnnx.parameter import Parameter, ParameterType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from engine.pnnx.graph import Shape
 
-__all__ = ["LARGEST_DIM", "MAGIC", "read_graph"]
+__all__ = [
+    "LARGEST_DIM",
+    "MAGIC",
+    "Counts",
+    "LineError",
+    "Reader",
+    "Section",
+    "parse_annotation",
+    "read_graph",
+]
 
 _T = TypeVar("_T")
 
@@ -76,39 +84,18 @@ def read_graph(path: Path) -> tuple[Graph, list[str]]:
     ModelFileError
         With path, line and reason.
     """
-    reader = _Reader(path, _read_text(path))
-    with _collector_paused():
-        return reader.read(), reader.lines
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep the cycle collector from walking again and again over a graph that only grows.
-
-    With 50 000 operators that took three quarters of the time.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if not gc.get_freeze_count():
-            # Makes all of it old at once, or the first thing after this is to walk over it.
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()
+    reader = Reader(path)
+    return reader.read(), reader.lines
 
 
 def _read_text(path: Path) -> str:
     try:
         if not path.is_file():
             raise ModelFileError(path, "there is no such file")
-        with path.open("rb") as file:
-            head = file.read(64)
-            _check_head(path, head)
-            data = head + file.read()
+        with path.open("rb", 0) as file:
+            _check_head(path, file.read(64))
+            file.seek(0)
+            data = file.readall()
     except OSError as exc:
         raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
     zero = data.find(b"\0")
@@ -122,7 +109,7 @@ def _read_text(path: Path) -> str:
         raise ModelFileError(path, "the line is not UTF-8 text", line) from None
     for blank in "\r\t\v\f":
         text = text.replace(blank, " ")
-    return text.rstrip(" \n")
+    return text
 
 
 def _check_head(path: Path, head: bytes) -> None:
@@ -150,11 +137,11 @@ def _split_at_spaces(text: str, _separator: str | None, limit: int) -> list[str]
     return [*parts, rest] if rest else parts
 
 
-class _LineError(Exception):
+class LineError(Exception):
     """What is wrong with the line at hand."""
 
 
-class _Counts(dict[str, int]):
+class Counts(dict[str, int]):
     """Counts of operands by their token."""
 
     def __missing__(self, token: str) -> int:
@@ -162,23 +149,48 @@ class _Counts(dict[str, int]):
         return count
 
 
-class _Section(NamedTuple):
+class Section(NamedTuple):
     """Parameters and weights of a line; equal operators share one."""
 
     params: dict[str, Parameter]
     weights: dict[str, tuple[str, tuple[int, ...]]]
 
 
-class _Reader:
-    """Builds a graph line by line."""
+class Reader:
+    """Builds a graph line by line.
 
-    def __init__(self, path: Path, text: str) -> None:
+    Parameters
+    ----------
+    path : Path
+        The ``.param`` file, which is read here.
+
+    Attributes
+    ----------
+    lines : list of str
+        Of the file, without blanks but the space.
+    plain : bool
+        Whether ``str.split`` finds the same words as C would.
+    marks : int
+        How often ``#`` is in the file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read or is no ``.param``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        text = _read_text(path)
         self.lines = text.split("\n")
+        while not (last := self.lines.pop().rstrip(" ")):
+            pass
+        self.lines.append(last)
+        self.plain = text.isascii() and not any(blank in text for blank in _BLANKS_OF_PYTHON)
+        self.marks = text.count("#")
         self._path = path
         self._number = 0  # of the line at hand
-        plain = text.isascii() and not any(blank in text for blank in _BLANKS_OF_PYTHON)
         self._split: Callable[[str, str | None, int], list[str]] = (
-            str.split if plain else _split_at_spaces
+            str.split if self.plain else _split_at_spaces
         )
         self._missing = MissingWeights(path)
         self._operators: dict[str, Operator] = {}
@@ -186,15 +198,22 @@ class _Reader:
         # Operators that have not an annotation for every operand, and those that they have.
         self._sparse: list[tuple[Operator, list[str]]] = []
         self._parameters: dict[str, Parameter] = {}
-        self._sections: dict[str, _Section] = {}
+        self._sections: dict[str, Section] = {}
         self._annotations: dict[str, tuple[Shape, str | None]] = {}
 
     def read(self) -> Graph:
-        """Read all lines and check what only all of them together tell."""
-        operator_count, operand_count = self._read_header()
+        """Read all lines and check what only all of them together tell.
+
+        Raises
+        ------
+        ModelFileError
+            With path, line and reason.
+        """
+        operator_count, operand_count = self.read_header()
         try:
-            produced = self._read_operators()
-        except _LineError as exc:
+            with collector_paused():
+                produced = self._read_operators()
+        except LineError as exc:
             raise ModelFileError(self._path, str(exc), self._number) from None
         except KeyError as exc:  # only operands are looked up without asking
             reason = explain_unknown_operand(self.lines, self._number, exc.args[0])
@@ -208,11 +227,12 @@ class _Reader:
         graph.unannotated = self._find_unannotated()
         return graph
 
-    def _read_header(self) -> tuple[int, int]:
+    def read_header(self) -> tuple[int, int]:
+        """Read how many operators and operands the file should have."""
         header = self.lines[1] if len(self.lines) > 1 else ""
         try:
             operators, operands = map(_parse_count, header.split())
-        except (ValueError, _LineError):
+        except (ValueError, LineError):
             reason = f"the counts of operators and operands belong here, not {shorten(header)}"
             raise ModelFileError(self._path, reason, 2) from None
         return operators, operands
@@ -247,7 +267,7 @@ class _Reader:
 
     def _read_operators(self) -> int:
         """Read the lines of the operators; return how many operands they produce."""
-        split, counts = self._split, _Counts()
+        split, counts = self._split, Counts()
         operands, operators, annotations = self._operands, self._operators, self._annotations
         produced = 0
         for number, line in enumerate(islice(self.lines, 2, None), 3):
@@ -291,18 +311,25 @@ class _Reader:
             text = f"{text} {surplus}" if surplus else text
         section = self._sections.get(text)
         if section is None:
-            section = self._sections[text] = self._parse_section(text)
+            section = self._sections[text] = self.parse_section(text)
         params, weights = section
         if operator.params or operator.attrs:  # a part of it stood behind an annotation
             twice = [*operator.params.keys() & params.keys(), *operator.attrs.keys() & weights]
             if twice:
-                raise _LineError(f"{twice[0]!r} is there twice")
+                raise LineError(f"{twice[0]!r} is there twice")
         operator.params.update(params)
         for key, (dtype, shape) in weights.items():
             operator.attrs[key] = Attribute(dtype, shape, self._missing)
 
-    def _parse_section(self, text: str) -> _Section:
-        section = _Section({}, {})
+    def parse_section(self, text: str) -> Section:
+        """Parse parameters and weights.
+
+        Raises
+        ------
+        LineError
+            If something is wrong with them.
+        """
+        section = Section({}, {})
         last = ""  # key of the parameter just read
         for token in self._split(text, None, -1):
             key, equals, value = token.partition("=")
@@ -319,9 +346,9 @@ class _Reader:
     @staticmethod
     def _add(section: dict[str, _T], key: str, value: _T) -> None:
         if not key:
-            raise _LineError("a parameter or weight has no name")
+            raise LineError("a parameter or weight has no name")
         if key in section:
-            raise _LineError(f"{key!r} is there twice")
+            raise LineError(f"{key!r} is there twice")
         section[key] = value
 
     def _parameter(self, key: str, text: str) -> Parameter:
@@ -330,9 +357,9 @@ class _Reader:
             try:
                 parameter = self._parameters[text] = Parameter.parse(text)
             except ValueError as exc:
-                raise _LineError(f"parameter {key!r}: {exc}") from None
+                raise LineError(f"parameter {key!r}: {exc}") from None
         if key.lstrip("-").isdigit():
-            raise _LineError(
+            raise LineError(
                 f"{shorten(f'{key}={text}')} is a parameter of ncnn's own format; open the "
                 ".pnnx.param file of the model"
             )
@@ -342,7 +369,7 @@ class _Reader:
         """Add a word to the string before it."""
         string = params.get(key)
         if string is None or string.type is not ParameterType.STRING:
-            raise _LineError(f"{shorten(word)} is not of the form key=value")
+            raise LineError(f"{shorten(word)} is not of the form key=value")
         params[key] = self._parameter(key, f"{string.text} {word}")
 
     def _name_inputs(self, operator: Operator, chunks: list[str]) -> str:
@@ -362,18 +389,18 @@ class _Reader:
         for argument, operand_name in reversed(pairs):
             free = places.get(operand_name)
             if not free or not argument:
-                raise _LineError(
+                raise LineError(
                     f"{shorten(f'${argument}={operand_name}')} names no input of the operator"
                 )
             operator.input_names[free.pop()] = argument
         if len({argument for argument, _ in pairs}) < len(pairs):
-            raise _LineError("two inputs are for the same argument")
+            raise LineError("two inputs are for the same argument")
         return " ".join(surplus)
 
     def _annotation(self, operator: Operator, text: str) -> tuple[Shape, str | None]:
         """Parse a shape and dtype; read whatever stands behind them in the line."""
         token, *others = self._split(text, None, -1) or ("",)
-        annotation = _parse_annotation(token)
+        annotation = parse_annotation(token)
         if others:
             self._read_section(operator, " ".join(others))
         else:
@@ -384,7 +411,7 @@ class _Reader:
 def _complete(columns: list[str]) -> list[str]:
     """Columns of an operator that has nothing behind its counts."""
     if len(columns) < 4:
-        raise _LineError(
+        raise LineError(
             "an operator needs a type, a name and the counts of its inputs and outputs; "
             "the file may have been cut short here"
         )
@@ -394,7 +421,7 @@ def _complete(columns: list[str]) -> list[str]:
 def _pop_section(names: list[str], taken: int, count: int) -> str:
     """Take what stands behind the operands off the list."""
     if len(names) < count:
-        raise _LineError(
+        raise LineError(
             f"the line counts {taken} inputs and {count - taken} outputs and names "
             f"{len(names)} operands; the file may have been cut short here"
         )
@@ -403,7 +430,7 @@ def _pop_section(names: list[str], taken: int, count: int) -> str:
 
 def _parse_count(token: str) -> int:
     if not (token.isascii() and token.isdigit() and len(token) < 10):
-        raise _LineError(f"{shorten(token)} is no count of operands")
+        raise LineError(f"{shorten(token)} is no count of operands")
     return int(token)
 
 
@@ -411,15 +438,22 @@ def _parse_weight(token: str, text: str) -> tuple[str, tuple[int, ...]]:
     dims, dtype = _parse_shape(text)
     shape = tuple(dim for dim in dims if isinstance(dim, int))
     if len(shape) < len(dims):
-        raise _LineError(f"weight {shorten(token)} leaves a dimension open")
+        raise LineError(f"weight {shorten(token)} leaves a dimension open")
     # zeros aside, for NumPy multiplies the other dimensions even then
     size = math.prod(filter(None, shape)) * ITEMSIZES[dtype]
     if len(shape) > _LARGEST_RANK or size > _LARGEST_SIZE:
-        raise _LineError(f"weight {shorten(token)} is larger than any array")
+        raise LineError(f"weight {shorten(token)} is larger than any array")
     return dtype, shape
 
 
-def _parse_annotation(text: str) -> tuple[Shape, str | None]:
+def parse_annotation(text: str) -> tuple[Shape, str | None]:
+    """Parse the shape and dtype of an operand.
+
+    Raises
+    ------
+    LineError
+        If the text is none.
+    """
     shape, dtype = _parse_shape(text)
     return shape, (None if dtype == "null" else dtype)
 
@@ -427,9 +461,9 @@ def _parse_annotation(text: str) -> tuple[Shape, str | None]:
 def _parse_shape(text: str) -> tuple[Shape, str]:
     inner, bracket, dtype = text.rpartition(")")
     if not bracket or not inner.startswith("("):
-        raise _LineError(f"{shorten(text)} is no shape with a dtype, such as (1,3,224,224)f32")
+        raise LineError(f"{shorten(text)} is no shape with a dtype, such as (1,3,224,224)f32")
     if dtype not in DTYPES:
-        raise _LineError(
+        raise LineError(
             f"{shorten(text)} has a dtype that PNNX does not know; those are "
             f"{', '.join(DTYPES)}"
         )
@@ -444,4 +478,4 @@ def _parse_dim(text: str) -> int | str | None:
         return text
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_DIM:
         return int(text)
-    raise _LineError(f"{shorten(text)} is no size of a dimension")
+    raise LineError(f"{shorten(text)} is no size of a dimension")

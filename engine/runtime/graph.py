@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from engine.collector import collector_paused
 from engine.errors import (
     FeedError,
     InferenceError,
@@ -19,6 +21,7 @@ from engine.errors import (
 )
 from engine.pnnx import DTYPES, Graph
 from engine.runtime.circumstances import circumstances
+from engine.runtime.layer_source import LayerSource
 from engine.runtime.operand import RuntimeOperand
 from engine.runtime.operator import RuntimeOperator
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy.typing as npt
 
-    from engine.pnnx import Operand, Operator
+    from engine.pnnx import Operator
     from engine.shapes import ExportedShape
     from engine.values import Array, Value
 
@@ -66,9 +69,9 @@ class RuntimeGraph:
         self._bin_argument = Path(bin_path) if bin_path is not None else None
         self.state = GraphState.NEED_INIT
         self._file: Graph | None = None
-        self._operators: tuple[RuntimeOperator, ...] = ()
-        self._operator_by_name: dict[str, RuntimeOperator] = {}
-        self._operands: dict[str, RuntimeOperand] = {}
+        self._layers: LayerSource | None = None
+        self._parts: _Parts | None = None
+        self._lock = Lock()
 
     # Life
 
@@ -81,37 +84,31 @@ class RuntimeGraph:
             With path, line and reason.
         """
         self._file = Graph.load(self.param_path, self._bin_argument)
-        self._operators, self._operands = (), {}
+        self._layers = self._parts = None
         self.state = GraphState.NEED_BUILD
 
     def build(self) -> None:
-        """Order the operators, share the operands and bind a layer to each operator.
+        """Order the operators, share the operands and decide where layers come from.
 
-        Calls `init` first when that has not been done.
+        Calls `init` first when that has not been done. The layer of an operator is built,
+        and what is wrong with it found, when either is first asked for; and the operators
+        of a very long file are made when somebody looks at them.
+
+        Raises
+        ------
+        ModelFileError
+            If the operators form a cycle.
         """
         if self.state is GraphState.NEED_INIT:
             self.init()
-        ordered = _execution_order(self.file, self.param_path)
-        self._operands = {
-            name: RuntimeOperand(
-                name, index, operand.shape, DTYPES.get(operand.dtype) if operand.dtype else None
+        missing = None
+        if not self.has_weights:
+            missing = ModelFileError(
+                self.param_path,
+                "its weights are missing: the model was opened without a .bin file",
             )
-            for index, (name, operand) in enumerate(self.file.operands.items())
-        }
-        self._operators = tuple(
-            RuntimeOperator(
-                operator, index, self._shared(operator.inputs), self._shared(operator.outputs)
-            )
-            for index, operator in enumerate(ordered)
-        )
-        self._operator_by_name = {operator.name: operator for operator in self._operators}
-        self._connect()
-        if self.has_weights or not any(op.attributes for op in self._operators):
-            for operator in self._operators:
-                operator.bind_layer()
-        else:
-            for operator in self._operators:
-                self._bind_structure_only(operator)
+        self._layers = LayerSource(missing)
+        self._parts = self._make_parts(self._layers) if self.file.is_made else None
         self.state = GraphState.COMPLETE
 
     def forward(self, inputs: Sequence[npt.ArrayLike], seed: int = 0) -> tuple[Value, ...]:
@@ -138,9 +135,9 @@ class RuntimeGraph:
         """
         fed = self.check_inputs(inputs)
         values: dict[str, Value] = dict(fed)
-        remaining = {name: len(operand.consumers) for name, operand in self._operands.items()}
+        remaining = {name: len(operand.consumers) for name, operand in self.operands.items()}
         outputs: list[Value] = []
-        for operator in self._operators:
+        for operator in self.operators:
             if operator.is_input:
                 continue
             arguments = [values[operand.name] for operand in operator.inputs]
@@ -185,12 +182,12 @@ class RuntimeGraph:
     @property
     def operators(self) -> tuple[RuntimeOperator, ...]:
         """Operators in execution order."""
-        return self._operators
+        return self._contents().operators
 
     @property
     def operands(self) -> Mapping[str, RuntimeOperand]:
         """Operands by name, in file order."""
-        return self._operands
+        return self._contents().operands
 
     def operator(self, name: str) -> RuntimeOperator:
         """Operator by name.
@@ -200,10 +197,11 @@ class RuntimeGraph:
         UnknownNameError
             With the nearest name as a suggestion.
         """
+        by_name = self._contents().by_name
         try:
-            return self._operator_by_name[name]
+            return by_name[name]
         except KeyError:
-            raise UnknownNameError("operator", name, self._operator_by_name) from None
+            raise UnknownNameError("operator", name, by_name) from None
 
     def operand(self, name: str) -> RuntimeOperand:
         """Operand by name.
@@ -214,24 +212,24 @@ class RuntimeGraph:
             With the nearest name as a suggestion.
         """
         try:
-            return self._operands[name]
+            return self.operands[name]
         except KeyError:
-            raise UnknownNameError("operand", name, self._operands) from None
+            raise UnknownNameError("operand", name, self.operands) from None
 
     @property
     def input_operands(self) -> tuple[RuntimeOperand, ...]:
         """What is to be fed, in the order of the ``pnnx.Input`` operators."""
-        return tuple(o for op in self._operators if op.is_input for o in op.outputs)
+        return tuple(o for op in self.operators if op.is_input for o in op.outputs)
 
     @property
     def output_operands(self) -> tuple[RuntimeOperand, ...]:
         """What comes out, in the order of the ``pnnx.Output`` operators."""
-        return tuple(o for op in self._operators if op.is_output for o in op.inputs)
+        return tuple(o for op in self.operators if op.is_output for o in op.inputs)
 
     @property
     def unsupported(self) -> tuple[RuntimeOperator, ...]:
         """Operators that cannot run; each one's `reason` says why."""
-        return tuple(op for op in self._operators if op.error is not None)
+        return tuple(op for op in self.operators if op.error is not None)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Copy the structure into networkx.
@@ -245,8 +243,8 @@ class RuntimeGraph:
         import networkx as nx
 
         graph = nx.MultiDiGraph()
-        graph.add_nodes_from((op.name, {"operator": op}) for op in self._operators)
-        for operator in self._operators:
+        graph.add_nodes_from((op.name, {"operator": op}) for op in self.operators)
+        for operator in self.operators:
             for position, operand in enumerate(operator.inputs):
                 if operand.producer is not None:
                     graph.add_edge(
@@ -360,27 +358,61 @@ class RuntimeGraph:
 
     # Building
 
-    def _shared(self, operands: Sequence[Operand]) -> tuple[RuntimeOperand, ...]:
-        return tuple(self._operands[operand.name] for operand in operands)
+    def _contents(self) -> _Parts:
+        """Operators and operands; none of either before `build`."""
+        if self._parts is None:
+            if self._layers is None:
+                return _NO_PARTS
+            with self._lock:
+                if self._parts is None:
+                    self._parts = self._make_parts(self._layers)
+        return self._parts
 
-    def _connect(self) -> None:
-        consumers: dict[str, list[RuntimeOperator]] = {name: [] for name in self._operands}
-        for operator in self._operators:
-            for operand in operator.outputs:
-                operand.producer = operator
-            for operand in operator.inputs:
-                consumers[operand.name].append(operator)
-        for name, operators in consumers.items():
-            self._operands[name].consumers = tuple(operators)
-
-    def _bind_structure_only(self, operator: RuntimeOperator) -> None:
-        if operator.attributes:
-            operator.error = ModelFileError(
-                self.param_path,
-                "its weights are missing: the model was opened without a .bin file",
+    def _make_parts(self, layers: LayerSource) -> _Parts:
+        with collector_paused():
+            ordered = _execution_order(self.file, self.param_path)
+            operands = {
+                name: RuntimeOperand(
+                    name, index, operand.shape, DTYPES[operand.dtype] if operand.dtype else None
+                )
+                for index, (name, operand) in enumerate(self.file.operands.items())
+            }
+            operators = tuple(
+                RuntimeOperator(
+                    operator,
+                    index,
+                    tuple([operands[operand.name] for operand in operator.inputs]),
+                    tuple([operands[operand.name] for operand in operator.outputs]),
+                    layers,
+                )
+                for index, operator in enumerate(ordered)
             )
-        else:
-            operator.bind_layer()
+            _connect(operators, operands)
+            return _Parts(operators, {op.name: op for op in operators}, operands)
+
+
+class _Parts(NamedTuple):
+    """What a graph consists of."""
+
+    operators: tuple[RuntimeOperator, ...]
+    by_name: dict[str, RuntimeOperator]
+    operands: dict[str, RuntimeOperand]
+
+
+_NO_PARTS: Final = _Parts((), {}, {})
+
+
+def _connect(
+    operators: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand]
+) -> None:
+    consumers: dict[str, list[RuntimeOperator]] = {name: [] for name in operands}
+    for operator in operators:
+        for operand in operator.outputs:
+            operand.producer = operator
+        for operand in operator.inputs:
+            consumers[operand.name].append(operator)
+    for name, taking in consumers.items():
+        operands[name].consumers = tuple(taking)
 
 
 def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeGraph:

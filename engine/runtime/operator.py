@@ -11,14 +11,13 @@ from numpy.random import PCG64, Generator, SeedSequence
 from typing_extensions import override
 
 from engine.errors import (
-    EngineError,
     InferenceError,
     InferStatus,
     LayerError,
     ParameterError,
     UnsupportedOperatorError,
 )
-from engine.layers import OperatorCall, Outputs, build_layer, reason_of, registration
+from engine.layers import Outputs, reason_of
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.values import describe_value, freeze
 
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from engine.errors import EngineError
     from engine.layers import Layer
-    from engine.pnnx import Operator
+    from engine.pnnx import Operator, Shape
+    from engine.runtime.layer_source import Bound, LayerSource
     from engine.runtime.operand import RuntimeOperand
     from engine.values import Value
 
@@ -43,6 +44,16 @@ _CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
 class RuntimeOperator:
     """One operator, its place in the order, and the layer that computes it.
 
+    The layer is built when it, or what is wrong with it, is first asked for.
+
+    Parameters
+    ----------
+    operator : Operator
+        Of the file.
+    index : int
+    inputs, outputs : tuple of RuntimeOperand
+    source : LayerSource
+
     Attributes
     ----------
     name, type : str
@@ -52,26 +63,15 @@ class RuntimeOperator:
         The same objects as its neighbours'.
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
-    layer : Layer or None
-        None before `build`, and when `error` says why there is none.
-    error : EngineError or None
-        Why the operator cannot run: no layer for its type, or wrong parameters.
-    layer_file : Path or None
-        The user's file that the layer comes from; None for the engine's own.
-    random : bool
-        Whether it draws random numbers, or may: an operand can tell it not to.
     """
 
     __slots__ = (
         "__dict__",  # for cached_property
         "_operator",
-        "error",
+        "_source",
         "index",
         "inputs",
-        "layer",
-        "layer_file",
         "outputs",
-        "random",
     )
 
     def __init__(
@@ -80,14 +80,12 @@ class RuntimeOperator:
         index: int,
         inputs: tuple[RuntimeOperand, ...],
         outputs: tuple[RuntimeOperand, ...],
+        source: LayerSource,
     ) -> None:
         self._operator = operator
         self.index = index
         self.inputs, self.outputs = inputs, outputs
-        self.layer: Layer | None = None
-        self.error: EngineError | None = None
-        self.layer_file: Path | None = None
-        self.random = False
+        self._source = source
 
     @property
     def name(self) -> str:
@@ -143,32 +141,38 @@ class RuntimeOperator:
         """Why there is no layer; ``""`` when the operator can run."""
         return str(self.error) if self.error is not None else ""
 
-    def bind_layer(self) -> None:
-        """Build the layer; what is wrong is kept in `error`, never raised.
+    @cached_property
+    def _bound(self) -> Bound:
+        return self._source.bind(self)
 
-        A model with an operator that cannot run still opens, and everything that does not
-        depend on the operator runs.
+    @cached_property
+    def layer(self) -> Layer | None:
+        """What computes the operator; None when `error` says why, and for input and output."""
+        return self._bound.layer
+
+    @cached_property
+    def error(self) -> EngineError | None:
+        """Why the operator cannot run: no layer for its type, or wrong parameters.
+
+        A model with such an operator opens, and everything that does not depend on it runs.
         """
-        if self.is_input or self.is_output:
-            return
-        found = registration(self.type)
-        self.layer_file = found.file if found is not None else None
-        try:
-            self.layer = build_layer(
-                OperatorCall(
-                    name=self.name,
-                    type=self.type,
-                    params=self.params,
-                    attributes={k: a.array for k, a in self.attributes.items()},
-                    input_names=self.input_names,
-                    output_count=self._unpacked_count or len(self.outputs),
-                    constants=self._constants(),
-                    output_shapes=tuple(operand.shape for operand in self.outputs),
-                )
-            )
-            self.random = bool(self.layer.generator)
-        except EngineError as exc:
-            self.error = exc
+        return self._bound.error
+
+    @property
+    def layer_file(self) -> Path | None:
+        """The user's file that the layer comes from; None for the engine's own."""
+        return self._bound.file
+
+    @cached_property
+    def random(self) -> bool:
+        """Whether it draws random numbers, or may: an operand can tell it not to."""
+        layer = self._bound.layer
+        return layer is not None and bool(layer.generator)
+
+    @property
+    def parameter_texts(self) -> tuple[tuple[str, str], ...]:
+        """Parameters as the file spells them."""
+        return tuple((key, p.text) for key, p in self._operator.params.items())
 
     def generator(self, seed: int) -> Generator:
         """Give the random numbers that one execution draws from.
@@ -235,7 +239,7 @@ class RuntimeOperator:
             # A layer may be anybody's code: whatever it raises is a failed operator.
             raise self._failure(inputs, reason_of(exc)) from exc
 
-    def _constants(self) -> dict[int, Value]:
+    def constants(self) -> dict[int, Value]:
         """Inputs whose value the file itself gives, by place."""
         found: dict[int, Value] = {}
         for place, operand in enumerate(self.inputs):
@@ -246,6 +250,16 @@ class RuntimeOperator:
             if not isinstance(value, str):  # of an expression, a text to be evaluated
                 found[place] = value
         return found
+
+    @property
+    def result_count(self) -> int:
+        """How many results the layer is asked for."""
+        return self._unpacked_count or len(self.outputs)
+
+    @property
+    def output_shapes(self) -> tuple[Shape | None, ...]:
+        """Shapes of the outputs as the file states them."""
+        return tuple([operand.shape for operand in self.outputs])
 
     @property
     def _unpacked_count(self) -> int:

@@ -115,6 +115,7 @@ class Worker(QObject):
     def _open(self, request: OpenRequest) -> None:
         started = time.perf_counter()
         graph = engine.load(*pair(request.param, request.bin))
+        _ = graph.unsupported  # builds the layers here, for the window will ask for these
         self._session = engine.Session(graph, backend=request.backend, seed=request.seed)
         self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
 

@@ -35,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             place.mkdir()
             try:
                 for row in point.rows(Bench(options.rounds, place, options.models)):
-                    print(_line(_cells(row)) if isinstance(row, Row) else f"  {row}", flush=True)
+                    print(
+                        _line(_cells(row)) if isinstance(row, Row) else f"  {row}", flush=True
+                    )
             except Absent as exc:
                 print(f"    skipped: {exc}", flush=True)
 

@@ -142,10 +142,8 @@ def timed(work: Callable[[], object], repeat: int = 1) -> Callable[[], float]:
     """
 
     def run() -> float:
-        kept = []
         started = time.perf_counter()
-        for _ in range(repeat):
-            kept.append(work())
+        kept = [work() for _ in range(repeat)]
         took = time.perf_counter() - started
         del kept
         return took / repeat

@@ -11,7 +11,7 @@ from benchmarks.measure import Row, alternate, timed
 from benchmarks.processes import answer_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.measure import Bench
 
@@ -56,8 +56,9 @@ def _of_large_weights(bench: Bench) -> Iterator[Row]:
 
 def memory_of_opening(path: str) -> float:
     """Resident memory that `engine.load` adds, in MB; for a process of its own."""
+    load = engine.load  # which imports what it needs
     before = _resident_memory()
-    graph = engine.load(path)
+    graph = load(path)
     grown = _resident_memory() - before
     del graph
     return grown
@@ -74,34 +75,33 @@ def _split_lines(path: Path) -> None:
 
 
 def _relus() -> list[str]:
-    return _chain(
-        lambda i: (
-            f"nn.ReLU                  relu_{i:<19} 1 1 {i - 1} {i} #{i - 1}={SHAPE} #{i}={SHAPE}"
-        )
-    )
+    return _chain(["nn.ReLU {name} 1 1 {x} {y} #{x}={shape} #{y}={shape}"])
 
 
 def _mixed() -> list[str]:
     """Operators with parameters, named inputs and two inputs, in turn."""
-    return _chain(
-        lambda i: (
-            f"nn.MaxPool2d             pool_{i:<19} 1 1 {i - 1} {i} ceil_mode=False "
-            "dilation=(1,1) kernel_size=(3,3) padding=(1,1) return_indices=False stride=(1,1) "
-            f"#{i - 1}={SHAPE} #{i}={SHAPE}",
-            f"nn.ReLU                  relu_{i:<19} 1 1 {i - 1} {i} #{i - 1}={SHAPE} #{i}={SHAPE}",
-            f"F.interpolate            F.interpolate_{i:<10} 1 1 {i - 1} {i} mode=nearest "
-            f"recompute_scale_factor=False size=(56,56) $input={i - 1} "
-            f"#{i - 1}={SHAPE} #{i}={SHAPE}",
-            f"pnnx.Expression          pnnx_expr_{i:<14} 2 1 {i - 1} 0 {i} expr=add(@0,@1) "
-            f"#{i - 1}={SHAPE} #0={SHAPE} #{i}={SHAPE}",
-        )[i % 4]
-    )
-
-
-def _chain(line) -> list[str]:
-    last = OPERATORS - 2
-    return [
-        f"pnnx.Input               in0                      0 1 0 #0={SHAPE}",
-        *map(line, range(1, last + 1)),
-        f"pnnx.Output              out0                     1 0 {last} #{last}={SHAPE}",
+    notes = "#{x}={shape} #{y}={shape}"
+    pool = "kernel_size=(3,3) padding=(1,1) return_indices=False stride=(1,1)"
+    size = "mode=nearest recompute_scale_factor=False size=(56,56)"
+    kinds = [
+        f"nn.ReLU {{name}} 1 1 {{x}} {{y}} {notes}",
+        f"F.interpolate {{name}} 1 1 {{x}} {{y}} {size} $input={{x}} {notes}",
+        f"pnnx.Expression {{name}} 2 1 0 {{x}} {{y}} expr=add(@0,@1) #0={SHAPE} {notes}",
+        f"nn.MaxPool2d {{name}} 1 1 {{x}} {{y}} ceil_mode=False dilation=(1,1) {pool} {notes}",
     ]
+    return _chain(kinds)
+
+
+def _chain(kinds: Sequence[str]) -> list[str]:
+    """Operators of these kinds in turn, spaced as pnnx does it."""
+    last = OPERATORS - 2
+    lines = [f"pnnx.Input in0 0 1 0 #0={SHAPE}"]
+    lines += [
+        kinds[i % len(kinds)].format(
+            name=f"layer{i // 100}.{i % 100}", x=i - 1, y=i, shape=SHAPE
+        )
+        for i in range(1, last + 1)
+    ]
+    lines.append(f"pnnx.Output out0 1 0 {last} #{last}={SHAPE}")
+    columns = (line.split(" ", 2) for line in lines)
+    return [f"{kind:24} {name:24} {rest}" for kind, name, rest in columns]

@@ -27,6 +27,8 @@ def archive_bytes(
     comment=b"",
     local_extra=b"",
     local_names=None,
+    local_extras=None,
+    gaps=None,
     offsets=None,
     sizes=None,
     packed_sizes=None,
@@ -46,13 +48,15 @@ def archive_bytes(
         packed = size if packed_sizes is None else packed_sizes[index]
         crc = zlib.crc32(data)
         extra = struct.pack("<2H2QQL", 1, 28, size, packed, offset, 0) if zip64 else b""
+        own_extra = (local_extras or {}).get(index, b"")
         said = FULL if zip64 else len(data)
         in_header = (0, 0, 0) if descriptors else (crc, said, said)
         body += struct.pack(
             "<4s5H3L2H", b"PK\3\4", 0, flags, method, 0, 0, *in_header,
-            len(local), len(local_extra + extra),
+            len(local), len(local_extra + extra + own_extra),
         )  # fmt: skip
-        body += local + local_extra + extra + data
+        body += local + local_extra + extra + own_extra + data
+        body += (gaps or {}).get(index, b"")
         if descriptors:
             body += struct.pack("<4s3L", b"PK\7\x08", crc, len(data), len(data))
         if drop_extra:
@@ -105,6 +109,27 @@ class TestSound:
         path = tmp_path / "m.bin"
         path.write_bytes(archive_bytes(ENTRIES, **flavour))
         assert read(path) == dict(ENTRIES)
+
+    @pytest.mark.parametrize("zip64", [True, False])
+    @pytest.mark.parametrize(
+        "unlike",
+        [
+            pytest.param({"gaps": {1: b"between"}}, id="gap"),
+            pytest.param({"gaps": {0: b"1", 1: b"2", 2: b"3"}}, id="gaps-of-one-size"),
+            pytest.param({"local_extras": {1: b"\7\0\2\0ab"}}, id="one-extra"),
+        ],
+    )
+    def test_entries_that_are_not_one_behind_the_other(self, tmp_path, zip64, unlike):
+        path = tmp_path / "m.bin"
+        path.write_bytes(archive_bytes(ENTRIES, zip64=zip64, **unlike))
+        assert read(path) == dict(ENTRIES)
+
+    def test_only_the_directory_is_looked_at(self, tmp_path, monkeypatch):
+        path = tmp_path / "m.bin"
+        entries = [(f"e{i}.w", bytes([i] * 9)) for i in range(100)]
+        path.write_bytes(archive_bytes(entries, zip64=True))
+        monkeypatch.setattr("engine.pnnx.archive._data_offset", None)
+        assert read(path) == dict(entries)
 
     def test_empty_zip64_of_98_bytes(self, tmp_path):
         path = tmp_path / "m.bin"

@@ -1,0 +1,114 @@
+"""Where the operators of a graph get their layers: each is built when first asked for."""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, NamedTuple
+
+from engine.errors import EngineError, UnsupportedOperatorError
+from engine.layers import OperatorCall, build_layer, layer_table
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from pathlib import Path
+
+    from engine.layers import Layer
+    from engine.runtime.operator import RuntimeOperator
+
+__all__ = ["Bound", "LayerSource"]
+
+
+class Bound(NamedTuple):
+    """What became of an operator's layer.
+
+    Attributes
+    ----------
+    layer : Layer or None
+    error : EngineError or None
+        Why there is none; None as well for what needs none, an input or output.
+    file : Path or None
+        The user's file that the layer comes from.
+    """
+
+    layer: Layer | None = None
+    error: EngineError | None = None
+    file: Path | None = None
+
+
+class LayerSource:
+    """Builds the layers of a graph's operators from what is registered now.
+
+    Whatever is registered or unloaded later is nothing to the graph. Operators without
+    weights that differ in nothing but their operands share a layer, which only computes.
+
+    Parameters
+    ----------
+    missing_weights : EngineError or None
+        What is wrong with operators that have weights, when the model was opened without.
+    """
+
+    def __init__(self, missing_weights: EngineError | None) -> None:
+        self._missing_weights = missing_weights
+        self._table = layer_table()
+        self._shared: dict[Hashable, Bound] = {}
+        self._suggestions: dict[str, str] = {}
+        self._lock = RLock()  # a session's thread and a window's may both ask
+
+    def bind(self, operator: RuntimeOperator) -> Bound:
+        """Build the layer of an operator; what is wrong is returned, never raised."""
+        if operator.is_input or operator.is_output:
+            return Bound()
+        if self._missing_weights is not None and operator.attributes:
+            return Bound(error=self._missing_weights)
+        with self._lock:
+            if operator.type not in self._table:
+                return Bound(error=self._unknown(operator))
+            key = self._key(operator)
+            found = self._shared.get(key) if key is not None else None
+            if found is None:
+                found = self._build(operator)
+                if key is not None and found.layer is not None:
+                    self._shared[key] = found
+            return found
+
+    def _build(self, operator: RuntimeOperator) -> Bound:
+        file = self._table[operator.type].file
+        try:
+            call = OperatorCall(
+                name=operator.name,
+                type=operator.type,
+                params=operator.params,
+                attributes={key: a.array for key, a in operator.attributes.items()},
+                input_names=operator.input_names,
+                output_count=operator.result_count,
+                constants=operator.constants(),
+                output_shapes=operator.output_shapes,
+            )
+            return Bound(build_layer(call, self._table), None, file)
+        except EngineError as exc:
+            return Bound(None, exc, file)
+
+    def _key(self, operator: RuntimeOperator) -> Hashable | None:
+        """All that a layer is made of; None for one that must be the operator's own.
+
+        A layer of the user's may keep something from one call to the next.
+        """
+        if operator.attributes or operator.constants():
+            return None
+        if self._table[operator.type].file is not None:
+            return None
+        return (
+            operator.type,
+            operator.parameter_texts,
+            operator.input_names,
+            operator.result_count,
+            operator.output_shapes,
+        )
+
+    def _unknown(self, operator: RuntimeOperator) -> UnsupportedOperatorError:
+        # To look for a similar name among a thousand takes long, and there may be many such.
+        known = self._suggestions.get(operator.type)
+        candidates = self._table if known is None else [known]
+        error = UnsupportedOperatorError(operator.name, operator.type, candidates)
+        self._suggestions[operator.type] = error.suggestion
+        return error
