@@ -110,7 +110,8 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
     return result
 
 
-@register("torch.nonzero", "Tensor.nonzero", "torch.argwhere", "aten::nonzero")
+@register("torch.nonzero", "Tensor.nonzero", "aten::nonzero")
+@register("torch.argwhere", "Tensor.argwhere", "aten::argwhere")
 def nonzero(input: Array) -> Array:
     """Places of the elements that are not zero: ``torch.nonzero``.
 

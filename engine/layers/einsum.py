@@ -16,13 +16,14 @@ __all__ = ["einsum"]
 
 @register("aten::einsum", operands="equation operands _")
 @register("torch.einsum")
-def einsum(*operands: Value, equation: str) -> Array:
+def einsum(*operands: Value, equation: str | None = None) -> Array:
     """Multiply tensors and sum over letters that the result lacks: ``torch.einsum``.
 
     Parameters
     ----------
     *operands : ndarray, or one tuple of them
-        Their dtypes are promoted to a common one.
+        Their dtypes are promoted to a common one. As TorchScript calls it, the equation
+        comes before the tuple, and perhaps a path, of no effect, after it.
     equation : str
         One letter per dimension, ``ij,jk->ik``. Without an arrow the result has the letters
         that come once, in alphabetical order; ``...`` stands for further dimensions.
@@ -32,6 +33,10 @@ def einsum(*operands: Value, equation: str) -> Array:
     ndarray
         Products are summed in 64 bits.
     """
+    if equation is None:
+        if len(operands) < 2 or not isinstance(operands[0], str):
+            raise LayerError("there is no equation")
+        equation, operands = operands[0], operands[1:2]
     members = operands
     if len(operands) == 1 and isinstance(operands[0], tuple):
         members = operands[0]

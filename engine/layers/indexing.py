@@ -251,7 +251,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
     return scatter(input, dim, index, src, "add")
 
 
-@register("torch.scatter_reduce", "Tensor.scatter_reduce")
+@register("torch.scatter_reduce", "Tensor.scatter_reduce", "aten::scatter_reduce")
 def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
 ) -> Array:

@@ -92,3 +92,7 @@ def test_shapes_that_do_not_fit(run, operator_type):
     operands = {"torch.where": (mask, X, X), "Tensor.masked_fill": (X, mask, 0)}
     with pytest.raises(LayerError, match="cannot broadcast shapes"):
         run(operator_type, *operands.get(operator_type, (X, mask)))
+
+
+def test_argwhere(run):
+    assert run("aten::argwhere", np.array([[0, 2], [3, 0]])).tolist() == [[0, 1], [1, 0]]

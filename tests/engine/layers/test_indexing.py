@@ -165,3 +165,9 @@ def test_places_of_a_tensor_without_dimensions(run):
 def test_gather_by_no_indices(run):
     result = run("torch.gather", np.ones(4), 0, np.zeros((2, 0), int))
     assert (result.shape, result.dtype) == ((2, 0), np.float64)
+
+
+def test_scatter_reduce_as_torchscript_calls_it(run):
+    x, index, src = np.array([1, 2]), np.array([0, 0, 1]), np.array([5, 3, 1])
+    assert run("aten::scatter_reduce", x, 0, index, src, "amax", True).tolist() == [5, 2]
+    assert run("aten::scatter_reduce", x, 0, index, src, "sum", False).tolist() == [8, 1]

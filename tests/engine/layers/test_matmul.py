@@ -152,6 +152,14 @@ def test_einsum(run, equation, operands, expected):
     np.testing.assert_array_equal(run("torch.einsum", operands, equation=equation), expected)
 
 
+def test_einsum_as_torchscript_calls_it(run):
+    for path in ((), (None,)):
+        result = run("torch.einsum", "ij->j", (A,), *path)
+        np.testing.assert_array_equal(result, [9, 12])
+    with pytest.raises(LayerError, match="there is no equation"):
+        run("torch.einsum", A, B)
+
+
 def test_einsum_that_does_not_fit(run):
     with pytest.raises(LayerError, match="equation ij,ij->ij does not fit shapes 3×2, 2×3"):
         run("torch.einsum", A, B, equation="ij,ij->ij")
