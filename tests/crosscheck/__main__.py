@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if outcome.fault and report.faults(outcome.drawn.spec) <= options.show:
             print(f"FAIL {outcome.drawn}, level {outcome.level}: {outcome.fault}", flush=True)
     print(report.summary(time.perf_counter() - started))
+    if options.missing:
+        print("not met:", *report.not_met())
     return 1 if report.failed or not report.cases else 0
 
 
@@ -58,6 +60,9 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         metavar="TEXT",
         help="specifications with this in their name or types; may be repeated",
+    )
+    parser.add_argument(
+        "--missing", action="store_true", help="list the types with a layer that were not met"
     )
     parser.add_argument("--list", action="store_true", help="list the specifications")
     return parser

@@ -67,6 +67,10 @@ class Report:
             lines.append(f"{family:24}{len(names):7}{cases:7}{faults:8}")
         return "\n".join([*lines, "", *self._coverage(), "", self._total(seconds)])
 
+    def not_met(self) -> list[str]:
+        """Types that have a layer, and that no case met."""
+        return sorted({*registered_types()} - self._types)
+
     def _coverage(self) -> list[str]:
         known = set(registered_types())
         met = self._types & known

@@ -23,7 +23,7 @@ def linear(draw: Draw):
             return Case(functional.linear, x, draw.normal(out, size))
 
 
-@spec("aten::bilinear")
+@spec("aten::bilinear", levels=(1, 2))  # at 0 weight and bias have one name
 def bilinear(draw: Draw):
     one, two, out = draw.shape(3, 1, 4)
     batch = draw.shape(draw.integer(1, 2), 1, 3)
@@ -93,7 +93,7 @@ EQUATIONS = (
 )  # fmt: skip
 
 
-@spec("torch.einsum")
+@spec("torch.einsum", levels=(0, 2))  # at 1 the equation is an expression that is none
 def einsum(draw: Draw):
     equation = draw.one(*EQUATIONS)
     sizes = {letter: draw.integer(1, 4) for letter in "abcdehijklnw"}
