@@ -138,7 +138,8 @@ def elu(
 ) -> Array:
     """``x`` where positive, else ``alpha * (exp(x) - 1)``: ``torch.nn.ELU``.
 
-    Raw ``aten::`` forms scale the result, and the x of the exponential.
+    Raw ``aten::`` forms have `scale` for the result, `input_scale` for the x of the
+    exponential.
     """
     below = alpha * np.expm1(input * input_scale)
     return scale * np.where(input > 0, input, below).astype(input.dtype, copy=False)

@@ -51,7 +51,7 @@ def embedding(
     return rows if max_norm is None else _shortened(rows, max_norm, norm_type)
 
 
-@register("aten::embedding_renorm", "torch.embedding_renorm")
+@register("aten::embedding_renorm", "torch.embedding_renorm_")
 def embedding_renorm(
     weight: Array, indices: Array, max_norm: float, norm_type: float = 2.0
 ) -> Array:

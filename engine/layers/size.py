@@ -74,7 +74,10 @@ def to_bool(input: Value) -> bool:
 
 @register("aten::Complex", "aten::ComplexImplicit")
 def to_complex(input: Value, imag: Value = 0) -> complex:
-    """Give a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``."""
+    """Give a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``.
+
+    The second one is `imag`.
+    """
     return complex(as_python(input), as_python(imag)) if imag else complex(as_python(input))
 
 
