@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
@@ -10,7 +12,10 @@ from engine.layers.registry import register
 from engine.promotion import promote
 from engine.values import Array, Value
 
-__all__ = ["cat", "stack"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["block_diag", "cat", "stack"]
 
 
 @register("aten::cat", "aten::concat", "aten::concatenate", operands="tensors dim")
@@ -133,6 +138,55 @@ def column_stack(*tensors: Value) -> Array:
     """
     columns = (a.reshape(a.size, 1) if a.ndim <= 1 else a for a in _members(tensors))
     return cat(*columns, dim=1)
+
+
+@register("torch.block_diag", "aten::block_diag")
+def block_diag(*tensors: Value) -> Array:
+    """Put matrices along the diagonal of a matrix of zeros: ``torch.block_diag``.
+
+    Parameters
+    ----------
+    *tensors : ndarray of shape (M, N), or one tuple of them
+        Vectors and numbers count as one row.
+
+    Returns
+    -------
+    ndarray of shape (M + M + ..., N + N + ...)
+    """
+    blocks = promote(*map(np.atleast_2d, _members(tensors)))
+    if any(block.ndim > 2 for block in blocks):
+        raise LayerError(f"shapes {_shapes(blocks)} are not all matrices")
+    heights, widths = zip(*(block.shape for block in blocks), strict=True)
+    result = np.zeros((sum(heights), sum(widths)), blocks[0].dtype)
+    row = column = 0
+    for block in blocks:
+        result[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return result
+
+
+def _at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value]:
+    def at_least(*tensors: Value) -> Value:
+        grown = tuple(map(grow, _members(tensors)))
+        return grown if tensors and isinstance(tensors[0], tuple) else grown[0]
+
+    at_least.__name__ = at_least.__qualname__ = f"atleast_{count}d"
+    at_least.__doc__ = f"""Give tensors {count} dimensions at least: ``torch.atleast_{count}d``.
+
+    Parameters
+    ----------
+    *tensors : ndarray, or one tuple of them
+
+    Returns
+    -------
+    ndarray, or a tuple of them
+        Views. A vector of shape (N,) becomes (1, N), and (1, N, 1) of three dimensions.
+    """
+    return at_least
+
+
+for _count, _grow in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
+    register(f"torch.atleast_{_count}d", f"aten::atleast_{_count}d")(_at_least(_count, _grow))
 
 
 def _members(tensors: tuple[Value, ...]) -> tuple[Array, ...]:

@@ -90,7 +90,8 @@ def reverse_dims(input: Array) -> Array:
     return input.T
 
 
-@register("torch.movedim", "Tensor.movedim", "torch.moveaxis", "aten::movedim")
+@register("torch.movedim", "Tensor.movedim", "aten::movedim")
+@register("torch.moveaxis", "Tensor.moveaxis", "aten::moveaxis")
 def movedim(input: Array, source: Ints, destination: Ints) -> Array:
     """Move dimensions to other places, the others keeping their order: ``torch.movedim``.
 
@@ -112,3 +113,38 @@ def movedim(input: Array, source: Ints, destination: Ints) -> Array:
     if len(here) != len(there):
         raise LayerError(f"{len(here)} dimensions cannot move to {len(there)} places")
     return np.moveaxis(input, here, there)
+
+
+@register("torch.adjoint", "Tensor.adjoint", "aten::adjoint", "aten::mH", "aten::matrix_H")
+def adjoint(input: Array) -> Array:
+    """Transpose matrices and conjugate them: ``torch.adjoint``, ``Tensor.mH``, ``Tensor.H``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., M, N)
+
+    Returns
+    -------
+    ndarray of shape (..., N, M)
+        A copy; a view of `input` where it is real.
+    """
+    turned = matrix_transpose(input)
+    return np.conj(turned) if turned.dtype.kind == "c" else turned
+
+
+@register("aten::mT")
+def matrix_transpose(input: Array) -> Array:
+    """Transpose matrices, the last two dimensions: ``Tensor.mT``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., M, N)
+
+    Returns
+    -------
+    ndarray of shape (..., N, M)
+        A view of `input`.
+    """
+    if input.ndim == 1:
+        raise LayerError("a vector is no matrix to be transposed")
+    return np.swapaxes(input, -1, -2) if input.ndim else input

@@ -14,7 +14,7 @@ from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array
 
-__all__ = ["chunk", "split", "tensor_split", "unbind"]
+__all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
 
 Parts = tuple[Array, ...]
 
@@ -125,6 +125,42 @@ def tensor_split(
     return _cut(input, axis, [0, *accumulate(sizes)])
 
 
+@register("torch.hsplit", "Tensor.hsplit", "aten::hsplit")
+def hsplit(input: Array, indices: Ints) -> Parts:
+    """Cut along the second dimension, vectors along their only one: ``torch.hsplit``.
+
+    Parameters
+    ----------
+    input : ndarray of one dimension at least
+    indices : int or ints
+        Number of parts of one size, or where each part but the first starts.
+
+    Returns
+    -------
+    tuple of ndarray
+        Views of `input`.
+    """
+    return _stacked(input, indices, min(input.ndim, 2) - 1)
+
+
+@register("torch.vsplit", "Tensor.vsplit", "aten::vsplit")
+def vsplit(input: Array, indices: Ints) -> Parts:
+    """Cut along the first of two dimensions or more: ``torch.vsplit``.
+
+    Parameters and result as in ``torch.hsplit``.
+    """
+    return _stacked(input, indices, 0, least=2)
+
+
+@register("torch.dsplit", "Tensor.dsplit", "aten::dsplit")
+def dsplit(input: Array, indices: Ints) -> Parts:
+    """Cut along the third dimension: ``torch.dsplit``.
+
+    Parameters and result as in ``torch.hsplit``.
+    """
+    return _stacked(input, indices, 2, least=3)
+
+
 @register("torch.unbind", "Tensor.unbind", "aten::unbind")
 def unbind(input: Array, dim: int = 0) -> Parts:
     """Cut into slices without the dimension: ``torch.unbind``.
@@ -141,6 +177,17 @@ def unbind(input: Array, dim: int = 0) -> Parts:
     """
     axis = _axis(dim, input)
     return tuple(input[(*along(axis, place), ...)] for place in range(input.shape[axis]))
+
+
+def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:
+    """Cut what ``hstack`` and its like would join."""
+    if input.ndim < least:
+        raise LayerError(f"the input needs {least} dimensions, it has {input.ndim}")
+    if _is_one_number(indices):
+        count, length = as_int(indices, "indices"), input.shape[axis]
+        if count < 1 or length % count:
+            raise LayerError(f"{length} elements do not make {count} parts of one size")
+    return tensor_split(input, indices, axis)
 
 
 def _axis(dim: int, array: Array) -> int:

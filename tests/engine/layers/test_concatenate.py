@@ -107,3 +107,29 @@ V = np.array([1, 2])
 def test_stacking_by_name(run, operator_type, tensors, expected):
     assert run(f"torch.{operator_type}", *tensors).tolist() == expected
     assert run(f"aten::{operator_type}", tensors).tolist() == expected
+
+
+def test_block_diag(run):
+    result = run("torch.block_diag", np.array([[1, 2]]), np.array(3.0), np.array([4, 5]))
+    expected = [[1, 2, 0, 0, 0], [0, 0, 3, 0, 0], [0, 0, 0, 4, 5]]
+    assert (result.tolist(), result.dtype) == (expected, np.float64)
+    with pytest.raises(LayerError, match="not all matrices"):
+        run("torch.block_diag", np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((), [(1,), (1, 1), (1, 1, 1)]),
+        ((3,), [(3,), (1, 3), (1, 3, 1)]),
+        ((2, 3), [(2, 3), (2, 3), (2, 3, 1)]),
+        ((1, 2, 3), [(1, 2, 3)] * 3),
+    ],
+)
+def test_at_least(run, shape, expected):
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    for count, wanted in enumerate(expected, 1):
+        result = run(f"torch.atleast_{count}d", x)
+        assert (result.shape, result.reshape(-1).tolist()) == (wanted, x.reshape(-1).tolist())
+        both = run(f"aten::atleast_{count}d", (x, x))
+        assert [array.shape for array in both] == [wanted, wanted]

@@ -117,3 +117,34 @@ def test_one_part_may_stand_for_the_list(make_pair, annotation, is_list):
     session.run()
     assert isinstance(session.value("1"), tuple) == is_list
     assert session.outputs()[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "indices", "expected"),
+    [
+        ("hsplit", (6,), 3, [(2,)] * 3),
+        ("hsplit", (2, 6), (1, 4), [(2, 1), (2, 3), (2, 2)]),
+        ("vsplit", (4, 3), 2, [(2, 3), (2, 3)]),
+        ("dsplit", (1, 2, 4), (3,), [(1, 2, 3), (1, 2, 1)]),
+    ],
+)
+def test_the_reverse_of_stacking(run, name, shape, indices, expected):
+    x = np.arange(np.prod(shape)).reshape(shape)
+    parts = run(f"torch.{name}", x, indices)
+    assert [part.shape for part in parts] == expected
+    axis = {"hsplit": min(x.ndim, 2) - 1, "vsplit": 0, "dsplit": 2}[name]
+    np.testing.assert_array_equal(np.concatenate(parts, axis), x)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "indices", "sentence"),
+    [
+        ("hsplit", (5,), 2, "5 elements do not make 2 parts of one size"),
+        ("vsplit", (4,), 2, "needs 2 dimensions, it has 1"),
+        ("dsplit", (4, 4), 2, "needs 3 dimensions, it has 2"),
+        ("hsplit", (), 1, "needs 1 dimensions, it has 0"),
+    ],
+)
+def test_what_stacking_does_not_give(run, name, shape, indices, sentence):
+    with pytest.raises(LayerError, match=sentence):
+        run(f"torch.{name}", np.zeros(shape), indices)

@@ -158,6 +158,39 @@ RESAMPLING = [
     ("max_unpool3d", VOLUME[:, :, :1, :1, :1], PLACES, (2, 2, 2), (1, 1, 1), (0, 0, 0)),
 ]
 
+JOINTS = [
+    ("meshgrid", (VECTOR, FOUR[:3])),
+    ("meshgrid", (VECTOR, FOUR[:3]), "xy"),
+    ("cartesian_prod", (VECTOR, FOUR[:3])),
+    ("combinations", VECTOR, 3, True),
+    ("block_diag", (MATRIX, VECTOR)),
+    ("atleast_3d", VECTOR),
+    ("atleast_2d", (VECTOR, MATRIX)),
+    ("hsplit", MATRIX, 2),
+    ("vsplit", MATRIX, (1, 3)),
+    ("dsplit", IMAGE, 7),
+    ("tril_indices", 3, 4, -1, None, None, None, None),
+    ("triu_indices", 3, 4, 1, "torch.int32", None, None, None),
+    ("mT", IMAGE),
+    ("mH", COMPLEX),
+    ("matrix_H", COMPLEX),
+    ("adjoint", COMPLEX),
+    ("moveaxis", IMAGE, (0, 1), (2, 0)),
+    ("diff", MATRIX, 2, 0, None, None),
+    ("diff", MATRIX, 1, -1, MATRIX[:, :1], INDICES.repeat(5, 1)[[0] * 5]),
+    ("diff", MATRIX > 0, 1, 0, None, None),
+    ("trapezoid", MATRIX, FOUR, 1),
+    ("trapezoid", INDICES, 0.5, 0),
+    ("trapz", MATRIX, FOUR, 1),
+    ("trapz", MATRIX, 0.5, 0),
+    ("cumulative_trapezoid", MATRIX, FOUR, 1),
+    ("gradient", MATRIX, 0.5, None, 1),
+    ("gradient", MATRIX, (0, 1), 2),
+    ("gradient", MATRIX, (0.5, 2.0), (0, 1), 1),
+    ("gradient", MATRIX, (np.sort(FOUR),), (1,), 2),
+    ("gradient", IMAGE.astype(int), None, 3, 1),
+]
+
 COPIES = [
     ("to", MATRIX, "torch.float64", False, True, None),
     ("to", MATRIX, INDICES, False, False, None),
@@ -187,7 +220,7 @@ COPIES = [
     "case",
     [
         *(*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS),
-        *(*FRAMES, *RESAMPLING, *COPIES),
+        *(*FRAMES, *RESAMPLING, *JOINTS, *COPIES),
     ],
     ids=lambda case: case[0],
 )
