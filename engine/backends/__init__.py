@@ -8,6 +8,7 @@ falls back to NumPy for the rest. ``auto`` finds the fastest for each operator b
 from __future__ import annotations
 
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,8 @@ __all__ = [
     "Kernel",
     "backend_of",
     "cache_folder",
+    "describe_kernel",
+    "installed_version",
     "libraries",
     "make_kernels",
     "missing_packages",
@@ -68,6 +71,30 @@ def missing_packages(name: str) -> tuple[str, ...]:
     """What a backend needs and is not installed."""
     needed = {library.name: library.packages for library in _LIBRARIES}
     return tuple(package for package in needed.get(name, ()) if find_spec(package) is None)
+
+
+def installed_version(name: str) -> str:
+    """Version of a backend's library; ``""`` where it is not installed or does not say."""
+    if missing_packages(name):
+        return ""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def describe_kernel(name: str) -> str:
+    """Say in words what a kernel's name means, such as ``onnxruntime/all-2``."""
+    backend, _, variant = name.partition("/")
+    library = libraries().get(backend)
+    if library is not None:
+        return library.describe(variant)
+    words = {
+        REFERENCE: "NumPy, the reference",
+        ALONE: "NumPy, the reference, 1 thread",
+        SUPPLIED: "supplied by the user",
+    }
+    return words.get(name, name)
 
 
 @cache

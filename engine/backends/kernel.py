@@ -85,6 +85,10 @@ class Backend(Protocol):
     name: str
     packages: tuple[str, ...]
 
+    def describe(self, variant: str) -> str:
+        """Say in words which way to compute a variant of `programs` is."""
+        ...
+
     def load(self, *, whole: bool) -> None:
         """Import its forms, and with `whole` the library itself.
 

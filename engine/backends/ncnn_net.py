@@ -56,6 +56,11 @@ class NcnnBackend:
     name = "ncnn"
     packages: tuple[str, ...] = ("ncnn",)
 
+    def describe(self, variant: str) -> str:
+        """Say in words which way to compute a variant of `programs` is."""
+        ways = {"winograd": ", Winograd's transformation", "gemm": ", a product of matrices"}
+        return f"ncnn{ways.get(variant, '')}"
+
     def load(self, *, whole: bool) -> None:
         """Import the forms, and with `whole` the library itself."""
         import engine.backends.ncnn_forms  # noqa: F401

@@ -59,6 +59,14 @@ class OnnxRuntimeBackend:
     name = "onnxruntime"
     packages: tuple[str, ...] = ("onnxruntime", "onnx")
 
+    def describe(self, variant: str) -> str:
+        """Say in words which way to compute a variant of `programs` is."""
+        level, _, count = variant.partition("-")
+        layout = {"all": "all its optimisations", "basic": "images as they lie"}.get(
+            level, level
+        )
+        return f"ONNX Runtime, {layout}, {count} thread{'' if count == '1' else 's'}"
+
     def load(self, *, whole: bool) -> None:
         """Import the forms, and with `whole` the library itself."""
         import engine.backends.onnx_forms  # noqa: F401

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import BACKEND_NAMES
+from engine.backends import installed_version, missing_packages
 from kuiper_studio.icons import app_icon, icon
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ __all__ = ["AboutDialog", "component_versions"]
 
 _LICENCES = (
     "Kuiper Studio is free software under the MIT licence. It is made with Qt for Python "
-    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT) and Pillow "
-    "(MIT-CMU). Inter and JetBrains Mono come under the SIL Open Font License."
+    "(LGPL), NumPy (BSD), NetworkX (BSD), PyQtGraph (MIT), Pillow (MIT-CMU), ONNX Runtime "
+    "(MIT), ONNX (Apache 2.0), ncnn (BSD) and threadpoolctl (BSD). Inter and JetBrains Mono "
+    "come under the SIL Open Font License."
 )
 
 
@@ -45,9 +46,17 @@ def component_versions() -> dict[str, str]:
         "Python": platform.python_version(),
         "Qt": qVersion() or "?",
         "NumPy": np.__version__,
-        "Backends": ", ".join(BACKEND_NAMES[1:]),
+        "ONNX Runtime": _library_version("onnxruntime"),
+        "ncnn": _library_version("ncnn"),
         "System": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
+
+
+def _library_version(backend: str) -> str:
+    missing = missing_packages(backend)
+    if missing:
+        return f"not installed (pip install {' '.join(missing)})"
+    return installed_version(backend) or "of unknown version"
 
 
 class AboutDialog(QDialog):

@@ -34,7 +34,7 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     if not reason and session.graph is not None:
         reason = session.graph.operators[box].reason
     if record is not None and record.seconds:
-        word = f"{word} · {1000 * record.seconds:.3g} ms · {record.backend}"
+        word = f"{word} · {1000 * record.seconds:.3g} ms · {record.kernel}"
     supplied = session.supplied_text(shown.name)
     random = session.random_text(shown.name)
     return "\n".join(filter(None, (*lines, word, random, supplied or reason)))

@@ -8,6 +8,7 @@ blanks together::
     #12  #10-20         index
     ms>1  ms<=0.5       measured time
     shape:64  shape:64x56x56   a dimension, or dimensions in a row, of an output
+    kernel:ncnn         who computed it, e.g. onnxruntime/all-2
     state:failed        next, run, pending, failed, blocked, unsupported, breakpoint, problem,
                         random
 """
@@ -55,6 +56,11 @@ class OperatorFacts(Protocol):
     @property
     def ms(self) -> float | None:
         """Milliseconds; None before it ran."""
+        ...
+
+    @property
+    def kernel(self) -> str:
+        """Kernel that computed it; ``""`` before it ran."""
         ...
 
     @property
@@ -159,6 +165,11 @@ def _family_test(value: str) -> Test:
     return lambda facts: matches(facts.family)
 
 
+def _kernel_test(value: str) -> Test:
+    matches = _matcher(value)
+    return lambda facts: bool(facts.kernel) and matches(facts.kernel)
+
+
 def _state_test(value: str) -> Test:
     wanted = {state for state in STATES if state.startswith(value.lower())}
     if not wanted:
@@ -215,5 +226,6 @@ _KEYED: Final[dict[str, Callable[[str], Test]]] = {
     "name": _name_test,
     "family": _family_test,
     "shape": _shape_test,
+    "kernel": _kernel_test,
     "state": _state_test,
 }

@@ -18,6 +18,7 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from engine.backends import describe_kernel
 from engine.session import OperatorStatus
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.operator_filter import (
@@ -178,6 +179,11 @@ class _RowFacts:
         return record.seconds * 1e3 if record is not None else None
 
     @property
+    def kernel(self) -> str:
+        record = self._session.record(self.name)
+        return record.kernel if record is not None else ""
+
+    @property
     def shapes(self) -> tuple[tuple[int | str | None, ...], ...]:
         shapes = output_shapes(self._session, self._operator)
         return tuple(tuple(shape) for shape in shapes if shape is not None)
@@ -314,7 +320,9 @@ class OperatorsModel(QAbstractTableModel):
                 )
             case OperatorColumn.MS:
                 record = self._session.record(operator.name)
-                return f"{record.seconds * 1e3:.4f} ms, {record.backend}" if record else ""
+                if record is None or not record.kernel:
+                    return ""
+                return f"{record.seconds * 1e3:.4f} ms, {describe_kernel(record.kernel)}"
             case _:
                 return self._display(operator, column)
 

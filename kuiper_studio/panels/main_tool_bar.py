@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -16,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import BACKEND_NAMES
+from engine.backends import BACKEND_NAMES, installed_version, missing_packages
 from kuiper_studio.commands import TOOL_BAR
 from kuiper_studio.icons import icon
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
 
 __all__ = ["MainToolBar"]
+
+_TIPS: Final = {
+    "auto": "for each operator the fastest that agrees with NumPy, found by trying",
+    "numpy": "the reference, for every operator",
+}
+_LIBRARIES: Final = {"onnxruntime": "ONNX Runtime", "ncnn": "ncnn"}
 
 
 class MainToolBar(QToolBar):
@@ -90,11 +97,15 @@ class MainToolBar(QToolBar):
         self._backend = QComboBox()
         self._backend.setObjectName("backendChoice")
         self._backend.setAccessibleName("Backend")
-        self._backend.setToolTip("Who computes the operators; auto chooses per operator")
-        for name in BACKEND_NAMES:
+        for place, name in enumerate(BACKEND_NAMES):
             self._backend.addItem(name, name)
+            self._backend.setItemData(place, _backend_tip(name), Qt.ItemDataRole.ToolTipRole)
+            if missing_packages(name):
+                _disable(self._backend, place)
         self._backend.setCurrentText(self._session.backend)
         self._backend.currentTextChanged.connect(self._session.set_backend)
+        self._backend.currentTextChanged.connect(self._on_backend_changed)
+        self._on_backend_changed(self._session.backend)
         self._input = QPushButton()
         self._input.setObjectName("inputChoice")
         self._input.setProperty("role", "field")
@@ -114,6 +125,10 @@ class MainToolBar(QToolBar):
         box.clicked.connect(self.search_requested)
         return box
 
+    @Slot(str)
+    def _on_backend_changed(self, name: str) -> None:
+        self._backend.setToolTip(f"Who computes the operators. {name}: {_backend_tip(name)}")
+
     @Slot()
     def _on_inputs_changed(self) -> None:
         graph = self._session.graph
@@ -126,6 +141,21 @@ class MainToolBar(QToolBar):
             text += f" and {len(names) - 1} more"
         self._input.setText(text)
         self._input.setToolTip("Choose the input (Ctrl+I)\n" + "\n".join(names))
+
+
+def _backend_tip(name: str) -> str:
+    """What a backend is, and where it is missing, how to get it."""
+    missing = missing_packages(name)
+    if missing:
+        return f"not installed: pip install {' '.join(missing)}"
+    library = " ".join(filter(None, (_LIBRARIES.get(name), installed_version(name))))
+    return _TIPS.get(name) or f"{library} where it can compute, else NumPy"
+
+
+def _disable(choice: QComboBox, place: int) -> None:
+    model = choice.model()
+    if isinstance(model, QStandardItemModel):
+        model.item(place).setEnabled(False)
 
 
 def _captioned(caption: str, widget: QWidget) -> QWidget:

@@ -293,7 +293,7 @@ class OperatorsPanel(Panel):
         box.setAccessibleName("Filter of the operators")
         box.setToolTip(
             "Words that all must hold, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
-            "ms>1  shape:64x56x56  state:failed; -word turns one round"
+            "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word turns one round"
         )
         box.setClearButtonEnabled(True)
         box.addAction(

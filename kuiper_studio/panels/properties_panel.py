@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.backends import describe_kernel
 from engine.cost import Cost, cost
 from engine.errors import EngineError, UnsupportedOperatorError
 from kuiper_studio.background import Background, Done
@@ -116,6 +117,8 @@ class _Header(QFrame):
         self._reason.setProperty("role", "secondary")
         self._reason.setWordWrap(True)
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._kernel = ElidedLabel("mono2")
+        self._kernel.setObjectName("propertiesKernel")
         self._file = ElidedLabel("secondary")
         self._random = RandomRow(theme)
         self._random.seed_requested.connect(self.seed_requested)
@@ -128,6 +131,7 @@ class _Header(QFrame):
         column.setSpacing(2)
         column.addLayout(self._row(self._type, self._chip, self._glyph, self._state))
         column.addLayout(self._row(self._name, self._index, None, self._cost))
+        column.addWidget(self._kernel)
         column.addWidget(self._file)
         column.addWidget(self._random)
         column.addWidget(self._reason)
@@ -174,6 +178,11 @@ class _Header(QFrame):
         self._cost.setToolTip(
             "Measured time, and multiply-accumulates or operations of one run"
         )
+        record = self._session.record(operator.name)
+        kernel = record.kernel if state is OperatorState.EXECUTED and record is not None else ""
+        self._kernel.setText(f"by {kernel}")
+        self._kernel.setToolTip(describe_kernel(kernel))
+        self._kernel.setVisible(bool(kernel))
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))
         file = operator.layer_file

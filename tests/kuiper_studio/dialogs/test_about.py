@@ -31,6 +31,14 @@ def test_versions():
     assert found["Kuiper Studio"][0].isdigit()
 
 
+def test_backends(monkeypatch):
+    monkeypatch.setattr("engine.backends.find_spec", lambda name: name if "o" in name else None)
+    monkeypatch.setattr("engine.backends.version", {"onnxruntime": "1.23.4"}.__getitem__)
+    found = component_versions()
+    assert found["ONNX Runtime"] == "1.23.4"
+    assert found["ncnn"] == "not installed (pip install ncnn)"
+
+
 def test_checkout_that_is_not_installed(monkeypatch):
     def missing(name):
         raise about.PackageNotFoundError(name)

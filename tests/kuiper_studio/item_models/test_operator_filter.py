@@ -16,6 +16,7 @@ CONV = SimpleNamespace(
     states=frozenset({"run", "breakpoint"}),
     ms=1.4,
     shapes=((1, 64, 56, 56),),
+    kernel="ncnn/winograd",
 )
 RELU = SimpleNamespace(
     index=3,
@@ -25,6 +26,7 @@ RELU = SimpleNamespace(
     states=frozenset({"pending"}),
     ms=None,
     shapes=((None, "%c", 8),),
+    kernel="",
 )
 
 
@@ -58,6 +60,10 @@ RELU = SimpleNamespace(
         ("shape:6", False, False),
         ("shape:?", False, True),
         ("shape:%c", False, True),
+        ("kernel:ncnn", True, False),
+        ("kernel:winograd", True, False),
+        ("kernel:onnxruntime", False, False),
+        ("kernel:*", True, False),
         ("state:run", True, False),
         ("state:pend", False, True),
         ("state:breakpoint", True, False),

@@ -84,6 +84,19 @@ def test_states_before_and_after_running(studio, model, settle) -> None:
     ]  # fmt: skip
 
 
+def test_who_computed_it(qtbot, studio, model, rows, settle) -> None:
+    studio.set_backend("onnxruntime")
+    qtbot.waitUntil(lambda: "0" in studio.inputs and not studio.busy)
+    studio.resume()
+    settle(studio)
+    tips = [model.index(row, OperatorColumn.MS).data(ROLE.ToolTipRole) for row in range(5)]
+    assert tips[0] is None
+    assert tips[1].endswith(" ms, ONNX Runtime, all its optimisations, 1 thread")
+    rows.set_text("kernel:onnxruntime")
+    names = [rows.index(r, OperatorColumn.NAME).data() for r in range(rows.rowCount())]
+    assert names == ["layer1.conv", "layer1.relu", "add", "layer2.pool"]
+
+
 def test_failed_is_more_than_current(open_model, failing, settle) -> None:
     session = open_model(failing)
     session.resume()

@@ -46,6 +46,24 @@ def test_header(panel, studio, step) -> None:
     assert " ms · 6.9 KMAC" in header(panel)
 
 
+def test_who_computed_it(qtbot, panel, studio, settle) -> None:
+    studio.set_backend("ncnn")
+    qtbot.waitUntil(lambda: "0" in studio.inputs and not studio.busy)
+    studio.resume()
+    settle(studio)
+    kernel = panel.findChild(QLabel, "propertiesKernel")
+    for name, text, tip in (
+        ("layer1.conv", "by ncnn/winograd", "ncnn, Winograd's transformation"),
+        ("layer1.relu", "by numpy", "NumPy, the reference"),
+        ("in", None, None),
+        ("strange", None, None),
+    ):
+        studio.select(name)
+        assert kernel.isVisible() == (text is not None)
+        if text is not None:
+            assert (kernel.text(), kernel.toolTip()) == (text, tip)
+
+
 def test_operator_without_layer(panel, studio, settle) -> None:
     studio.select("strange")
     assert "No layer" in header(panel)

@@ -1,0 +1,78 @@
+"""The tool bar's choice of the backend."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox
+
+from kuiper_studio.commands import make_actions
+from kuiper_studio.panels.main_tool_bar import MainToolBar
+
+
+@pytest.fixture
+def choice(qtbot, studio, theme):
+    """A function that makes a tool bar and gives its choice of the backend."""
+    bars = []  # the choice goes with its bar
+
+    def make():
+        bar = MainToolBar(studio, theme, make_actions(studio, theme))
+        qtbot.addWidget(bar)
+        bars.append(bar)
+        return bar.findChild(QComboBox, "backendChoice")
+
+    return make
+
+
+def tips(box):
+    return {
+        box.itemText(row): box.itemData(row, Qt.ItemDataRole.ToolTipRole)
+        for row in range(box.count())
+    }
+
+
+def enabled(box):
+    return [
+        box.itemText(row)
+        for row in range(box.count())
+        if box.model().index(row, 0).flags() & Qt.ItemFlag.ItemIsEnabled
+    ]
+
+
+def test_what_is_installed(choice, monkeypatch):
+    monkeypatch.setattr("engine.backends.find_spec", lambda name: name)
+    monkeypatch.setattr("engine.backends.version", {"onnxruntime": "1.2", "ncnn": "3"}.get)
+    box = choice()
+    assert enabled(box) == ["auto", "numpy", "onnxruntime", "ncnn"]
+    assert tips(box) == {
+        "auto": "for each operator the fastest that agrees with NumPy, found by trying",
+        "numpy": "the reference, for every operator",
+        "onnxruntime": "ONNX Runtime 1.2 where it can compute, else NumPy",
+        "ncnn": "ncnn 3 where it can compute, else NumPy",
+    }
+
+
+def test_what_is_not(choice, monkeypatch):
+    monkeypatch.setattr(
+        "engine.backends.find_spec", lambda name: None if name == "onnx" else name
+    )
+    box = choice()
+    assert enabled(box) == ["auto", "numpy", "ncnn"]
+    assert tips(box)["onnxruntime"] == "not installed: pip install onnx"
+
+
+def test_choosing(qtbot, choice, studio, settle):
+    box = choice()
+    assert box.toolTip().startswith("Who computes the operators. auto: for each operator the")
+    box.setCurrentText("numpy")
+    assert box.toolTip() == (
+        "Who computes the operators. numpy: the reference, for every operator"
+    )
+    assert studio.backend == "numpy"
+    settle(studio)
+    qtbot.waitUntil(lambda: "0" in studio.inputs and not studio.busy)
+    studio.step()
+    settle(studio)
+    studio.step()
+    settle(studio)
+    assert studio.record("layer1.conv").kernel == "numpy"
