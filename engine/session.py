@@ -176,7 +176,7 @@ class Session:
         self._supplied: dict[str, Supplied] = {}
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
-        self._kernels: list[Kernel] = make_kernels(backend, graph.operators)
+        self._kernels = make_kernels(backend, graph.operators)
         # Names of each operator's inputs and outputs; asking the operands costs a step more
         # than everything else here.
         self._names = [

@@ -7,7 +7,7 @@ falls back to NumPy for the rest. ``auto`` finds the fastest for each operator b
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -28,11 +28,11 @@ from engine.backends.kernel import (
 )
 from engine.backends.ncnn_net import NcnnBackend
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
-from engine.backends.recorded import recorded_kernels
+from engine.backends.recorded import Recorded
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.backends.kernel import Chooser, Program
     from engine.runtime import RuntimeOperator
@@ -44,6 +44,7 @@ __all__ = [
     "SUPPLIED",
     "Backend",
     "Kernel",
+    "Kernels",
     "backend_of",
     "cache_folder",
     "describe_kernel",
@@ -136,9 +137,34 @@ def _load(library: Backend, *, whole: bool = False) -> str:
     return ""
 
 
+class Kernels(dict[int, "Kernel"]):
+    """Kernels by the operators' index, made when they are first asked for.
+
+    A model of many operators opens without looking at each of them.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+    make : callable
+        Makes the kernel of an operator.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[RuntimeOperator],
+        make: Callable[[RuntimeOperator], Kernel],
+    ) -> None:
+        super().__init__()
+        self._operators, self._make = operators, make
+
+    def __missing__(self, index: int) -> Kernel:
+        kernel = self[index] = self._make(self._operators[index])
+        return kernel
+
+
 def make_kernels(
     name: str | Mapping[str, str], operators: Sequence[RuntimeOperator]
-) -> list[Kernel]:
+) -> Kernels:
     """Kernel of each operator.
 
     Parameters
@@ -155,23 +181,39 @@ def make_kernels(
     """
     if not isinstance(name, str):
         usable = {each.name: each for each in usable_libraries()}
-        return recorded_kernels(name, operators, usable)
+        return Kernels(operators, Recorded(name, operators, usable).make)
     require_backend(name)
-    if name == "numpy":
-        return [NumpyKernel(operator) for operator in operators]
-    backends = tuple(each for each in usable_libraries() if name in {"auto", each.name})
-    choose: Chooser = (
-        Automatic(backends, _choices()).choose
-        if name == "auto"
-        else _Pinned(backends[0]).choose
-    )
-    # What is random has one source of numbers, and that is NumPy's.
-    return [
-        SpecializedKernel(operator, choose)
-        if not operator.random and any(backend.supports(operator) for backend in backends)
-        else NumpyKernel(operator)
-        for operator in operators
-    ]
+    return Kernels(operators, NumpyKernel if name == "numpy" else _Choosing(name).make)
+
+
+class _Choosing:
+    """Makes kernels that choose among libraries once they know their inputs.
+
+    Parameters
+    ----------
+    name : str
+        ``auto``, or the one library.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @cached_property
+    def _backends(self) -> tuple[Backend, ...]:
+        return tuple(each for each in usable_libraries() if self._name in {"auto", each.name})
+
+    @cached_property
+    def _choose(self) -> Chooser:
+        if self._name == "auto":
+            return Automatic(self._backends, _choices()).choose
+        return _Pinned(self._backends[0]).choose
+
+    def make(self, operator: RuntimeOperator) -> Kernel:
+        """Make the kernel of an operator."""
+        # What is random has one source of numbers, and that is NumPy's.
+        if not operator.random and any(b.supports(operator) for b in self._backends):
+            return SpecializedKernel(operator, self._choose)
+        return NumpyKernel(operator)
 
 
 class _Pinned:

@@ -24,17 +24,13 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["recorded_kernels"]
+__all__ = ["Recorded"]
 
 _NOT_COMPUTED: Final = ("", SUPPLIED)
 
 
-def recorded_kernels(
-    names: Mapping[str, str],
-    operators: Sequence[RuntimeOperator],
-    installed: Mapping[str, Backend],
-) -> list[Kernel]:
-    """Kernel of each operator, as an earlier run had it.
+class Recorded:
+    """Makes the kernels of operators as an earlier run had them.
 
     Parameters
     ----------
@@ -48,36 +44,40 @@ def recorded_kernels(
     SessionStateError
         If an operator is missing, which means another model, or a library is.
     """
-    chosen = _Recorded(names, installed)
-    kernels: list[Kernel] = []
-    for operator in operators:
-        name = names.get(operator.name)
+
+    def __init__(
+        self,
+        names: Mapping[str, str],
+        operators: Sequence[RuntimeOperator],
+        installed: Mapping[str, Backend],
+    ) -> None:
+        self._names, self._installed = names, installed
+        for operator in operators:
+            self._check(operator)
+
+    def _check(self, operator: RuntimeOperator) -> None:
+        name = self._names.get(operator.name)
         if name is None:
             raise SessionStateError(
                 f"the recorded kernels are of another model: they have none for "
                 f"{operator.type} {operator.name!r}"
             )
         backend = backend_of(name)
-        if name not in _NOT_COMPUTED and backend not in {REFERENCE, *installed}:
+        if name not in _NOT_COMPUTED and backend not in {REFERENCE, *self._installed}:
             raise SessionStateError(
                 f"{operator.name!r} was computed by {backend}, which is not installed here; "
                 "choose a backend that is"
             )
-        kernels.append(
-            NumpyKernel(operator)
-            if name in {REFERENCE, *_NOT_COMPUTED}
-            else SpecializedKernel(operator, chosen.choose)
-        )
-    return kernels
 
+    def make(self, operator: RuntimeOperator) -> Kernel:
+        """Make the kernel of an operator."""
+        if self._names[operator.name] in {REFERENCE, *_NOT_COMPUTED}:
+            return NumpyKernel(operator)
+        return SpecializedKernel(operator, self._choose)
 
-class _Recorded:
-    """Chooses what was recorded."""
-
-    def __init__(self, names: Mapping[str, str], installed: Mapping[str, Backend]) -> None:
-        self._names, self._installed = names, installed
-
-    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
+    def _choose(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> tuple[str, Program]:
         name = self._names[operator.name]
         if name == ALONE:
             return name, alone(operator)

@@ -232,7 +232,7 @@ def test_a_missing_library(lacking, conv, name, missing, command):
     assert str(caught.value) == f"backend {name} needs what is not installed: {command}"
     assert name not in libraries()
     assert set(missing_packages(name)) == set(missing)
-    (kernel,) = make_kernels("auto", [built])
+    kernel = make_kernels("auto", [built])[0]
     kernel.prepare(inputs)
     assert not kernel.name.startswith(name)
 
@@ -240,7 +240,7 @@ def test_a_missing_library(lacking, conv, name, missing, command):
 def test_no_library_at_all(lacking, conv):
     lacking("ncnn", "onnx", "onnxruntime")
     built, inputs = conv
-    (kernel,) = make_kernels("auto", [built])
+    kernel = make_kernels("auto", [built])[0]
     kernel.prepare(inputs)
     kernel(inputs)
     assert kernel.name == "numpy"
@@ -262,7 +262,7 @@ def test_a_broken_library(monkeypatch, conv, name):
     assert str(caught.value) == (
         f"backend {name} cannot be loaded: libgomp.so.1: cannot open shared object file"
     )
-    (kernel,) = make_kernels("auto", [built])
+    kernel = make_kernels("auto", [built])[0]
     kernel.prepare(inputs)
     assert not kernel.name.startswith(name)
 
@@ -278,7 +278,7 @@ def test_a_library_that_fails_after_all(conv, monkeypatch):
         type(library), "programs", lambda *_: {"best": lambda: failing}, raising=True
     )
     built, inputs = conv
-    (kernel,) = make_kernels("onnxruntime", [built])
+    kernel = make_kernels("onnxruntime", [built])[0]
     kernel.prepare(inputs)
     assert kernel.name == "onnxruntime/best"
     (found,) = kernel(inputs)

@@ -412,7 +412,7 @@ def test_equals_the_reference(operator, name, library):
     case = CASES[name]
     built, inputs = case.build(operator), case.inputs
     expected = built.forward(inputs)
-    (kernel,) = make_kernels(library, [built])
+    kernel = make_kernels(library, [built])[0]
     lies = (
         inputs,
         [x.T.copy().T for x in inputs],
@@ -467,7 +467,7 @@ def test_special_numbers_are_left_to_the_reference(operator):
     """For that call alone."""
     case = CASES["max"]
     built, plain = case.build(operator), case.inputs
-    (kernel,) = make_kernels("onnxruntime", [built])
+    kernel = make_kernels("onnxruntime", [built])[0]
     for special, backend in ((np.nan, "numpy"), (0, "onnxruntime"), (-np.inf, "numpy")):
         inputs = specially(case.inputs, special)
         kernel.prepare(inputs)
@@ -483,7 +483,7 @@ def test_a_query_that_sees_no_key(operator):
     case = Case("F.scaled_dot_product_attention", (*((1, 2, 5, 8),) * 3, hidden),
                 names=("query", "key", "value", "attn_mask"))  # fmt: skip
     built, inputs = case.build(operator), case.inputs
-    (kernel,) = make_kernels("onnxruntime", [built])
+    kernel = make_kernels("onnxruntime", [built])[0]
     kernel.prepare(inputs)
     (found,) = kernel(inputs)
     assert (found[0, :, 2] == 0).all()
@@ -527,7 +527,7 @@ def test_no_library_computes_what_the_reference_refuses(operator, name, library)
     case, *shapes = REFUSED[name]
     built = case.build(operator)
     inputs = [np.ones(shape, np.float32) for shape in shapes]
-    (kernel,) = make_kernels(library, [built])
+    kernel = make_kernels(library, [built])[0]
     kernel.prepare(inputs)
     with pytest.raises(InferenceError) as reference:
         built.forward(inputs)
