@@ -1,9 +1,10 @@
 """Which dtype an operation on several values has: PyTorch's type promotion.
 
 Three ranks decide, the higher one first: arrays with dimensions, 0-d arrays, Python
-scalars. A lower rank changes the result only where its *category* (bool, integer, float,
-complex) is higher, so that a float32 tensor times 2.5 stays float32, an int64 tensor times
-2.5 becomes float32, and a float32 tensor times a 0-d float64 tensor stays float32.
+scalars and lists of them (which is how a file of pnnx's holds small constant tensors). A
+lower rank changes the result only where its *category* (bool, integer, float, complex) is
+higher, so that a float32 tensor times 2.5 stays float32, an int64 tensor times 2.5 becomes
+float32, and a float32 tensor times a 0-d float64 tensor stays float32.
 The rules are those of ``at::result_type`` (PyTorch 2); PyTorch's half-precision complex
 numbers have no NumPy dtype and are complex64 here.
 """
@@ -23,10 +24,12 @@ __all__ = [
     "DEFAULT_FLOAT",
     "DEFAULT_INT",
     "DType",
+    "Numbers",
     "Scalar",
     "as_operand",
     "category",
     "float_dtype",
+    "is_numbers",
     "is_scalar",
     "promote",
     "promote_types",
@@ -35,6 +38,7 @@ __all__ = [
 
 DType: TypeAlias = np.dtype[Any]
 Scalar: TypeAlias = bool | int | float | complex
+Numbers: TypeAlias = tuple[bool, ...] | tuple[int, ...] | tuple[float, ...]
 
 BOOL: Final = np.dtype(np.bool_)
 DEFAULT_INT: Final = np.dtype(np.int64)
@@ -82,6 +86,11 @@ def promote_types(a: DType, b: DType) -> DType:
     return common if category(common) == category(high) else DEFAULT_INT
 
 
+def is_numbers(value: object) -> TypeGuard[Numbers]:
+    """Whether a value is a list of Python numbers."""
+    return isinstance(value, tuple) and all(map(is_scalar, value))
+
+
 def float_dtype(dtype: DType) -> DType:
     """Find the dtype of a function that always gives floats (``sqrt``, ``div``, ``mean``, …).
 
@@ -90,12 +99,12 @@ def float_dtype(dtype: DType) -> DType:
     return dtype if category(dtype) >= _FLOAT else DEFAULT_FLOAT
 
 
-def result_dtype(*values: Array | Scalar | np.generic) -> DType:
+def result_dtype(*values: Array | Scalar | Numbers | np.generic) -> DType:
     """Find the dtype that PyTorch gives an operation on these values.
 
     Parameters
     ----------
-    *values : ndarray of any shape, or Python scalar
+    *values : ndarray of any shape, Python scalar or tuple of them
         At least one.
 
     Returns
@@ -124,12 +133,12 @@ def result_dtype(*values: Array | Scalar | np.generic) -> DType:
     return result
 
 
-def as_operand(value: Array | Scalar | np.generic, dtype: DType) -> Array:
+def as_operand(value: Array | Scalar | Numbers | np.generic, dtype: DType) -> Array:
     """Make a value an array of a given dtype.
 
     Parameters
     ----------
-    value : ndarray of any shape, or Python scalar
+    value : ndarray of any shape, Python scalar or tuple of them
     dtype : dtype
 
     Returns
@@ -146,7 +155,7 @@ def as_operand(value: Array | Scalar | np.generic, dtype: DType) -> Array:
         return np.asarray(value).astype(dtype, copy=False)
 
 
-def promote(*values: Array | Scalar | np.generic) -> tuple[Array, ...]:
+def promote(*values: Array | Scalar | Numbers | np.generic) -> tuple[Array, ...]:
     """Make all values arrays of their common dtype (see `result_dtype`, `as_operand`)."""
     dtype = result_dtype(*values)
     return tuple(as_operand(value, dtype) for value in values)
@@ -164,6 +173,8 @@ def _rank_and_dtype(value: object) -> tuple[int, DType]:
         return 2, DEFAULT_FLOAT
     if isinstance(value, complex):
         return 2, DEFAULT_COMPLEX
+    if is_numbers(value):
+        return 2, result_dtype(*value) if value else DEFAULT_FLOAT
     raise TypeError(f"{type(value).__name__} is neither a tensor nor a number")
 
 

@@ -13,8 +13,9 @@ from engine.expression.functions import FUNCTIONS
 from engine.expression.nodes import Call, Constant, ListNode, Node, OperandRef
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from engine.expression.functions import Function
     from engine.values import Value
 
 __all__ = ["Expression"]
@@ -32,10 +33,17 @@ class Expression:
         As it was read; the positions of the nodes count in it.
     nodes : tuple of Node
         All nodes in post-order, which is the order of evaluation.
+    functions : mapping of str to Function
+        What the calls mean.
     """
 
-    def __init__(self, text: str, nodes: tuple[Node, ...]) -> None:
-        self.text, self.nodes = text, nodes
+    def __init__(
+        self,
+        text: str,
+        nodes: tuple[Node, ...],
+        functions: Mapping[str, Function] = FUNCTIONS,
+    ) -> None:
+        self.text, self.nodes, self.functions = text, nodes, functions
 
     @property
     def root(self) -> Node:
@@ -156,7 +164,7 @@ class Expression:
         if not isinstance(node, Call):
             return tuple(args)
         try:
-            return FUNCTIONS[node.name].apply(*args)
+            return self.functions[node.name].apply(*args)
         except (ArithmeticError, IndexError, TypeError, ValueError) as exc:
             raise ExpressionError(self.text, node.start, f"{node.name}: {exc}") from exc
 

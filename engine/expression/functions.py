@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import describe_shapes
-from engine.promotion import as_operand, category, float_dtype, is_scalar, result_dtype
+from engine.promotion import (
+    as_operand,
+    category,
+    float_dtype,
+    is_numbers,
+    is_scalar,
+    result_dtype,
+)
 from engine.special import erf
 from engine.values import describe_value
 
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
     Kernel = Callable[..., Any]
 
-__all__ = ["FUNCTIONS", "Elementwise", "Function"]
+__all__ = ["FUNCTIONS", "FUNCTIONS_OF_ONNX", "Elementwise", "Function"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +81,13 @@ class Elementwise:
     on_scalars: Kernel | None = None
 
     def __call__(self, *args: Value) -> Value:
-        """Compute, on tensors, on Python scalars, or on both together."""
+        """Compute, on tensors, on Python scalars, or on both together.
+
+        A list of numbers counts as a tensor with one dimension.
+        """
         for arg in args:
-            if not (isinstance(arg, (np.ndarray, np.generic)) or is_scalar(arg)):
+            known = isinstance(arg, (np.ndarray, np.generic)) or is_scalar(arg)
+            if not (known or is_numbers(arg)):
                 raise TypeError(f"takes tensors and numbers, not {describe_value(arg)}")
         if all(map(is_scalar, args)):
             return self._scalars(args)
@@ -306,4 +317,30 @@ FUNCTIONS: Final[dict[str, Function]] = {
         ),
         Function("size", 1, 2, _size),
     )
+}
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    if a.dtype.kind not in "iu":
+        return np.asarray(np.divide(a, b))
+    quotient = _by_integer(np.floor_divide)(a, b)
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)))
+
+
+def _power_of_onnx(base: Any, exponent: Any) -> Value:  # noqa: ANN401
+    power = FUNCTIONS["pow"].apply(base, exponent)
+    integer = isinstance(base, int) or getattr(base, "dtype", np.dtype(float)).kind in "iu"
+    if isinstance(power, float) and integer:
+        return int(power)
+    if isinstance(power, np.ndarray) and integer:
+        return power.astype(np.asarray(base).dtype)
+    return power
+
+
+# In a file that was made from ONNX the same words mean ONNX's operators: there the quotient
+# of integers is an integer, rounded towards 0, and a power has the dtype of its base.
+FUNCTIONS_OF_ONNX: Final[dict[str, Function]] = {
+    **FUNCTIONS,
+    "div": Function("div", 2, 2, Elementwise(_quotient, "bifc")),
+    "pow": Function("pow", 2, 2, _power_of_onnx),
 }

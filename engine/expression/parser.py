@@ -16,13 +16,16 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from engine.errors import ExpressionError
 from engine.expression.expression import Expression
 from engine.expression.functions import FUNCTIONS, Function
 from engine.expression.lexer import Token, TokenKind, tokenize
 from engine.expression.nodes import Call, Constant, ListNode, Node, OperandRef
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["parse"]
 
@@ -51,7 +54,11 @@ class _Head:
     arguments: list[int] = field(default_factory=list)
 
 
-def parse(text: str, operand_count: int | None = None) -> Expression:
+def parse(
+    text: str,
+    operand_count: int | None = None,
+    functions: Mapping[str, Function] = FUNCTIONS,
+) -> Expression:
     """Read an expression.
 
     Parameters
@@ -60,6 +67,8 @@ def parse(text: str, operand_count: int | None = None) -> Expression:
         As in the parameter ``expr`` of a ``pnnx.Expression``.
     operand_count : int, optional
         How many operands there are to refer to; not checked when not given.
+    functions : mapping of str to Function
+        What the calls mean; those of `FUNCTIONS` by name.
 
     Returns
     -------
@@ -77,7 +86,7 @@ def parse(text: str, operand_count: int | None = None) -> Expression:
         raise ExpressionError(text, 0, "the expression is empty")
     _check_brackets(text, tokens)
     _check_names(text, tokens)
-    expression = Expression(text, _build(_heads(text, tokens)))
+    expression = Expression(text, _build(_heads(text, tokens)), functions)
     if operand_count is not None:
         expression.check_operands(operand_count)
     return expression

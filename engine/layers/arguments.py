@@ -23,6 +23,7 @@ __all__ = [
     "as_dtype",
     "as_int",
     "as_ints",
+    "as_sizes",
     "axes_of",
     "axis_of",
     "cast",
@@ -172,6 +173,21 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
     if isinstance(value, tuple):
         return tuple(as_int(item, name) for item in value)
     return (as_int(value, name),)
+
+
+def as_sizes(value: Value, name: str) -> tuple[int, ...]:
+    """Read sizes, which may be given by a tensor that has them.
+
+    Parameters
+    ----------
+    value : as in `as_ints`, or ndarray of any other shape or dtype
+        Its own sizes are meant: pnnx drops ONNX's ``Shape`` before ``Reshape`` and the like.
+    name : str
+        What to call it in an error.
+    """
+    if isinstance(value, np.ndarray) and (value.ndim > 1 or value.dtype.kind not in "iu"):
+        return value.shape
+    return as_ints(value, name)
 
 
 def axis_of(dim: Value, ndim: int, name: str = "dim") -> int:

@@ -467,7 +467,10 @@ _SPOKEN = {
 def takes_array(hint: Any, *, only: bool = False) -> bool:
     """Whether an argument of this annotation may be a tensor; `only`, or else a number."""
     options = {get_origin(option) or option for option in _options(hint)}
-    others = options - {np.ndarray, type(None), bool, int, float, complex}
+    numbers = {bool, int, float, complex}
+    others = options - numbers - {np.ndarray, type(None)}
+    if numbers <= options:
+        others.discard(tuple)  # a list of any numbers is a small tensor
     return np.ndarray in options and not (only and others)
 
 

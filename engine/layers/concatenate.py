@@ -8,8 +8,9 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import axis_of, require_array
+from engine.layers.layer import NOWHERE, OperatorCall
 from engine.layers.registry import register
-from engine.promotion import promote
+from engine.promotion import is_numbers, promote
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["block_diag", "cat", "stack"]
 
 @register("aten::cat", "aten::concat", "aten::concatenate", operands="tensors dim")
 @register("torch.cat", "torch.concat", "torch.concatenate")
-def cat(*tensors: Value, dim: int = 0) -> Array:
+def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
     """Join tensors along one of their dimensions: ``torch.cat``.
 
     Parameters
@@ -35,7 +36,12 @@ def cat(*tensors: Value, dim: int = 0) -> Array:
     ndarray of shape (A, N + N + ..., B)
         A copy.
     """
-    arrays = promote(*_members(tensors))
+    if call.from_onnx:
+        tensors = tuple(np.array(t) if is_numbers(t) else t for t in tensors)
+        members = _lists_of_onnx(_members(tensors), call)
+    else:
+        members = _members(tensors)
+    arrays = promote(*members)
     joined = [array for array in arrays if array.shape != (0,)] or list(arrays[:1])
     axis = axis_of(dim, joined[0].ndim)
     rests = {array.shape[:axis] + array.shape[axis + 1 :] for array in joined}
@@ -187,6 +193,32 @@ def _at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value
 
 for _count, _grow in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1):
     register(f"torch.atleast_{_count}d", f"aten::atleast_{_count}d")(_at_least(_count, _grow))
+
+
+def _lists_of_onnx(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
+    """Members of a list of sizes, as ONNX joins them.
+
+    pnnx drops what makes lists of them: a number stands for a list of one, and a tensor for
+    its sizes, or as many of them as the result has room for.
+    """
+    shape = call.output_shapes[0] if call.output_shapes else None
+    if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
+        return members
+    lists = [m.reshape(-1) if m.ndim < 2 else None for m in members]
+    known = sum(len(numbers) for numbers in lists if numbers is not None)
+    if known != shape[0]:  # a vector of floats among sizes stands for its size, too
+        lists = [
+            None if m.dtype.kind != "i" else numbers
+            for m, numbers in zip(members, lists, strict=True)
+        ]
+        known = sum(len(numbers) for numbers in lists if numbers is not None)
+    left = shape[0] - known
+    result: list[Array] = []
+    for member, numbers in zip(members, lists, strict=True):
+        own = np.array(member.shape, np.int64)[:left] if numbers is None else numbers
+        left -= len(own) if numbers is None else 0
+        result.append(own)
+    return tuple(result) if left == 0 else members
 
 
 def _members(tensors: tuple[Value, ...]) -> tuple[Array, ...]:

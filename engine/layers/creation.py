@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import as_dtype, as_int, as_ints, cast
+from engine.layers.arguments import as_dtype, as_int, as_sizes, cast
 from engine.layers.elementwise import Operand
 from engine.layers.layer import Ints
 from engine.layers.registry import register
@@ -224,7 +224,7 @@ def fill(input: Array, value: Operand) -> Array:
 
 
 def _filled(size: Value, number: Operand, dtype: DType) -> Array:
-    result = np.empty(as_ints(size, "size"), dtype)
+    result = np.empty(as_sizes(size, "size"), dtype)
     result[...] = cast(np.asarray(number), dtype)
     return result
 

@@ -17,12 +17,12 @@ import numpy as np
 from engine.errors import InferStatus, LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
 from engine.layers.registry import register
-from engine.promotion import Scalar
+from engine.promotion import Numbers, Scalar
 from engine.values import Array, Value
 
 __all__ = ["OPERATIONS", "Operation", "apply"]
 
-Operand = Array | Scalar
+Operand = Array | Scalar | Numbers
 
 
 @dataclass(frozen=True, slots=True)

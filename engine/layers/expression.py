@@ -52,7 +52,11 @@ class Expression(Layer):
     def __init__(self, operator: OperatorCall, expr: Any) -> None:
         try:
             self.expression = expression.parse(
-                expression_text(expr), operand_count=len(operator.input_names)
+                expression_text(expr),
+                operand_count=len(operator.input_names),
+                functions=expression.FUNCTIONS_OF_ONNX
+                if operator.from_onnx
+                else expression.FUNCTIONS,
             )
         except ExpressionError as exc:
             raise ParameterError("expr", str(exc)) from exc

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.values import Array, Value
 
-__all__ = ["Floats", "Ints", "Layer", "Number", "OperatorCall", "Outputs"]
+__all__ = ["NOWHERE", "Floats", "Ints", "Layer", "Number", "OperatorCall", "Outputs"]
 
 # Annotations that parameters are checked against when a layer is bound.
 Ints: TypeAlias = int | tuple[int, ...]
@@ -92,6 +92,8 @@ class OperatorCall:
     output_shapes : tuple
         Annotated shape of each output, None where the file gives none; empty where it is not
         known.
+    from_onnx : bool
+        Whether the file was made from an ONNX model.
     """
 
     name: str
@@ -102,3 +104,8 @@ class OperatorCall:
     output_count: int = 1
     constants: Mapping[int, Value] = field(default_factory=dict)
     output_shapes: tuple[Sequence[object] | None, ...] = ()
+    from_onnx: bool = False
+
+
+# For code that is called without a file.
+NOWHERE: Final = OperatorCall("", "", {})

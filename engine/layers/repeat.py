@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axis_of, require_array
+from engine.layers.arguments import as_ints, as_sizes, axis_of, require_array
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array, Value, describe_value
@@ -31,7 +31,7 @@ def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
     ndarray of shape `sizes`
         A view of `input` in which stretched elements share memory.
     """
-    wanted = as_ints(sizes, "sizes")
+    wanted = as_sizes(sizes, "sizes")
     new = len(wanted) - input.ndim
     shape = tuple(
         input.shape[place - new] if size == -1 and place >= new else size

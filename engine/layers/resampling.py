@@ -92,6 +92,7 @@ def interpolate(
     if antialias and mode not in {"bilinear", "bicubic"}:
         raise LayerError(f"antialias is for modes bilinear and bicubic, not {mode}")
     sizes = input.shape[2:]
+    size, scale_factor = _of_spatial_axes(size, scale_factor, rank)
     scales = _scales(scale_factor, rank)
     counts = _counts(sizes, size, scales)
     require_memory((*input.shape[:2], *counts), input.dtype)
@@ -194,6 +195,17 @@ def _register_raw() -> None:
 
 
 _register_raw()
+
+
+def _of_spatial_axes(size: Value, scale_factor: Value, rank: int) -> tuple[Value, Value]:
+    """Sizes or scales of the spatial axes alone.
+
+    Those of ONNX are for all axes, and pnnx hands over either as `size`.
+    """
+    if not isinstance(size, np.ndarray):
+        return size, scale_factor
+    size = size.reshape(-1)[-rank:]
+    return (None, size) if size.dtype.kind == "f" else (size, scale_factor)
 
 
 def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:

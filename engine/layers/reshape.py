@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axes_of, axis_of
+from engine.layers.arguments import as_ints, as_sizes, axes_of, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.values import Array
@@ -80,7 +80,7 @@ def reshape(input: Array, shape: Ints | None) -> Array:
     ndarray of shape `shape`
         A view of `input` where possible.
     """
-    return input.reshape(resolve_shape(as_ints(shape, "shape"), input.shape, "shape"))
+    return input.reshape(resolve_shape(as_sizes(shape, "shape"), input.shape, "shape"))
 
 
 @register("Tensor.reshape_as", "Tensor.view_as", "aten::reshape_as", "aten::view_as")

@@ -51,7 +51,7 @@ def slice_tensor(
         As in Python's slices: negative ones count from the end, and places beyond the
         tensor are cut off.
     step : int
-        Greater than 0.
+        PyTorch's are greater than 0; ONNX's may be negative and go backwards.
     select : int, optional
         The one place to take instead; the dimension is then dropped.
     dims, starts, ends, steps, selects : ints
@@ -265,13 +265,12 @@ def _index(array: Array, parts: list[tuple[Value, Value, Value, Value, Value]]) 
             index[axis] = _place(place, axis, array)
             continue
         stride = 1 if step is None else as_int(step, "step")
-        if stride < 1:
-            raise LayerError(f"step is {stride}, it must be greater than 0")
-        index[axis] = slice(
-            None if start is None else as_int(start, "start"),
-            None if end is None else as_int(end, "end"),
-            stride,
-        )
+        if stride == 0:
+            raise LayerError("step is 0, it must be another number")
+        last = None if end is None else as_int(end, "end")
+        if stride < 0 and last is not None and last < -array.shape[axis]:
+            last = None  # far before the first place, where ONNX's way backwards ends
+        index[axis] = slice(None if start is None else as_int(start, "start"), last, stride)
     return tuple(index)
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import along, as_int, as_ints, axis_of
-from engine.layers.layer import Ints
+from engine.layers.layer import NOWHERE, Ints, OperatorCall
 from engine.layers.registry import register
 from engine.values import Array
 
@@ -26,7 +26,13 @@ Parts = tuple[Array, ...]
     *("torch.unsafe_split_with_sizes", "Tensor.unsafe_split_with_sizes"),
     "aten::unsafe_split_with_sizes",
 )
-def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
+def split(
+    tensor: Array,
+    split_size_or_sections: Ints | None,
+    dim: int | None = 0,
+    *,
+    call: OperatorCall = NOWHERE,
+) -> Parts:
     """Cut into parts of given sizes: ``torch.split``.
 
     Parameters
@@ -34,6 +40,7 @@ def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
     tensor : ndarray of shape (A, N, B)
     split_size_or_sections : int or ints
         Size of every part, the last one taking what is left; or all sizes, with the sum N.
+        None, which pnnx takes from ONNX, makes as many parts as the operator has outputs.
     dim : int
 
     Returns
@@ -43,6 +50,8 @@ def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
     """
     axis = _axis(dim, tensor)
     length = tensor.shape[axis]
+    if split_size_or_sections is None:
+        split_size_or_sections = -(-length // call.output_count)
     sizes = as_ints(split_size_or_sections, "split_size_or_sections")
     if min(sizes, default=0) < 0:
         raise LayerError(f"a part cannot have the size {min(sizes)}")
@@ -61,7 +70,7 @@ def split(tensor: Array, split_size_or_sections: Ints, dim: int = 0) -> Parts:
     *("torch.chunk", "Tensor.chunk", "aten::chunk"),
     *("torch.unsafe_chunk", "Tensor.unsafe_chunk", "aten::unsafe_chunk"),
 )
-def chunk(input: Array, chunks: int, dim: int = 0) -> Parts:
+def chunk(input: Array, chunks: int, dim: int | None = 0) -> Parts:
     """Cut into a number of parts, all but the last of one size: ``torch.chunk``.
 
     Parameters
@@ -190,10 +199,10 @@ def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:
     return tensor_split(input, indices, axis)
 
 
-def _axis(dim: int, array: Array) -> int:
+def _axis(dim: int | None, array: Array) -> int:
     if array.ndim == 0:
         raise LayerError("a 0-d tensor cannot be cut")
-    return axis_of(dim, array.ndim)
+    return axis_of(0 if dim is None else dim, array.ndim)
 
 
 def _is_one_number(value: object) -> bool:

@@ -107,7 +107,7 @@ class RuntimeGraph:
                 self.param_path,
                 "its weights are missing: the model was opened without a .bin file",
             )
-        self._layers = LayerSource(missing)
+        self._layers = LayerSource(self.file, missing)
         self._parts = self._make_parts(self._layers) if self.file.is_made else None
         self.state = GraphState.COMPLETE
 

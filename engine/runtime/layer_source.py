@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.layers import Layer
+    from engine.pnnx import Graph
     from engine.runtime.operator import RuntimeOperator
 
 __all__ = ["Bound", "LayerSource"]
@@ -43,16 +45,31 @@ class LayerSource:
 
     Parameters
     ----------
+    file : Graph
     missing_weights : EngineError or None
         What is wrong with operators that have weights, when the model was opened without.
     """
 
-    def __init__(self, missing_weights: EngineError | None) -> None:
+    def __init__(self, file: Graph, missing_weights: EngineError | None) -> None:
+        self._file = file
         self._missing_weights = missing_weights
         self._table = layer_table()
         self._shared: dict[Hashable, Bound] = {}
         self._suggestions: dict[str, str] = {}
         self._lock = RLock()  # a session's thread and a window's may both ask
+
+    @cached_property
+    def from_onnx(self) -> bool:
+        """Whether pnnx made the file from an ONNX model.
+
+        It then names inputs and outputs ``in0``, ``in1``, ... and ``out0``, ...; those of a
+        TorchScript are ``pnnx_input_0`` and ``pnnx_output_0``.
+        """
+        ends = {"pnnx.Input": "in", "pnnx.Output": "out"}
+        names = [(ends[o.type], o.name) for o in self._file.operators if o.type in ends]
+        return bool(names) and all(
+            name.removeprefix(end).isdecimal() and name.startswith(end) for end, name in names
+        )
 
     def bind(self, operator: RuntimeOperator) -> Bound:
         """Build the layer of an operator; what is wrong is returned, never raised."""
@@ -83,6 +100,7 @@ class LayerSource:
                 output_count=operator.result_count,
                 constants=operator.constants(),
                 output_shapes=operator.output_shapes,
+                from_onnx=self.from_onnx,
             )
             return Bound(build_layer(call, self._table), None, file)
         except EngineError as exc:

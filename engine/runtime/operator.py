@@ -18,6 +18,8 @@ from engine.errors import (
     UnsupportedOperatorError,
 )
 from engine.layers import Outputs, reason_of
+from engine.layers.arguments import cast
+from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.values import describe_value, freeze
 
@@ -39,6 +41,14 @@ OUTPUT_TYPE = "pnnx.Output"
 
 # Operators without inputs that stand for an argument, and the parameter that holds it.
 _CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
+
+# Operators that make a tensor of one number; a dtype of ONNX's is not among their parameters.
+_OF_ONE_NUMBER: Final = frozenset({"torch.empty", "torch.full", "torch.ones", "torch.zeros"})
+
+# Operators that give Python's numbers and lists where ONNX has tensors.
+_TENSORS_IN_ONNX: Final = frozenset(
+    {"pnnx.Expression", "prim::Constant", "Tensor.size", "aten::size"}
+)
 
 
 class RuntimeOperator:
@@ -285,9 +295,10 @@ class RuntimeOperator:
         if wanted == 1 and not isinstance(result, Outputs):
             # A list has no shape in the file: an annotated output is its only member, as
             # of a torch.split that gives one part.
-            if isinstance(result, (tuple, list)) and len(result) == 1:
-                return (result if self.outputs[0].shape is None else result[0],)
-            return (self._with_kept_dims(result),)
+            alone = isinstance(result, (tuple, list)) and len(result) == 1
+            if alone and self.type not in _TENSORS_IN_ONNX:
+                return (result if self.outputs[0].shape is None else result[0],)  # type: ignore[index]
+            return (self._as_annotated(result),)
         if isinstance(result, (tuple, list)) and len(result) == wanted:
             return tuple(result)
         if wanted == 0:
@@ -300,18 +311,24 @@ class RuntimeOperator:
             else InferStatus.kInferArraySizeMismatch,
         )
 
-    def _with_kept_dims(self, result: object) -> object:
-        """Give a 0-d result the dimensions of size 1 that the file annotates.
+    def _as_annotated(self, result: object) -> object:
+        """Give back to a result what pnnx loses of ONNX.
 
-        pnnx loses ONNX's ``keepdims`` of a ``ReduceMax`` over everything; a 0-d tensor itself
+        Sizes and constants are tensors there, a tensor of one number has a dtype, and
+        ``ReduceMax`` over everything may keep dimensions of size 1. What has no dimensions
         is never annotated.
         """
-        shape = self.outputs[0].shape
-        if not shape or set(shape) != {1}:
+        shape, dtype = self.outputs[0].shape, self.outputs[0].dtype
+        if self._source.from_onnx and self.type in _TENSORS_IN_ONNX:
+            result = _tensor_of(result, annotated=shape is not None)
+        if not shape or not isinstance(result, (np.ndarray, np.generic)):
             return result
-        if not isinstance(result, (np.ndarray, np.generic)) or result.ndim:
-            return result
-        return result.reshape((1,) * len(shape))
+        array = np.asarray(result)
+        if dtype is not None and array.dtype != dtype and self.type in _OF_ONE_NUMBER:
+            array = array if self.params.get("dtype") else cast(array, dtype)
+        if not array.ndim and set(shape) == {1}:
+            return array.reshape((1,) * len(shape))
+        return array
 
     def _told(self, error: LayerError) -> str:
         """Reason of a layer; a constant of the file that pins the size is named."""
@@ -333,3 +350,19 @@ class RuntimeOperator:
     @override
     def __repr__(self) -> str:
         return f"RuntimeOperator({self.index}, {self.type}, {self.name!r})"
+
+
+def _tensor_of(value: object, *, annotated: bool) -> object:
+    """Tensor of a number, and of a list of sizes; anything else as it is.
+
+    A list of constants stays one where the file does not call it a tensor: it takes the
+    dtype of what it is combined with.
+    """
+    if is_scalar(value):
+        return np.array(value, result_dtype(value))
+    if not isinstance(value, tuple) or not value or (is_numbers(value) and not annotated):
+        return value
+    items = [np.atleast_1d(np.asarray(item)) for item in value]
+    if any(item.dtype.kind not in "iu" or item.ndim != 1 for item in items):
+        return value
+    return np.concatenate(items).astype(np.int64, copy=False)

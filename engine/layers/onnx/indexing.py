@@ -10,7 +10,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
 from engine.layers.extremes import topk
 from engine.layers.indexing import gather, scatter
-from engine.layers.layer import Outputs
+from engine.layers.layer import OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.layers.scan import cumprod, cumsum
 from engine.values import Array, Value
@@ -216,6 +216,7 @@ def _misfit(*arrays: Array) -> LayerError:
 @register("Slice")
 def slice_axes(
     data: Array,
+    call: OperatorCall,
     starts: Any,
     ends: Any,
     axes: Any = None,
@@ -238,6 +239,10 @@ def slice_axes(
     ndarray
         A view of `data`.
     """
+    shape = call.output_shapes[0] if call.output_shapes else None
+    if shape is not None and len(shape) != data.ndim:
+        # A slice has as many dimensions as its input: pnnx drops ``Shape`` before one.
+        data = np.array(data.shape, np.int64)
     firsts, lasts = as_ints(starts, "starts"), as_ints(ends, "ends")
     numbers = range(len(firsts)) if axes is None else as_ints(axes, "axes")
     strides = (1,) * len(firsts) if steps is None else as_ints(steps, "steps")

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import LayerError, ParameterError
-from engine.layers.arguments import as_ints, axes_of
+from engine.layers.arguments import as_ints, as_sizes, axes_of
 from engine.layers.layer import Ints
 from engine.layers.onnx.arguments import dtype_of_code, numbers_of
 from engine.layers.padding import PADDING_MODES, pad, pad_axes
@@ -96,7 +96,7 @@ def constant_of_shape(input: Any, value: Any = 0.0) -> Array:
     """
     number = numbers_of(value)
     dtype = np.dtype(np.float32) if number.dtype.kind == "f" else number.dtype
-    return new_output(as_ints(input, "input"), dtype, number[0])
+    return new_output(as_sizes(input, "input"), dtype, number[0])
 
 
 @register("EyeLike")
@@ -137,7 +137,7 @@ def reshape(data: Array, shape: Any, allowzero: int = 0) -> Array:
     ndarray of the given shape
         A view of `data` where it can be.
     """
-    sizes = as_ints(shape, "shape")
+    sizes = as_sizes(shape, "shape")
     if not allowzero:
         sizes = tuple(size or data.shape[place] for place, size in enumerate(sizes))
     return data.reshape(sizes)
@@ -233,7 +233,7 @@ def expand(input: Array, shape: Any) -> Array:
     ndarray
         A view of `input`.
     """
-    wanted = np.broadcast_shapes(input.shape, as_ints(shape, "shape"))
+    wanted = np.broadcast_shapes(input.shape, as_sizes(shape, "shape"))
     return np.broadcast_to(input, wanted)
 
 

@@ -197,6 +197,16 @@ def test_shapes_that_do_not_fit(run):
     assert caught.value.status is InferStatus.kInferArraySizeMismatch
 
 
+def test_a_list_of_numbers_is_a_small_tensor(run):
+    # pnnx writes constant vectors of ONNX so; their dtype gives way to that of a tensor.
+    result = run("torch.lt", np.array([[1], [3]], np.int32), other=(0, 2, 4))
+    np.testing.assert_array_equal(result, [[False, True, True], [False, False, True]])
+    product = run("torch.mul", np.array([1, 2], np.int32), other=(3, 4))
+    np.testing.assert_array_equal(product, np.array([3, 8], np.int32), strict=True)
+    chosen = run("torch.where", np.array([True, False]), input=(1.0, 2.0), other=0.5)
+    np.testing.assert_array_equal(chosen, np.float32([1, 0.5]), strict=True)
+
+
 @pytest.mark.parametrize(
     ("name", "operands", "reason"),
     [
@@ -204,7 +214,7 @@ def test_shapes_that_do_not_fit(run):
         ("lt", (np.ones(2, "c8"), np.ones(2)), "not defined for complex"),
         ("floor_divide", (np.ones(2, int), np.array([1, 0])), "divides integers by zero"),
         ("positive", (np.ones(2, bool),), "not defined for bool"),
-        ("mul", (np.ones(2), (1, 2)), "takes tensors and numbers, not tuple of 2"),
+        ("mul", (np.ones(2), (1, "a")), "takes tensors and numbers, not tuple of 2"),
     ],
 )
 def test_what_is_not_defined(run, name, operands, reason):

@@ -7,7 +7,8 @@ import pytest
 
 import engine
 from engine.errors import LayerError
-from engine.layers.split import split
+from engine.layers import OperatorCall, build_layer
+from engine.layers.split import chunk, split
 
 X = np.arange(7)
 GRID = np.arange(12).reshape(3, 4)
@@ -91,6 +92,14 @@ def test_tensor_split(run, kwargs, expected):
 def test_unbind(run, dim, expected):
     assert lists(run("torch.unbind", GRID, dim=dim)) == expected
     assert lists(run("torch.unbind", GRID, dim=dim - 2)) == expected
+
+
+def test_what_onnx_leaves_out():
+    call = OperatorCall(
+        "op", "torch.split", {"split_size_or_sections": None, "dim": None}, {}, ("",), 3
+    )
+    assert lists(build_layer(call).forward(X)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert lists(chunk(X, 2, None)) == [[0, 1, 2, 3], [4, 5, 6]]
 
 
 @pytest.mark.parametrize("operator_type", ["torch.split", "torch.chunk", "torch.unbind"])
