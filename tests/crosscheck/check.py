@@ -275,7 +275,8 @@ class _Judge:
     def _fault_of_operand(self, operand: RuntimeOperand) -> str:
         scripted = self._script.get(variable(operand.name), _ABSENT)
         want = self._results.get(operand, scripted)
-        if operand.name not in self._values or want is _ABSENT:
+        unused = operand not in self._results and not operand.consumers
+        if unused or operand.name not in self._values or want is _ABSENT:
             return ""
         self.compared += 1
         got = self._values[operand.name]

@@ -64,7 +64,7 @@ def threshold(draw: Draw):
     return Case(draw.turn(nn.Threshold(limit, value), function), anything(draw))
 
 
-@spec("nn.PReLU", "F.prelu")
+@spec("F.prelu")  # also the module: its weight becomes an attribute
 def prelu(draw: Draw):
     channels = draw.integer(1, 4)
     x = draw.normal(draw.integer(1, 3), channels, *draw.shape(draw.integer(0, 3), 1, 4))

@@ -56,10 +56,10 @@ def of_a_dynamic_size(draw: Draw, name: str):
         if name == "eye":
             return torch.eye(x.shape[0]) + x.sum()
         if name.endswith("_like"):
-            return getattr(torch, name)(x, *number, dtype=dtype) + x
+            return getattr(torch, name)(x, *number, dtype=dtype)
         if name.startswith("new"):
-            return getattr(x, name)(x.shape, *number, dtype=dtype) + x
-        return getattr(torch, name)(x.shape, *number, dtype=dtype) + x
+            return getattr(x, name)(x.shape, *number, dtype=dtype)
+        return getattr(torch, name)(x.shape, *number, dtype=dtype)
 
     return Case(
         make, draw.normal(*draw.shape(rank, 2, 4)), other=[draw.normal(*draw.shape(rank, 5, 7))]

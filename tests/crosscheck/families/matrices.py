@@ -140,7 +140,7 @@ def trace(draw: Draw):
     return Case(torch.trace, draw.normal(*draw.shape(2)))
 
 
-@spec("F.pairwise_distance", "nn.PairwiseDistance")
+@spec("F.pairwise_distance")
 def pairwise_distance(draw: Draw):
     shape = draw.shape(draw.integer(1, 3))
     x, y = draw.normal(*shape), draw.normal(*shape)

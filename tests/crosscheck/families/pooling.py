@@ -98,7 +98,7 @@ def power_average(draw: Draw):
     return Case(lambda x: function(x, power, kernel, stride, ceil), x)
 
 
-@spec("nn.MaxUnpool2d")
+@spec("aten::max_unpool2d")
 def unpooling(draw: Draw):
     kernel = draw.integer(2, 3)
     pool = nn.MaxPool2d(kernel, return_indices=True)

@@ -32,7 +32,7 @@ def reshape(draw: Draw, name: str):
     return Case(lambda x: getattr(x, name)(shape), x)
 
 
-@spec("torch.flatten", "nn.Flatten")
+@spec("torch.flatten")
 def flatten(draw: Draw):
     rank = draw.integer(1, 5)
     x = something(draw, rank)
@@ -42,7 +42,7 @@ def flatten(draw: Draw):
     return Case(draw.turn(lambda x: torch.flatten(x, first, last), nn.Flatten(first, last)), x)
 
 
-@spec("Tensor.unflatten", "nn.Unflatten")
+@spec("Tensor.unflatten")
 def unflatten(draw: Draw):
     rank = draw.integer(1, 3)
     dim = draw.dim(rank)
