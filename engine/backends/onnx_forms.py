@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.backends.onnx_graph import OnnxGraph
+    from engine.layers import OperatorCall
     from engine.layers.windows import Windows
     from engine.values import Array
 
@@ -513,7 +514,9 @@ def _product(graph: OnnxGraph, rows: str, linear: Linear) -> str:
 
 
 @FORMS.register(cat)
-def _cat(graph: OnnxGraph, *tensors: Any, dim: int = 0) -> Result:
+def _cat(graph: OnnxGraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Result:
+    if call.from_onnx and all(len(shape or ()) == 1 for shape in call.output_shapes):
+        raise NoFormError("perhaps a list of sizes")
     if not all(isinstance(t, Operand) and len(t.shape) > 0 for t in tensors):
         raise NoFormError("a list, or numbers")
     if len({(t.dtype, len(t.shape)) for t in tensors}) > 1:

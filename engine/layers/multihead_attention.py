@@ -143,8 +143,10 @@ class MultiheadAttention(Layer):
     def _is_sequence(self, array: Array, operands: tuple[Array, ...]) -> bool:
         """Whether an operand is a key or value beside the others, and cannot be a mask."""
         sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == array.ndim]
-        if array.dtype == np.bool_ or array.shape[-1] not in self._widths or not sequences:
+        if array.dtype == np.bool_ or array.shape[-1] not in self._widths:
             return False
+        if not sequences:
+            return array.ndim == 3  # nothing but masks besides
         length_axis = 1 if array.ndim == 3 and self.batch_first else 0
         samples = sequences[0].shape[1 - length_axis] if array.ndim == 3 else 1
         scores = (sequences[0].shape[length_axis], sequences[-1].shape[length_axis])

@@ -12,6 +12,7 @@ from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import NOWHERE, Ints, OperatorCall
 from engine.layers.registry import register
+from engine.layers.slicing import with_dims_of_index
 from engine.values import Array
 
 __all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
@@ -171,7 +172,7 @@ def dsplit(input: Array, indices: Ints) -> Parts:
 
 
 @register("torch.unbind", "Tensor.unbind", "aten::unbind")
-def unbind(input: Array, dim: int = 0) -> Parts:
+def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> Parts:
     """Cut into slices without the dimension: ``torch.unbind``.
 
     Parameters
@@ -185,7 +186,10 @@ def unbind(input: Array, dim: int = 0) -> Parts:
         Views of `input`.
     """
     axis = _axis(dim, input)
-    return tuple(input[(*along(axis, place), ...)] for place in range(input.shape[axis]))
+    return tuple(
+        with_dims_of_index(input[(*along(axis, place), ...)], axis, call)
+        for place in range(input.shape[axis])
+    )
 
 
 def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:

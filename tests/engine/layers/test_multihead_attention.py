@@ -109,6 +109,13 @@ def test_a_sequence_that_is_called_a_mask(batch_first):
     np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_the_only_sequence_may_be_called_a_mask():
+    x, padding = some(3, 2, 4), np.array([[0, 0, 1], [0, 1, 0]], np.bool_)
+    named = compute(plain_weights(4), padding, x, names=("", "attn_mask"), num_heads=2)[0]
+    plain = compute(plain_weights(4), x, padding, num_heads=2)[0]
+    np.testing.assert_array_equal(named, plain)
+
+
 def test_a_bool_mask_leaves_keys_out():
     x = some(4, 1, 4)
     padding = np.array([[False, False, False, True]])

@@ -184,3 +184,27 @@ def test_scales_that_are_called_sizes(make_pair):
         inputs=[IMAGE, np.array([1, 1, 1, 2], np.float32)],
     )
     np.testing.assert_array_equal(session.outputs()[0], IMAGE.repeat(2, 3), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("operator", "shape"),
+    [
+        ("Tensor.select one 1 1 0 1 dim=1 index=2 $input=0", "(?,?,?)"),
+        ("Tensor.select one 1 1 0 1 dim=1 index=2 $input=0", "(?,1,?,?)"),
+        ("Tensor.select one 1 1 0 1 dim=1 index=2 $input=0", "(?,1,1,?,?)"),
+        ("torch.unbind one 1 1 9 1 dim=1 $input=9", "(?,1,?,?)"),
+    ],
+)
+def test_an_index_may_have_dimensions(make_pair, operator, shape):
+    session = run(
+        make_pair,
+        INPUT,
+        "Tensor.slice last 1 1 0 9 dim=1 start=2 end=3 step=1 $input=0 #9=(?,1,?,?)f32",
+        f"{operator} #1={shape}f32",
+        "pnnx.Output out0 1 0 1",
+        inputs=[IMAGE],
+    )
+    ones = shape.count("1")
+    np.testing.assert_array_equal(
+        session.outputs()[0], IMAGE[:, 2].reshape(2, *(1,) * ones, 5, 7), strict=True
+    )
