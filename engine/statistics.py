@@ -1,20 +1,26 @@
 """What is in a tensor, in a few numbers: statistics, histograms, statistics per channel.
 
 Arrays are gone through once, in chunks that stay in the processor's cache, so that a tensor
-of any size costs no memory to speak of. Not-a-number and infinite elements are counted and
-otherwise left out. Complex numbers enter by their magnitude, bools as 0 and 1.
+of any size costs no memory to speak of; large ones in two halves at the same time. Not-a-number
+and infinite elements are counted and otherwise left out. Complex numbers enter by their
+magnitude, bools as 0 and 1.
+
+Everything here takes all elements into account. Only a histogram may be asked to look at
+every n-th of them (`sampling_step` says of how many it is worth it), because to count into
+bins takes ten times as long as all the rest.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -25,11 +31,23 @@ __all__ = [
     "TensorStatistics",
     "channel_statistics",
     "histogram",
+    "sampling_step",
     "statistics",
 ]
 
-_CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
-_SAMPLE_STEP: Final = 61  # a prime, so that no regular pattern hides between samples
+T = TypeVar("T")
+
+_CHUNK: Final = 1 << 19  # elements; short enough for a cache, long enough to share the GIL
+_BINNED: Final = 1 << 17  # elements of a chunk for a histogram, which needs more memory
+_BLOCK: Final = 1 << 16  # elements of small channels that are worked on together
+_IN_HALVES: Final = 1 << 20  # elements from which a second thread is worth its start
+_ROW: Final = 128  # elements that are added up as they are; the sums of rows as float64
+_RUN: Final = 16  # neighbours that a sample takes together, for they come from memory so
+_LARGEST_EXACT: Final = 1 << 21  # elements
+_SAMPLE: Final = 1 << 19  # elements, at most
+# Squares of numbers between these neither over- nor underflow, nor do sums of many.
+_NARROW: Final = (1e-15, 1e15)
+_WIDE: Final = (1e-140, 1e140)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +127,33 @@ def statistics(array: Array) -> TensorStatistics:
     Returns
     -------
     TensorStatistics
+        All exact but for `mean` and `std`, whose errors are below a millionth of `std` and
+        of the larger of both.
     """
-    total = _Accumulator()
-    # Values at the ends of the floats overflow on the way to their mean.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for chunk in _chunks(array):
-            total.add(chunk)
-        return total.result(array)
+    total = moments = _go_through(array)
+    biggest = max(-total.low, total.high)
+    if total.low < total.high and not _WIDE[0] < biggest < _WIDE[1]:
+        # A float64 cannot hold their squares.
+        moments = _go_through(array, -math.frexp(biggest)[1])
+    known = total.finite > 0
+    return TensorStatistics(
+        count=array.size,
+        min=total.low if known else math.nan,
+        max=total.high if known else math.nan,
+        mean=moments.mean if known else math.nan,
+        std=moments.deviation if known else math.nan,
+        zeros=total.zeros,
+        nan=total.nan,
+        pinf=total.pinf,
+        ninf=total.ninf,
+        dtype=array.dtype,
+        shape=array.shape,
+    )
 
 
-def histogram(array: Array, low: float, high: float, bins: int = 256) -> npt.NDArray[np.int64]:
+def histogram(
+    array: Array, low: float, high: float, bins: int = 256, step: int = 1
+) -> npt.NDArray[np.int64]:
     """Count the finite elements in equal steps of a range.
 
     Parameters
@@ -129,6 +164,8 @@ def histogram(array: Array, low: float, high: float, bins: int = 256) -> npt.NDA
         Both ends belong to the range; what lies outside is not counted. Where they are
         equal all elements of that value are in the middle bin.
     bins : int, optional
+    step : int, optional
+        Look at one of `step` elements only, evenly spread over the array.
 
     Returns
     -------
@@ -138,20 +175,45 @@ def histogram(array: Array, low: float, high: float, bins: int = 256) -> npt.NDA
     Raises
     ------
     ValueError
-        If the range is not finite or not ordered, or `bins` is less than 1.
+        If the range is not finite or not ordered, or `bins` or `step` is less than 1.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError(f"the range {low} to {high} is not finite and ordered")
     if bins < 1:
         raise ValueError(f"a histogram needs at least one bin, not {bins}")
-    counts = np.zeros(bins, np.int64)
-    for chunk in _chunks(array):
-        inside = _inside(chunk, low, high)
-        if low == high:
-            counts[bins // 2] += inside.size
-        elif inside.size:
-            counts += _count_bins(inside, low, high, bins)
-    return counts
+    if step < 1:
+        raise ValueError(f"a histogram looks at one of 1 or more elements, not of {step}")
+
+    def count(chunks: Iterator[Array]) -> _Bins:
+        found = _Bins(low, high, bins)
+        for chunk in chunks:
+            found.add(chunk)
+        return found
+
+    total, *others = _in_parts(count, array, _BINNED, step)
+    for other in others:
+        total.counts += other.counts
+    return total.counts
+
+
+def sampling_step(size: int) -> int:
+    """Of how many elements a histogram should look at one, to take a few milliseconds.
+
+    Parameters
+    ----------
+    size : int
+        Of the array.
+
+    Returns
+    -------
+    int
+        1 up to two million elements. A prime otherwise, so that no regular pattern hides
+        between the samples.
+    """
+    step = -(-size // _SAMPLE) if size > _LARGEST_EXACT else 1
+    while any(step % divisor == 0 for divisor in range(2, math.isqrt(step) + 1)):
+        step += 1
+    return step
 
 
 def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
@@ -169,10 +231,10 @@ def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
     """
     channels = np.moveaxis(array, axis, 0)
     size = math.prod(channels.shape[1:])
-    if size >= _CHUNK:
+    if size >= _BLOCK:
         parts = [_of_channel(channel) for channel in channels]
     else:
-        step = _CHUNK // max(size, 1)
+        step = _BLOCK // max(size, 1)
         blocks = (channels[i : i + step] for i in range(0, len(channels), step))
         parts = [_of_block(block.reshape(len(block), size)) for block in blocks]
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -181,16 +243,63 @@ def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
     return ChannelStatistics(*columns)
 
 
-def _chunks(array: Array) -> Iterator[Array]:
-    """All elements as 1-D arrays of at most `_CHUNK` real numbers, in any order."""
+def _in_parts(
+    work: Callable[[Iterator[Array]], T], array: Array, length: int, step: int = 1
+) -> list[T]:
+    """Let `work` go through the chunks of an array, those of a large one by two threads.
+
+    Parameters
+    ----------
+    work : callable
+        Takes chunks: 1-D arrays of real numbers.
+    array : ndarray
+    length : int
+        Of a chunk, at most.
+    step : int
+        One of so many elements is in the chunks.
+    """
+    flat = _flat(array)
+    if flat is None:
+        return [work(_chunks_of_any(array, length, step))]
+    if flat.size < _IN_HALVES:
+        return [work(_chunks_of(flat, length, step))]
+    middle = flat.size // 2
+    with ThreadPoolExecutor(1) as helper:
+        second = helper.submit(work, _chunks_of(flat[middle:], length, step))
+        return [work(_chunks_of(flat[:middle], length, step)), second.result()]
+
+
+def _flat(array: Array) -> Array | None:
+    """All elements as they lie in memory; None where they do not lie one by another."""
+    plain = array.flags.forc and array.flags.aligned and array.dtype.isnative
+    return array.ravel(order="K") if plain else None
+
+
+def _chunks_of(flat: Array, length: int, step: int) -> Iterator[Array]:
+    """Chunks of a 1-D array without gaps; of its runs of neighbours one in `step`."""
+    if step > 1:
+        runs = flat[: flat.size // _RUN * _RUN].reshape(-1, _RUN)
+        flat = runs[::step].reshape(-1)  # a copy
+    for begin in range(0, flat.size, length):
+        yield _real(flat[begin : begin + length])
+
+
+def _chunks_of_any(array: Array, length: int, step: int) -> Iterator[Array]:
+    """Chunks of an array of any strides and byte order."""
     parts = np.nditer(
         array,
         flags=["external_loop", "buffered", "zerosize_ok"],
+        op_dtypes=array.dtype.newbyteorder("="),
         order="K",
-        buffersize=_CHUNK,
+        casting="equiv",
+        buffersize=length,
     )
+    first = 0
     for part in parts:
-        yield _real(np.asarray(part))  # with one operand no tuple, but the array itself
+        chunk = np.asarray(part)  # with one operand no tuple, but the array itself
+        if first < chunk.size:
+            yield _real(np.ascontiguousarray(chunk[first::step]))
+        first = (first - chunk.size) % step
 
 
 def _real(values: Array) -> Array:
@@ -202,19 +311,43 @@ def _real(values: Array) -> Array:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-class _Accumulator:
-    """Adds up chunks; sums are kept in Python's own 64-bit and unbounded numbers."""
+def _go_through(array: Array, exponent: int = 0) -> _Accumulator:
+    """Add up an array, see `_Accumulator`."""
 
-    def __init__(self) -> None:
+    def add_up(chunks: Iterator[Array]) -> _Accumulator:
+        total = _Accumulator(exponent)
+        # Values at the ends of the floats overflow on the way to their mean.
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            for chunk in chunks:
+                total.add(chunk)
+        return total
+
+    total, *others = _in_parts(add_up, array, _CHUNK)
+    for other in others:
+        total.join(other)
+    return total
+
+
+class _Accumulator:
+    """Adds up chunks; sums are kept in Python's own 64-bit and unbounded numbers.
+
+    Parameters
+    ----------
+    exponent : int
+        Mean and deviation are worked out of the elements times two to this power.
+    """
+
+    def __init__(self, exponent: int) -> None:
         self.low: int | float = math.inf
         self.high: int | float = -math.inf
         self.finite = self.zeros = self.nan = self.pinf = self.ninf = 0
-        self.mean = 0.0
-        self.squares = 0.0  # of the distances from the mean
+        self._exponent = exponent
+        self._mean = 0.0
+        self._squares = 0.0  # of the distances from the mean
+        self._scratch = _Scratch()
 
     def add(self, chunk: Array) -> None:
         """Add a 1-D chunk of real numbers."""
-        self.zeros += int(np.count_nonzero(chunk == 0))
         low, high = chunk.min().item(), chunk.max().item()
         if not (math.isfinite(low) and math.isfinite(high)):
             self.nan += int(np.count_nonzero(np.isnan(chunk)))
@@ -224,71 +357,132 @@ class _Accumulator:
             if not chunk.size:
                 return
             low, high = chunk.min().item(), chunk.max().item()
+        if low <= 0 <= high:
+            zero = np.equal(chunk, 0, out=self._scratch.array(chunk.size, np.bool_))
+            self.zeros += int(np.count_nonzero(zero))
         self.low, self.high = min(self.low, low), max(self.high, high)
-        mean, squares = _moments(chunk, low, high)
+        if self._exponent:
+            chunk = np.ldexp(chunk, self._exponent)
+            low, high = math.ldexp(low, self._exponent), math.ldexp(high, self._exponent)
+        self._join(chunk.size, *self._moments(chunk, low, high))
+
+    def join(self, other: _Accumulator) -> None:
+        """Add what another one has added up."""
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.zeros += other.zeros
+        self.nan += other.nan
+        self.pinf += other.pinf
+        self.ninf += other.ninf
+        if other.finite:
+            self._join(other.finite, other._mean, other._squares)
+
+    @property
+    def mean(self) -> float:
+        """Mean of the finite elements, of which there must be some."""
+        return math.ldexp(self._mean, -self._exponent)
+
+    @property
+    def deviation(self) -> float:
+        """Their standard deviation."""
+        return math.ldexp(math.sqrt(self._squares / self.finite), -self._exponent)
+
+    def _join(self, finite: int, mean: float, squares: float) -> None:
         # Chan, Golub, LeVeque: joining two sets of which mean and squares are known.
-        both = self.finite + chunk.size
-        apart = mean - self.mean
-        self.mean += apart * (chunk.size / both)
-        self.squares += squares + apart * apart * (self.finite * chunk.size / both)
+        both = self.finite + finite
+        apart = mean - self._mean
+        self._mean += apart * (finite / both)
+        self._squares += squares + apart * apart * (self.finite * finite / both)
         self.finite = both
 
-    def result(self, array: Array) -> TensorStatistics:
-        """Give the statistics of `array`, whose chunks were added."""
-        known = self.finite > 0
-        return TensorStatistics(
-            count=array.size,
-            min=self.low if known else math.nan,
-            max=self.high if known else math.nan,
-            mean=self.mean if known else math.nan,
-            std=math.sqrt(self.squares / self.finite) if known else math.nan,
-            zeros=self.zeros,
-            nan=self.nan,
-            pinf=self.pinf,
-            ninf=self.ninf,
-            dtype=array.dtype,
-            shape=array.shape,
+    def _moments(self, values: Array, low: float, high: float) -> tuple[float, float]:
+        """Mean of finite values, and sum of the squared distances from it."""
+        if low == high:
+            return float(low), 0.0
+        small = values.dtype == np.float32 or values.dtype.itemsize <= 2
+        narrow = small and _NARROW[0] < max(-low, high) < _NARROW[1]
+        working: npt.NDArray[Any] = values.astype(
+            np.float32 if narrow else np.float64, copy=False
         )
+        total, squares = _sums(working)
+        apart = squares - total * total / values.size
+        if apart * 4 >= squares:
+            return total / values.size, apart
+        # The mean is so large that too much of the difference has cancelled. Distances from a
+        # number near the mean have no such mean.
+        if narrow and not _NARROW[0] < high - low:
+            working = working.astype(np.float64)
+        real = working.dtype.type
+        near = real(total / values.size)
+        distances = np.subtract(working, near, out=self._scratch.array(values.size, real))
+        total, squares = _sums(distances)
+        apart = squares - total * total / values.size
+        return float(near) + total / values.size, max(apart, 0.0)
 
 
-def _narrow(values: Array, low: float, high: float) -> bool:
-    """Whether float32 is enough: squares of the differences neither over- nor underflow."""
-    span = float(high) - float(low)
-    return (values.dtype == np.float32 or values.dtype.itemsize <= 2) and (
-        span == 0 or 1e-15 < span < 1e15
-    )
+def _sums(values: Array) -> tuple[float, float]:
+    """Sum of values and of their squares, as exact as if all were float64."""
+    rest = values.size // _ROW * _ROW
+    rows, others = values[:rest].reshape(-1, _ROW), values[rest:].astype(np.float64)
+    total = np.einsum("ij->i", rows).sum(dtype=np.float64) + others.sum()
+    squares = _squares_of(rows).sum(dtype=np.float64) + np.dot(others, others)
+    return float(total), float(squares)
 
 
-def _moments(values: Array, low: float, high: float) -> tuple[float, float]:
-    """Mean of finite values, and sum of the squared distances from it."""
-    real = np.float32 if _narrow(values, low, high) else np.float64
-    working: npt.NDArray[Any] = values.astype(real, copy=False)
-    # Sums are of distances from a near mean, so that nothing of them cancels.
-    near = real(working[::_SAMPLE_STEP].mean(dtype=np.float64))
-    apart = np.subtract(working, near)
-    total = float(apart.sum())
-    squares = float(np.dot(apart, apart)) - total * total / values.size
-    return float(near) + total / values.size, max(squares, 0.0)
+def _squares_of(rows: Array) -> Array:
+    """Sum of the squares of each row."""
+    if hasattr(np, "vecdot"):  # since NumPy 2
+        return np.asarray(np.vecdot(rows, rows))
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def _inside(chunk: Array, low: float, high: float) -> Array:
-    """Elements within a range; the chunk itself where all are."""
-    if chunk.min() >= low and chunk.max() <= high:
-        return chunk
-    return chunk[(chunk >= low) & (chunk <= high)]
+class _Bins:
+    """Counts chunks into equal steps of a range."""
+
+    def __init__(self, low: float, high: float, bins: int) -> None:
+        self.counts = np.zeros(bins, np.int64)
+        self._low, self._high = low, high
+        self._scratch = _Scratch()
+
+    def add(self, chunk: Array) -> None:
+        """Add a 1-D chunk of real numbers."""
+        low, high, bins = self._low, self._high, self.counts.size
+        if not (chunk.min() >= low and chunk.max() <= high):
+            chunk = chunk[(chunk >= low) & (chunk <= high)]
+        if low == high:
+            self.counts[bins // 2] += chunk.size
+            return
+        if not chunk.size:
+            return
+        if not math.isfinite(high - low):  # the range is wider than a float can say
+            chunk, low, high = chunk.astype(np.float64) / 2, low / 2, high / 2
+        small = chunk.dtype == np.float32 or chunk.dtype.itemsize <= 2
+        narrow = small and _NARROW[0] < high - low < _NARROW[1] and bins <= 4096
+        real: type[np.floating[Any]] = np.float32 if narrow else np.float64
+        steps = self._scratch.array(chunk.size, real)
+        np.subtract(chunk, real(low), out=steps, dtype=real)
+        np.multiply(steps, real(bins / (high - low)), out=steps)
+        places = self._scratch.array(chunk.size, np.intp)
+        np.copyto(places, steps, casting="unsafe")
+        counts = np.bincount(places, minlength=bins + 1)
+        self.counts += counts[:bins]
+        self.counts[bins - 1] += counts[bins]  # the upper end belongs to the last bin
 
 
-def _count_bins(values: Array, low: float, high: float, bins: int) -> npt.NDArray[np.int64]:
-    """Count values that all lie within a range."""
-    if not math.isfinite(high - low):  # the range is wider than a float can say
-        return _count_bins(values.astype(np.float64) / 2, low / 2, high / 2, bins)
-    narrow = _narrow(values, low, high) and bins <= 4096
-    real = np.float32 if narrow else np.float64
-    above = np.subtract(values.astype(real, copy=False), real(low))
-    steps = np.multiply(above, real(bins / (high - low)))
-    counts = np.bincount(steps.astype(np.intp), minlength=bins + 1)
-    counts[bins - 1] += counts[bins]  # the upper end belongs to the last bin
-    return counts[:bins]
+class _Scratch:
+    """Memory for what is worked out of one chunk after the other.
+
+    Asking the system for it again and again costs more than the working out.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[type[np.generic], Array] = {}
+
+    def array(self, size: int, dtype: type[np.generic]) -> Array:
+        """Give an array of shape (size,), which the next call with `dtype` gives again."""
+        found = self._arrays.get(dtype)
+        if found is None or found.size < size:
+            found = self._arrays[dtype] = np.empty(size, dtype)
+        return found[:size]
 
 
 def _of_channel(channel: Array) -> tuple[Array, ...]:

@@ -185,12 +185,13 @@ class Histogram(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         theme.changed.connect(self.update)
 
-    def show_counts(self, counts: Array, low: float, high: float) -> None:
-        """Show counts of equal bins from `low` to `high`."""
+    def show_counts(self, counts: Array, low: float, high: float, step: int = 1) -> None:
+        """Show counts of equal bins from `low` to `high`, of one of `step` values."""
         self._counts = counts
         span = f"from {number_text(low)} to {number_text(high)}"
         self.setAccessibleName(f"Histogram {span}")
-        self.setToolTip(f"{counts.size} bins {span}; the highest has {counts.max()}")
+        sample = f" of a sample, one of {step} values" if step > 1 else ""
+        self.setToolTip(f"{counts.size} bins {span}; the highest has {counts.max()}{sample}")
         self.update()
 
     @override

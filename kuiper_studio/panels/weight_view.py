@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.statistics import TensorStatistics, histogram, statistics
+from engine.statistics import TensorStatistics, histogram, sampling_step, statistics
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import number_text
 from kuiper_studio.panels.weight_canvas import (
@@ -55,12 +55,15 @@ class WeightSummary:
     counts : ndarray of int64
         Histogram from `low` to `high`.
     low, high : float
+    step : int
+        One of so many elements was counted.
     """
 
     statistics: TensorStatistics
     counts: Array
     low: float
     high: float
+    step: int = 1
 
 
 def summarize(array: Array) -> WeightSummary:
@@ -79,7 +82,9 @@ def summarize(array: Array) -> WeightSummary:
         low = high = 0.0
     if low == high:
         low, high = low - 0.5, high + 0.5
-    return WeightSummary(found, histogram(array, low, high, BINS), low, high)
+    step = sampling_step(array.size)
+    counts = histogram(array, low, high, BINS, step)
+    return WeightSummary(found, counts, low, high, step)
 
 
 class _Head(QAbstractButton):
@@ -220,7 +225,7 @@ class WeightView(QWidget):
         for key, text in texts.items():
             self._numbers[key].setText(text)
         self._form.setRowVisible(self._numbers["NaN / Inf"], bool(special))
-        self._histogram.show_counts(summary.counts, summary.low, summary.high)
+        self._histogram.show_counts(summary.counts, summary.low, summary.high, summary.step)
         if self._pages.count:
             self._array = array
             self._show_page(self._page)

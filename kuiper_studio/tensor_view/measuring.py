@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from engine.statistics import histogram, statistics
+from engine.statistics import histogram, sampling_step, statistics
 from kuiper_studio.background import Background, Done
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class _Request:
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
         """Measure; on whatever thread."""
         if self.what is What.HISTOGRAM:
-            return histogram(self.array, self.low, self.high)
+            step = sampling_step(self.array.size)
+            return histogram(self.array, self.low, self.high, step=step)
         return statistics(self.array)
 
 

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.statistics import sampling_step
 from kuiper_studio.tensor_view.actions import RANGE_BUTTONS, TensorActions
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
@@ -376,7 +377,7 @@ class TensorPane(QWidget):
             return
         self._measured = wanted
         counts = self._measurer.ask(What.HISTOGRAM, values, axis.low, axis.high)
-        self.range_bar.set_histogram(counts)
+        self.range_bar.set_histogram(counts, sampling_step(values.size))
 
     # Statistics
 
@@ -413,7 +414,8 @@ class TensorPane(QWidget):
     @Slot(object)
     def _on_answered(self, answer: Answer) -> None:
         if answer.what is What.HISTOGRAM:
-            self.range_bar.set_histogram(answer.result)
+            step = sampling_step(self.model.scoped_values().size)
+            self.range_bar.set_histogram(answer.result, step)
         elif answer.what is What.CHANNEL:
             self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
         else:

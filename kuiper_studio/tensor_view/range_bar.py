@@ -152,9 +152,9 @@ class RangeBar(QFrame):
         self.high_box.show_value(box_text(coloring.high, coloring.low))
         self.track.set_range(axis, coloring)
 
-    def set_histogram(self, counts: Array | None) -> None:
-        """Show a histogram over the axis."""
-        self.track.set_histogram(counts)
+    def set_histogram(self, counts: Array | None, step: int = 1) -> None:
+        """Show a histogram over the axis, of one of `step` values."""
+        self.track.set_histogram(counts, step)
 
     def set_problem(self, text: str) -> None:
         """Say why there is no range; ``""`` when there is one."""

@@ -70,9 +70,19 @@ class RangeTrack(Canvas):
             self.setAccessibleDescription(range_text(coloring.low, coloring.high))
             self.update()
 
-    def set_histogram(self, counts: Array | None) -> None:
-        """Show how many values lie in equal steps of the axis, shape (B,); None: not known."""
+    def set_histogram(self, counts: Array | None, step: int = 1) -> None:
+        """Show how many values lie in equal steps of the axis.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (B,), or None
+            None where they are not known.
+        step : int, optional
+            One of so many values was counted.
+        """
         self._counts = counts
+        of = "all values" if step == 1 else f"a sample, one of {step} values"
+        self.setToolTip(f"Histogram of {of}" if counts is not None else "")
         self.update()
 
     def set_histogram_shown(self, shown: bool) -> None:  # noqa: FBT001 - from a check box

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from engine.statistics import channel_statistics, histogram, statistics
+from engine.statistics import channel_statistics, histogram, sampling_step, statistics
 
 inf, nan = math.inf, math.nan
 
@@ -157,11 +157,163 @@ def test_random_tensors(array):
     assert s.std == pytest.approx(std, rel=1e-5, abs=1e-6 * scale)
 
 
-def test_ends_of_the_floats():
-    ends = np.array([-1.7e308, 1.7e308, 1.7e308])
-    facts = statistics(ends)
-    assert (facts.min, facts.max) == (-1.7e308, 1.7e308)
-    assert histogram(ends, -1.7e308, 1.7e308, 4).tolist() == [1, 0, 0, 2]
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([-1.7e308, 1.7e308, 1.7e308, 0.0], id="ends-of-float64"),
+        pytest.param([1.7e308, 1.7e308 * (1 - 2**-50)], id="almost-alike-and-huge"),
+        pytest.param([5e-324, 0.0, -1e-323], id="denormal-float64"),
+        pytest.param([1e-200, 3e-200], id="squares-underflow"),
+        pytest.param([1e-160, 1e160], id="small-and-large"),
+    ],
+)
+def test_ends_of_the_floats(values):
+    s = statistics(np.array(values))
+    mean, std = exact_std(values)
+    assert (s.min, s.max, s.zeros) == (min(values), max(values), values.count(0))
+    assert s.mean == pytest.approx(mean, rel=1e-9, abs=5e-324)
+    assert s.std == pytest.approx(std, rel=1e-6, abs=5e-324)
+
+
+def exact_std(values):
+    """Mean and deviation of any floats: `math.sqrt` cannot take what the squares become."""
+    numbers = [Fraction(value) for value in values]
+    mean = sum(numbers) / len(numbers)
+    largest = max(abs(number - mean) for number in numbers)
+    squares = sum(((number - mean) / largest) ** 2 for number in numbers) / len(numbers)
+    return float(mean), float(largest * Fraction(math.sqrt(squares)))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pytest.param([1e-45, 3e-45, 0.0, -1e-45], id="denormal"),
+        pytest.param([1e-42] * 300 + [2e-42], id="denormal-rows"),
+        pytest.param([3.4e38, -3.4e38, 3e38], id="huge"),
+        pytest.param([1e4] * 700 + [0.0] * 300, id="constant-parts"),
+        pytest.param([16777216.0] * 999 + [16777218.0], id="one-step-apart"),
+        pytest.param([1e-14, 1e-14 * (1 + 2**-20)] * 200, id="small-and-alike"),
+        pytest.param([255.0, 254.0] * 500, id="white"),
+    ],
+)
+@pytest.mark.parametrize("repeat", [1, 700])
+def test_float32_as_exact_as_said(values, repeat):
+    array = np.tile(np.array(values, np.float32), repeat)
+    s = statistics(array)
+    mean, std = exact_std([float(value) for value in np.array(values, np.float32)])
+    assert (s.min, s.max) == (array.min(), array.max())
+    assert s.std == pytest.approx(std, rel=1e-6)
+    assert abs(s.mean - mean) < 1e-6 * max(std, abs(mean))
+
+
+HALVES = 1_500_000  # more than are left to one thread
+
+
+def test_large_arrays_in_halves():
+    """Unlike halves, special values on both sides of the middle and in the last row."""
+    array = np.zeros(HALVES, np.float32)
+    array[: HALVES // 2] = 3.0
+    array[[5, HALVES // 2 - 1]] = nan, inf
+    array[[HALVES // 2, -1, -2, -3]] = -inf, 7.0, nan, -1.0
+    s = statistics(array)
+    assert (s.nan, s.pinf, s.ninf) == (2, 1, 1)
+    assert (s.min, s.max) == (-1.0, 7.0)
+    assert s.zeros == HALVES // 2 - 4
+    threes, finite = HALVES // 2 - 2, HALVES - 4
+    assert s.mean == pytest.approx((3.0 * threes + 7 - 1) / finite, rel=1e-7)
+    squares = (9.0 * threes + 49 + 1) / finite
+    assert s.std == pytest.approx(math.sqrt(squares - s.mean**2), rel=1e-6)
+    assert histogram(array, -1, 7, 8).tolist() == [1, s.zeros, 0, 0, threes, 0, 0, 1]
+
+
+@pytest.mark.parametrize("size", [HALVES, HALVES + 1, HALVES + 257])
+def test_large_arrays_without_anything_finite(size):
+    for special in (nan, inf, -inf):
+        s = statistics(np.full(size, special, np.float32))
+        assert (s.nan + s.pinf + s.ninf, s.finite) == (size, 0)
+        assert math.isnan(s.mean)
+    half = np.full(size, nan, np.float32)
+    half[-2:] = 1, 3
+    s = statistics(half)
+    assert (s.nan, s.min, s.max, s.mean, s.std) == (size - 2, 1, 3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bool", [True, False, True]),
+        ("uint8", [0, 255, 7]),
+        ("int16", [-300, 300, 0]),
+        ("int64", [-5, 2**40, 0]),
+        ("float16", [0.5, -2.0, 0.0]),
+        ("float64", [1e20, -1e20, 0.0]),
+        ("complex64", [3 + 4j, 0, 5j]),
+    ],
+)
+@pytest.mark.parametrize("order", ["C", "F", "strided", "swapped"])
+def test_large_arrays_of_any_kind(dtype, values, order):
+    array = np.tile(np.array(values, dtype), (3, HALVES // 9))
+    arranged = {
+        "C": lambda a: a,
+        "F": np.asfortranarray,
+        "strided": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+        "swapped": lambda a: a.astype(a.dtype.newbyteorder()),
+    }[order](array)
+    s = statistics(arranged)
+    reals = [abs(v) if isinstance(v, complex) else v for v in np.array(values, dtype).tolist()]
+    mean, std = exact(reals)
+    assert (s.count, s.zeros) == (array.size, array.size // 3)
+    assert (s.min, s.max) == (min(reals), max(reals))
+    assert s.mean == pytest.approx(mean, rel=1e-6, abs=1e-6 * std)
+    assert s.std == pytest.approx(std, rel=1e-6)
+    assert histogram(arranged, min(reals), max(reals), 2).sum() == array.size
+
+
+def test_an_array_that_is_not_aligned():
+    data = np.zeros(4 * 1000 + 1, np.uint8)
+    array = data[1:].view(np.float32)
+    array[:] = np.arange(1000)
+    assert not array.flags.aligned
+    s = statistics(array)
+    assert (s.min, s.max, s.mean) == (0, 999, 499.5)
+    assert histogram(array, 0, 1000, 4).tolist() == [250] * 4
+
+
+class TestSamples:
+    @pytest.mark.parametrize(
+        ("size", "step"),
+        [(0, 1), (1, 1), (2**21, 1), (2**21 + 1, 5), (50_000_000, 97), (10**9, 1913)],
+    )
+    def test_step(self, size, step):
+        assert sampling_step(size) == step
+        assert size / step <= 2**21
+
+    @pytest.mark.parametrize("arrange", [lambda a: a, lambda a: np.repeat(a, 2)[::2]])
+    def test_share_of_each_value(self, arrange):
+        array = arrange(
+            np.repeat(np.arange(4.0, dtype=np.float32), [100_000, 300_000, 0, 600_000])
+        )
+        counts = histogram(array, 0, 4, 4, step=7)
+        assert abs(counts.sum() - 1_000_000 / 7) < 20
+        np.testing.assert_allclose(counts / counts.sum(), [0.1, 0.3, 0, 0.6], atol=1e-3)
+
+    def test_no_pattern_hides(self):
+        # columns of a picture 64 wide, of which a step of 64 would see only one
+        array = np.tile(np.arange(64, dtype=np.float32), (40_000, 1))
+        counts = histogram(array, 0, 64, 64, step=sampling_step(array.size))
+        assert counts.min() > 0.9 * counts.mean()
+
+    def test_of_everything(self):
+        array = np.random.default_rng(2).normal(size=(300, 500)).astype(np.float32)
+        np.testing.assert_array_equal(histogram(array, -3, 3, step=1), histogram(array, -3, 3))
+
+    @pytest.mark.parametrize("size", [0, 1, 15, 16, 17])
+    def test_of_hardly_anything(self, size):
+        assert histogram(np.zeros(size), -1, 1, 2, step=5).sum() <= size
+
+    def test_step_that_is_none(self):
+        with pytest.raises(ValueError, match="one of 1 or more"):
+            histogram(np.zeros(3), 0, 1, step=0)
 
 
 def test_no_large_temporaries():

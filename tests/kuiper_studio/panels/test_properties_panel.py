@@ -10,6 +10,7 @@ from engine.inputs import InputSource
 from kuiper_studio.item_models import OperandColumn
 from kuiper_studio.panels import properties_panel as module
 from kuiper_studio.panels.properties_panel import PropertiesPanel
+from kuiper_studio.panels.weight_canvas import Histogram
 from kuiper_studio.panels.weight_view import summarize
 
 
@@ -282,6 +283,16 @@ def test_tabs_lead_to_the_parts(qtbot, panel, studio) -> None:
 def test_histogram_always_has_a_range(values, low: float, high: float) -> None:
     summary = summarize(np.array(values, np.float32))
     assert (summary.low, summary.high) == (low, high)
+
+
+def test_histogram_of_a_large_weight_is_of_a_sample(qtbot, theme) -> None:
+    summary = summarize(np.linspace(0, 1, 2**21 + 1, dtype=np.float32))
+    assert (summary.step, summary.statistics.count) == (5, 2**21 + 1)
+    assert abs(summary.counts.sum() - 2**21 / 5) < 20
+    shown = Histogram(theme)
+    qtbot.addWidget(shown)
+    shown.show_counts(summary.counts, summary.low, summary.high, summary.step)
+    assert shown.toolTip().endswith(" of a sample, one of 5 values")
 
 
 def test_complex_weights_have_no_range() -> None:

@@ -148,6 +148,14 @@ def test_inside_and_outside_of_the_range_differ(bar, theme, color_at):
     assert inside != outside
 
 
+def test_tool_tip_tells_of_a_sample(bar):
+    assert bar.track.toolTip() == "Histogram of all values"
+    bar.set_histogram(np.full(256, 5), 97)
+    assert bar.track.toolTip() == "Histogram of a sample, one of 97 values"
+    bar.set_histogram(None)
+    assert bar.track.toolTip() == ""
+
+
 def test_histogram_can_be_hidden(bar, color_at):
     bar.set_histogram(np.full(256, 5))
     before = color_at(bar.track, bar.track.x_of(50), 30)
