@@ -288,7 +288,7 @@ def test_histogram_always_has_a_range(values, low: float, high: float) -> None:
 def test_histogram_of_a_large_weight_is_of_a_sample(qtbot, theme) -> None:
     summary = summarize(np.linspace(0, 1, 2**21 + 1, dtype=np.float32))
     assert (summary.step, summary.statistics.count) == (5, 2**21 + 1)
-    assert abs(summary.counts.sum() - 2**21 / 5) < 20
+    assert abs(summary.counts.sum() - 2**21 / 5) <= 32  # two runs of 16
     shown = Histogram(theme)
     qtbot.addWidget(shown)
     shown.show_counts(summary.counts, summary.low, summary.high, summary.step)
