@@ -134,7 +134,8 @@ FUNCTIONS = {
 }  # fmt: skip
 
 
-# At level 0 pnnx leaves operators that write into their operands, and gives two weights one name.
+# At level 0 pnnx leaves operators that write into their operands, and gives several weights one
+# name.
 @specs(dict.fromkeys(FUNCTIONS, ()), tolerance=1e-4, levels=(1, 2))
 def of_images(draw: Draw, name: str):
     def image():

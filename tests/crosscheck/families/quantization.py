@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from crosscheck.draw import Draw
-from crosscheck.specification import Case, spec
+from crosscheck.specification import Case, spec, specs
 
 
-@spec("torch.quantize_per_tensor", "torch.dequantize")
+@spec("aten::quantize_per_tensor", "torch.dequantize")
 def round_trip(draw: Draw):
     scale, zero = draw.number(0.02, 0.3), draw.integer(-5, 100)
     dtype = draw.one(torch.quint8, torch.qint8, torch.qint32)
@@ -33,3 +33,19 @@ def fake_by_channel(draw: Draw):
         lambda x, s, z: torch.fake_quantize_per_channel_affine(x, s, z, axis, -20, 90),
         x, scale, zero.to(torch.int32),
     )  # fmt: skip
+
+
+@specs({name: (f"pnnx.custom_op.quantized.{name}",) for name in ("add", "add_relu", "mul")})
+def arithmetic(draw: Draw, name: str):
+    scale, zero = draw.number(0.02, 0.1), draw.integer(20, 90)
+    shape = draw.shape(3)
+    function = getattr(torch.ops.quantized, name)
+    options = [(draw.number(0.02, 0.1), draw.integer(20, 90), torch.quint8) for _ in range(2)]
+
+    def compute(x, y):
+        one, two = (
+            torch.quantize_per_tensor(v, *o) for v, o in zip((x, y), options, strict=True)
+        )
+        return function(one, two, scale, zero).dequantize()
+
+    return Case(compute, draw.normal(*shape), draw.normal(*shape))

@@ -172,3 +172,46 @@ def complex_arithmetic(draw: Draw):
         lambda x, y: torch.exp(x) + y, lambda x, y: x.abs() + y.real, lambda x, y: x**2 - y,
     )  # fmt: skip
     return Case(chosen, x, y)
+
+
+@spec("torchaudio.functional.spectrogram", tolerance=1e-4)
+def spectrogram(draw: Draw):
+    """As torchaudio writes it, which pnnx knows."""
+    size = draw.integer(4, 10)
+    width, hop, center = draw.integer(3, size), draw.integer(1, size), draw.flag()
+    power = draw.turn(None, 1, 2)
+
+    def compute(x, window):
+        frames = torch.stft(
+            x.reshape(-1, x.shape[-1]), size, hop, width, window, center, "reflect",
+            normalized=False, onesided=True, return_complex=True,
+        )  # fmt: skip
+        result = frames.reshape(x.shape[:-1] + frames.shape[-2:])
+        if power is None:
+            return result
+        return result.abs() if power == 1 else result.abs().pow(2)
+
+    lead = draw.shape(draw.integer(0, 1), 1, 3)
+    return Case(compute, draw.normal(*lead, draw.integer(14, 30)), draw.uniform(0.2, 1, width))
+
+
+@spec("torchaudio.functional.inverse_spectrogram", tolerance=1e-4)
+def inverse_spectrogram(draw: Draw):
+    """As torchaudio writes it, which pnnx knows."""
+    size = draw.integer(4, 10)
+    width, rows = draw.integer(3, size), size // 2 + 1
+    hop = draw.integer(1, max(1, width // 2))
+
+    def compute(z, window):
+        shape = z.shape
+        wave = torch.istft(
+            z.reshape(-1, shape[-2], shape[-1]), size, hop, width, window, center=True,
+            normalized=False, onesided=True, length=None, return_complex=False,
+        )  # fmt: skip
+        return wave.reshape(shape[:-2] + wave.shape[-1:])
+
+    lead = draw.shape(draw.integer(0, 1), 1, 3)
+    z = draw.normal(*lead, rows, draw.integer(4, 9), dtype=torch.complex64)
+    z[..., 0, :].imag.zero_()
+    z[..., -1, :].imag.zero_()
+    return Case(compute, z, draw.uniform(0.3, 1, width))
