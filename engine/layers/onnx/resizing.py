@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import LayerError, ParameterError
-from engine.layers.arguments import as_ints, axes_of
+from engine.layers.arguments import as_ints, axes_of, cast
 from engine.layers.grid_sampling import affine_grid, grid_sample
 from engine.layers.layer import Ints
 from engine.layers.onnx.arguments import numbers_of
 from engine.layers.registry import register
 from engine.layers.resampling import cubic_kernel, weighted_taps
 from engine.layers.windows import working_dtype
+from engine.promotion import float_dtype
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
@@ -157,7 +158,8 @@ def resize(
     chosen = axes_of(axes, x.ndim, "axes")
     parts = _axes_of(x, chosen, roi, scales, sizes, keep_aspect_ratio_policy)
     cropped = coordinate_transformation_mode == "tf_crop_and_resize"
-    result = x if mode == "nearest" else x.astype(working_dtype(x.dtype), copy=False)
+    work = x.dtype if mode == "nearest" else working_dtype(float_dtype(x.dtype))
+    result = x.astype(work, copy=False)
     for place, axis in zip(chosen, parts, strict=True):
         positions = _POSITIONS[coordinate_transformation_mode](
             axis, np.arange(axis.count, dtype=np.float64)
@@ -175,10 +177,7 @@ def resize(
             outside = (positions < 0) | (positions > axis.size - 1)
             column = outside.reshape(-1, *(1,) * (x.ndim - place - 1))
             result = np.where(column, result.dtype.type(extrapolation_value), result)
-    if x.dtype.kind in "iu" and result.dtype.kind == "f":
-        ends = np.iinfo(x.dtype)
-        result = np.clip(np.rint(result), ends.min, ends.max)
-    return result.astype(x.dtype, copy=False)
+    return cast(result, x.dtype)
 
 
 def _told_apart(
