@@ -273,6 +273,29 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
     return _median(input, axis_of(dim, input.ndim), keepdim)
 
 
+@register("torch.nanmedian", "Tensor.nanmedian", "aten::nanmedian")
+def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
+    """Middle element, the lower of two, NaN left out: ``torch.nanmedian``.
+
+    Parameters and result are as in ``torch.median``; NaN where all elements are.
+    """
+    if dim is None:
+        if not input.size:
+            return median(input)
+        return _nanmedian(input.reshape(-1), 0, keepdim=False)[0]
+    return _nanmedian(input, axis_of(dim, input.ndim), keepdim)
+
+
+def _nanmedian(array: Array, axis: int, keepdim: bool) -> Outputs:
+    if not array.ndim:
+        return _taken(array, np.zeros((), np.int64), axis)
+    _require_elements(array.shape[axis])
+    numbers = array.shape[axis] - np.count_nonzero(np.isnan(array), axis, keepdims=True)
+    middle = np.maximum(numbers - 1, 0) // 2  # NaN comes last in order
+    order = _order(array, axis, descending=False)
+    return _taken(array, np.take_along_axis(order, middle, axis), axis, keepdim=keepdim)
+
+
 def _median(array: Array, axis: int, keepdim: bool) -> Outputs:
     if not array.ndim:
         return _taken(array, np.zeros((), np.int64), axis)

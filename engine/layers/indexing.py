@@ -311,6 +311,81 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     return result
 
 
+@register("torch.index_copy", "Tensor.index_copy", "aten::index_copy")
+def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
+    """Replace places of one dimension: ``torch.index_copy``.
+
+    Parameters
+    ----------
+    input, dim, index, source
+        As in ``torch.index_add``.
+
+    Returns
+    -------
+    ndarray of shape (A, N, B)
+        A copy.
+    """
+    result = input.copy()
+    places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
+    np.atleast_1d(result)[places] = cast(source, input.dtype)
+    return result
+
+
+@register("torch.index_reduce", "Tensor.index_reduce", "aten::index_reduce")
+def index_reduce(
+    input: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True
+) -> Array:
+    """Join slices to places of one dimension: ``torch.index_reduce``.
+
+    Parameters
+    ----------
+    input, dim, index, source
+        As in ``torch.index_add``.
+    reduce : str
+        ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
+    include_self : bool
+        Count what is there already.
+
+    Returns
+    -------
+    ndarray of shape (A, N, B)
+        A copy.
+    """
+    axis = axis_of(dim, input.ndim)
+    column = _integers(index).reshape(-1, *(1,) * (source.ndim - axis - 1))
+    places = np.broadcast_to(column if source.ndim else index.reshape(()), source.shape)
+    return scatter_reduce(input, dim, places, source, reduce, include_self)
+
+
+@register("torch.put", "Tensor.put", "aten::put")
+def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """Replace elements by their place in the flattened tensor: ``torch.put``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    index : integer ndarray of any shape
+    source : ndarray with as many elements as `index`
+    accumulate : bool
+        Whether to add instead.
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    result = input.copy()
+    flat, places = result.reshape(-1), _integers(index).reshape(-1)
+    values = cast(source, input.dtype).reshape(-1)
+    if values.size != places.size:
+        raise LayerError(f"{places.size} places do not take {values.size} elements")
+    if accumulate:
+        np.add.at(flat, places, values)
+    else:
+        flat[places] = values
+    return result
+
+
 @register("torch.index_fill", "Tensor.index_fill", "aten::index_fill")
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     """Fill places of one dimension: ``torch.index_fill``.

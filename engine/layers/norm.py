@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import as_dtype, axes_of, cast
+from engine.layers.arguments import as_dtype, axes_of, axis_of, cast
 from engine.layers.layer import Ints
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
@@ -131,6 +131,35 @@ def matrix_norm(
     except ValueError as exc:
         raise LayerError(f"there is no norm of order {ord} of matrices") from exc
     return cast(np.asarray(lengths), array.real.dtype)
+
+
+@register("torch.renorm", "Tensor.renorm", "aten::renorm")
+def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+    """Shorten the slices along a dimension whose norm is too large: ``torch.renorm``.
+
+    Parameters
+    ----------
+    input : ndarray of two dimensions at least
+    p : number
+        Order of the norm.
+    dim : int
+    maxnorm : number
+        Largest norm allowed.
+
+    Returns
+    -------
+    ndarray of the same shape
+        A copy.
+    """
+    if input.ndim < 2:
+        raise LayerError(f"the input needs two dimensions, it has {input.ndim}")
+    axis = axis_of(dim, input.ndim)
+    others = tuple(other for other in range(input.ndim) if other != axis)
+    lengths = vector_norm(input, p, others, keepdim=True)
+    largest = lengths.dtype.type(as_python(maxnorm))
+    # PyTorch's small number that keeps the division from overflowing.
+    factors = np.where(lengths > largest, largest / (lengths + lengths.dtype.type(1e-7)), 1)
+    return cast(np.asarray(input * factors), input.dtype)
 
 
 def _norm(lengths: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Any:

@@ -171,3 +171,37 @@ def test_scatter_reduce_as_torchscript_calls_it(run):
     x, index, src = np.array([1, 2]), np.array([0, 0, 1]), np.array([5, 3, 1])
     assert run("aten::scatter_reduce", x, 0, index, src, "amax", True).tolist() == [5, 2]
     assert run("aten::scatter_reduce", x, 0, index, src, "sum", False).tolist() == [8, 1]
+
+
+def test_index_copy(run):
+    x, places = np.zeros((2, 3)), np.array([2, 0])
+    result = run("torch.index_copy", x, 1, places, np.array([[1.0, 2], [3, 4]]))
+    assert result.tolist() == [[2, 0, 1], [4, 0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("reduce", "include_self", "expected"),
+    [
+        ("prod", True, [[2, 2], [90, 120]]),
+        ("prod", False, [[2, 2], [45, 60]]),
+        ("mean", True, [[2, 2], [16 / 3, 6]]),
+        ("mean", False, [[2, 2], [7, 8]]),
+        ("amax", True, [[2, 2], [9, 10]]),
+        ("amin", True, [[2, 2], [2, 2]]),
+        ("amin", False, [[2, 2], [5, 6]]),
+    ],
+)
+def test_index_reduce(run, reduce, include_self, expected):
+    x, source = np.full((2, 2), 2.0), np.array([[5.0, 6], [9, 10]])
+    result = run("aten::index_reduce", x, 0, np.array([1, 1]), source, reduce, include_self)
+    np.testing.assert_allclose(result, expected)
+
+
+def test_put(run):
+    x = np.arange(6).reshape(2, 3)
+    places, values = np.array([-1, 1, 1]), np.array([7, 8, 9])
+    assert run("torch.put", x, places, values).tolist() == [[0, 9, 2], [3, 4, 7]]
+    added = run("torch.put", x, places, values, accumulate=True)
+    assert added.tolist() == [[0, 18, 2], [3, 4, 12]]
+    with pytest.raises(LayerError, match="3 places do not take 2 elements"):
+        run("torch.put", x, places, values[:2])

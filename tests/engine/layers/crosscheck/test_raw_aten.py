@@ -191,6 +191,37 @@ JOINTS = [
     ("gradient", IMAGE.astype(int), None, 3, 1),
 ]
 
+HOLES = np.where(MATRIX > 0.3, np.nan, MATRIX)
+DIGITS = RNG.integers(0, 4, (5, 3))
+HOWS = ("prod", "mean", "amax", "amin")
+STATISTICS = [
+    ("isclose", HOLES, MATRIX, 1e-5, 1e-8, True),
+    ("allclose", MATRIX, MATRIX, 1e-5, 1e-8, False),
+    ("equal", MATRIX, MATRIX[:3]),
+    ("isin", DIGITS, INDICES, False, True),
+    ("isin", DIGITS, 2, False, False),
+    ("isreal", COMPLEX),
+    ("_unique2", DIGITS, True, True, True),
+    ("unique_dim", DIGITS, 1, True, True, True),
+    ("unique_consecutive", DIGITS, True, True, None),
+    ("unique_consecutive", DIGITS, False, False, 0),
+    *(("quantile", MATRIX, q, 1, True, "linear") for q in (0.3, VECTOR[:3] ** 2 / 99)),
+    *(("nanquantile", HOLES, 0.7, 0, False, how) for how in ("linear", "nearest", "midpoint")),
+    ("nanmedian", HOLES),
+    ("nanmedian", HOLES, 0, True),
+    ("mode", DIGITS, 0, False),
+    ("aminmax", MATRIX, 1, True),
+    ("count_nonzero", DIGITS, None),
+    ("count_nonzero", DIGITS, (0, 1)),
+    ("histc", MATRIX, 7, -1.0, 1.5),
+    ("histogram", MATRIX, 7, None, None, False),
+    ("histogram", MATRIX, np.sort(VECTOR), MATRIX**2, True),
+    ("renorm", MATRIX, 1.5, 1, 2.0),
+    ("index_copy", MATRIX, 1, np.array([2, 0]), MATRIX[:, :2]),
+    *(("index_reduce", MATRIX, 1, np.array([2, 2]), MATRIX[:, :2], how, False) for how in HOWS),
+    ("put", MATRIX, INDICES, VECTOR.reshape(2, 2), True),
+]
+
 COPIES = [
     ("to", MATRIX, "torch.float64", False, True, None),
     ("to", MATRIX, INDICES, False, False, None),
@@ -220,7 +251,7 @@ COPIES = [
     "case",
     [
         *(*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS),
-        *(*FRAMES, *RESAMPLING, *JOINTS, *COPIES),
+        *(*FRAMES, *RESAMPLING, *JOINTS, *STATISTICS, *COPIES),
     ],
     ids=lambda case: case[0],
 )

@@ -1,0 +1,282 @@
+"""Order statistics: quantiles, the most frequent element, histograms."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError
+from engine.layers.arguments import as_int, axis_of, require_order
+from engine.layers.layer import Ints, Outputs
+from engine.layers.reduction import REDUCTIONS, reduce
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.layers.windows import require_memory
+from engine.values import Array, Value
+
+__all__ = [
+    "aminmax",
+    "count_nonzero",
+    "histc",
+    "histogram",
+    "mode",
+    "nanquantile",
+    "quantile",
+]
+
+_INTERPOLATIONS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+@register("torch.quantile", "Tensor.quantile", "aten::quantile")
+def quantile(
+    input: Array,
+    q: float | Array,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+) -> Array:
+    """Element below which a share of all lies: ``torch.quantile``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape, float32 or float64
+    q : float, or ndarray of shape (Q,) or ()
+        Shares from 0 to 1.
+    dim : int, optional
+        Along which to look; all elements without.
+    keepdim : bool
+        Keep the dimension with size 1.
+    interpolation : str
+        What to give between two elements: ``linear``, ``lower``, ``higher``, ``midpoint``
+        or ``nearest``.
+
+    Returns
+    -------
+    ndarray of the shape of `input` without `dim`, after Q where there is one
+        NaN where one of the elements is.
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, ignore_nan=False)
+
+
+@register("torch.nanquantile", "Tensor.nanquantile", "aten::nanquantile")
+def nanquantile(
+    input: Array,
+    q: float | Array,
+    dim: int | None = None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+) -> Array:
+    """Element below which a share of all lies, NaN left out: ``torch.nanquantile``.
+
+    Parameters and result are as in ``torch.quantile``; NaN where all elements are.
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, ignore_nan=True)
+
+
+def _quantile(
+    input: Array, q: Any, dim: Value, keepdim: bool, interpolation: str, *, ignore_nan: bool
+) -> Array:
+    if input.dtype not in {np.dtype(np.float32), np.dtype(np.float64)} or not input.size:
+        raise LayerError(f"quantiles need float32 or float64, not {input.size} {input.dtype}")
+    if interpolation not in _INTERPOLATIONS:
+        raise LayerError(
+            f"interpolation={interpolation} is none of {', '.join(_INTERPOLATIONS)}"
+        )
+    shares = np.asarray(q, input.dtype)
+    if shares.ndim > 1 or not np.all((shares >= 0) & (shares <= 1)):
+        raise LayerError("q must be numbers from 0 to 1")
+    if dim is None:
+        rows, kept = input.reshape(-1), (1,) * input.ndim
+    else:
+        axis = axis_of(dim, input.ndim)
+        rows = np.moveaxis(np.atleast_1d(input), axis, -1)
+        kept = tuple(1 if i == axis else size for i, size in enumerate(input.shape))
+    unordered = np.isnan(rows)
+    last = np.full(rows.shape[:-1], rows.shape[-1] - 1)
+    if ignore_nan:
+        last = np.maximum(last - np.count_nonzero(unordered, -1), 0)
+    ranks = shares * last[..., np.newaxis].astype(input.dtype)
+    if not ignore_nan:  # NaN comes last in order
+        ranks = np.where(unordered.any(-1, keepdims=True), last[..., np.newaxis], ranks)
+    found = _at_ranks(np.sort(rows, -1), ranks.astype(input.dtype), interpolation)
+    if keepdim:
+        found = found.reshape(*kept, shares.size)
+    elif dim is not None and not input.ndim:
+        found = found.reshape(shares.size)
+    found = np.moveaxis(found, -1, 0)
+    return found if shares.ndim else np.asarray(found[0])
+
+
+def _at_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
+    """Elements at places of sorted rows, which may lie between two."""
+
+    def at(places: Array) -> Array:
+        found: Array = np.take_along_axis(rows, places.astype(np.int64), -1)
+        return found
+
+    lower, upper = np.floor(ranks), np.ceil(ranks)
+    if interpolation in {"lower", "higher", "nearest"}:
+        return at({"lower": lower, "higher": upper, "nearest": np.rint(ranks)}[interpolation])
+    share = ranks.dtype.type(0.5) if interpolation == "midpoint" else ranks - lower
+    below, above = at(lower), at(upper)
+    with np.errstate(all="ignore"):
+        span = above - below
+        # From the nearer of both, as PyTorch's lerp does.
+        return np.asarray(
+            np.where(share < 0.5, below + share * span, above - span * (1 - share))
+        )
+
+
+@register("torch.mode", "Tensor.mode", "aten::mode")
+def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
+    """Most frequent element along a dimension, with its index: ``torch.mode``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int
+    keepdim : bool
+        Keep the dimension with size 1.
+
+    Returns
+    -------
+    values, indices : ndarray, int64 ndarray
+        The smallest of equally frequent ones, and where it comes last.
+    """
+    require_order(input)
+    axis = axis_of(dim, input.ndim)
+    rows = np.moveaxis(np.atleast_1d(input), axis, -1)
+    length = rows.shape[-1]
+    if not length:
+        raise LayerError("there are no elements to choose from", InferStatus.kInferInputsEmpty)
+    order = np.argsort(rows, -1, kind="stable")
+    in_order = np.take_along_axis(rows, order, -1)
+    runs = np.ones(in_order.shape, np.int64)  # how long the run is that ends here
+    for place in range(1, length):
+        left, right = in_order[..., place - 1], in_order[..., place]
+        runs[..., place] += runs[..., place - 1] * (left == right)
+    ends = runs.argmax(-1)[..., np.newaxis]
+    shape = tuple(1 if i == axis else n for i, n in enumerate(input.shape))
+    if not keepdim:
+        shape = tuple(n for i, n in enumerate(input.shape) if i != axis)
+    return Outputs(
+        np.take_along_axis(numbers, ends, -1).reshape(shape) for numbers in (in_order, order)
+    )
+
+
+@register("torch.aminmax", "Tensor.aminmax", "aten::aminmax")
+def aminmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Outputs:
+    """Smallest and largest element: ``torch.aminmax``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int, optional
+        Along which to look; all elements without.
+    keepdim : bool
+        Keep the dimension with size 1.
+
+    Returns
+    -------
+    min, max : ndarray of the input's dtype
+        NaN where one of the elements is.
+    """
+    return Outputs(reduce(REDUCTIONS[name], input, dim, keepdim) for name in ("amin", "amax"))
+
+
+@register("torch.count_nonzero", "Tensor.count_nonzero", "aten::count_nonzero")
+def count_nonzero(input: Array, dim: Ints | None = None) -> Array:
+    """How many elements are not zero: ``torch.count_nonzero``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int or ints, optional
+        Dimensions to count along; all of them by default.
+
+    Returns
+    -------
+    int64 ndarray
+    """
+    return reduce(REDUCTIONS["sum"], input != 0, dim, keepdim=False)
+
+
+@register("torch.histc", "Tensor.histc", "aten::histc")
+def histc(input: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
+    """How many elements lie in each of equal intervals: ``torch.histc``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    bins : int
+        Number of intervals.
+    min, max : number
+        Where they begin and end, both included; elements beyond do not count. Where they
+        are equal, the smallest and largest element.
+
+    Returns
+    -------
+    ndarray of shape (bins,)
+        Of the input's dtype.
+    """
+    edges = _edges(input, as_int(bins, "bins"), (as_python(min), as_python(max)), around=1)
+    counts = np.histogram(input.reshape(-1), edges)[0]
+    return counts.astype(input.dtype)
+
+
+@register(
+    "aten::histogram", operands=("input bins weight density", "input bins range weight density")
+)
+@register("torch.histogram", "Tensor.histogram")
+def histogram(
+    input: Array,
+    bins: int | Array = 100,
+    range: tuple[float, ...] | None = None,
+    weight: Array | None = None,
+    density: bool = False,
+) -> Outputs:
+    """How many elements lie in each interval, and the intervals: ``torch.histogram``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    bins : int, or ndarray of shape (B + 1,)
+        Number of equal intervals, or where they begin and end.
+    range : tuple of float, optional
+        From where to where; by default from the smallest to the largest element.
+    weight : ndarray of the shape of `input`, optional
+        What each element counts.
+    density : bool
+        Whether to give shares of the whole, divided by the intervals' widths.
+
+    Returns
+    -------
+    counts : ndarray of shape (B,)
+        Of the input's dtype.
+    edges : ndarray of shape (B + 1,)
+    """
+    edges = bins if isinstance(bins, np.ndarray) and bins.ndim else None
+    if edges is None:
+        limits = (0, 0) if range is None else (range[0], range[1])
+        edges = _edges(input, as_int(bins, "bins"), limits, around=0.5)
+    weights = None if weight is None else weight.reshape(-1)
+    counts = np.histogram(input.reshape(-1), edges, weights=weights, density=density)[0]
+    return Outputs([counts.astype(input.dtype), edges.astype(input.dtype)])
+
+
+def _edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
+    """Where equal intervals begin and end; the limits are those of the elements if equal.
+
+    Equal elements are given `around` on both sides.
+    """
+    require_order(input)
+    low, high = limits
+    if low == high and input.size:
+        low, high = input.min().item(), input.max().item()
+    if low == high:
+        low, high = (low - around, high + around) if input.size else (0, 2 * around)
+    if count < 1 or low > high or not np.isfinite([low, high]).all():
+        raise LayerError(f"there are no {count} intervals from {low} to {high}")
+    require_memory((count + 1,), np.dtype(np.float64))
+    return np.linspace(low, high, count + 1, dtype=np.float64)
