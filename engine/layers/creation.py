@@ -26,7 +26,11 @@ __all__ = ["arange", "full", "full_like", "new_full"]
 _IGNORED: Final = "layout, device, pin_memory, requires_grad, memory_format"
 
 
-@register("torch.arange", "aten::arange")
+@register(
+    "aten::arange",
+    operands=("end dtype _ _ _", "start end dtype _ _ _", "start end step dtype _ _ _"),
+)
+@register("torch.arange")
 def arange(
     start: Operand | None = None,
     end: Operand | None = None,

@@ -36,7 +36,8 @@ def permute(input: Array, dims: Ints | None) -> Array:
 
 @register(
     *("torch.transpose", "Tensor.transpose", "aten::transpose"),
-    *("torch.swapaxes", "Tensor.swapaxes", "torch.swapdims", "Tensor.swapdims"),
+    *("torch.swapaxes", "Tensor.swapaxes", "aten::swapaxes"),
+    *("torch.swapdims", "Tensor.swapdims", "aten::swapdims"),
 )
 def transpose(input: Array, dim0: int, dim1: int) -> Array:
     """Exchange two dimensions: ``torch.transpose``.

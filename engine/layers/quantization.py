@@ -36,7 +36,14 @@ _RANGES: Final[dict[str, tuple[int, int]]] = {
 _NAME_OF_CODE: Final = {12: "qint8", 13: "quint8", 14: "qint32"}  # of ``c10::ScalarType``
 
 
-def quantize(input: Array, scale: float, zero_point: int, dtype: str = "quint8") -> Array:
+def quantize(
+    input: Array,
+    scale: float,
+    zero_point: int,
+    dtype: str = "quint8",
+    *,
+    round_first: bool = False,
+) -> Array:
     """Round to the numbers that a quantised dtype can stand for.
 
     Parameters
@@ -48,6 +55,10 @@ def quantize(input: Array, scale: float, zero_point: int, dtype: str = "quint8")
         Which integer stands for 0.
     dtype : str
         ``quint8``, ``qint8`` or ``qint32``.
+    round_first : bool
+        Round before `zero_point` is added, as PyTorch's sums and products do: where it is
+        odd, halves then go the other way. (The last few elements of a sum go this way in
+        PyTorch, which works on many at a time.)
 
     Returns
     -------
@@ -59,7 +70,8 @@ def quantize(input: Array, scale: float, zero_point: int, dtype: str = "quint8")
         raise LayerError(f"scale={scale} is not positive")
     low, high = _RANGES[dtype]
     x = input.astype(np.float32, copy=False)
-    places = np.rint(x * np.float32(1 / scale) + np.float32(zero_point))
+    places, offset = x * np.float32(1 / scale), np.float32(zero_point)
+    places = np.rint(places) + offset if round_first else np.rint(places + offset)
     places = np.clip(np.where(np.isnan(places), low, places), low, high)
     result: Array = (places - np.float32(zero_point)) * np.float32(scale)
     return result.astype(np.float32, copy=False)
@@ -276,20 +288,25 @@ def quantized_cat(tensors: Value, dim: int, scale: Value, zero_point: Value) -> 
 @register_extension("quantized::add")
 def quantized_add(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Add quantised tensors: ``torch.ao.nn.quantized.QFunctional.add``; as its ``cat``."""
-    return quantize(input + other, _number(scale, "scale"), as_int(zero_point, "zero_point"))
+    return _again(input + other, scale, zero_point)
 
 
 @register_extension("quantized::add_relu")
 def quantized_add_relu(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Add quantised tensors and drop negative sums: ``QFunctional.add_relu``."""
-    total = relu(input + other)
-    return quantize(total, _number(scale, "scale"), as_int(zero_point, "zero_point"))
+    return _again(relu(input + other), scale, zero_point)
 
 
 @register_extension("quantized::mul")
 def quantized_mul(input: Array, other: Array, scale: Value, zero_point: Value) -> Array:
     """Multiply quantised tensors: ``torch.ao.nn.quantized.QFunctional.mul``."""
-    return quantize(input * other, _number(scale, "scale"), as_int(zero_point, "zero_point"))
+    return _again(input * other, scale, zero_point)
+
+
+def _again(result: Array, scale: Value, zero_point: Value) -> Array:
+    """Quantise the result of quantised arithmetic."""
+    place = as_int(zero_point, "zero_point")
+    return quantize(result, _number(scale, "scale"), place, round_first=True)
 
 
 # Simulated quantisation, of models that are trained for it

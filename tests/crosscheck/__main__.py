@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from crosscheck.check import check_all
+from crosscheck.export import RAW, Bundle
 from crosscheck.report import Report
 from crosscheck.specification import all_specs
 
@@ -48,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m crosscheck", description=__doc__)
     for flag, metavar, kind, default, text in (
         ("--seeds", "N|A:B", _seeds, range(1), "cases of each specification, or which (1)"),
-        ("--levels", "L,L", _levels, (2,), "of pnnx's optimisation: 0, 1, 2 (2)"),
+        ("--levels", "L,L", _levels, (2,), "0, 1, 2: of pnnx's optimisation; raw: without (2)"),
         ("--bundle", "N", int, 60, "cases in one export (60)"),
         ("--jobs", "N", int, 2, "exports that run at a time (2)"),
         ("--show", "N", int, 3, "differing cases of a specification that are shown (3)"),
@@ -78,7 +79,7 @@ def _seeds(text: str) -> range:
 
 
 def _levels(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(",")))
+    return tuple(RAW if level == "raw" else int(level) for level in text.split(","))
 
 
 def _bundles(
@@ -89,9 +90,11 @@ def _bundles(
         gathered: dict[bool, list[Drawn]] = {False: [], True: []}
         for seed in seeds:
             for spec in specs:
-                if level not in spec.levels:
+                if level not in {*spec.levels, RAW}:
                     continue
                 drawn = spec.drawn(seed)
+                if not Bundle([drawn], level, Path()).is_possible():
+                    continue
                 group = gathered[drawn.case.other is not None]
                 group.append(drawn)
                 if len(group) == size:

@@ -13,6 +13,7 @@ import pnnx
 import torch
 from torch import nn
 
+from crosscheck import torchscript
 from crosscheck.compare import array_of
 from crosscheck.specification import flatten
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from crosscheck.specification import Drawn
 
-__all__ = ["Bundle", "ExportError"]
+__all__ = ["RAW", "Bundle", "ExportError"]
+
+RAW = -1
 
 _NAME = "bundle"
 _SECONDS = 120
@@ -40,7 +43,7 @@ class Bundle:
     drawn : sequence of Drawn
         Either all of them have a second size of input, or none.
     level : int
-        Of pnnx's optimisation.
+        Of pnnx's optimisation; `RAW` for TorchScript as it stands.
     folder : Path
         Where the files go.
     """
@@ -72,16 +75,29 @@ class Bundle:
     def trace(self) -> None:
         """Write the TorchScript file and the inputs that pnnx takes."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        inputs = tuple(self.inputs())
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            traced = torch.jit.trace(_Together(self.drawn), inputs, check_trace=False)
+        traced = self._traced()
+        if self.level == RAW:
+            torchscript.write(torchscript.frozen(traced), self.param)
+            return
         traced.save(str(self.folder / f"{_NAME}.pt"))
         for other in (False, True) if self.drawn[0].case.other else (False,):
             for file, x in zip(
                 self._input_files(other=other), self.inputs(other=other), strict=True
             ):
                 np.save(self.folder / file, array_of(x.contiguous()))
+
+    def _traced(self) -> torch.jit.ScriptModule:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            return torch.jit.trace(
+                _Together(self.drawn), tuple(self.inputs()), check_trace=False
+            )
+
+    def is_possible(self) -> bool:
+        """Whether the graph could say what the modules do."""
+        return self.level != RAW or not torchscript.writes_into_operands(
+            torchscript.frozen(self._traced())
+        )
 
     def convert(self) -> None:
         """Run pnnx.
@@ -91,6 +107,8 @@ class Bundle:
         ExportError
             If it leaves no graph, no weights or no script.
         """
+        if self.level == RAW:
+            return
         command = [pnnx.EXEC_PATH, f"{_NAME}.pt", "fp16=0", f"optlevel={self.level}"]
         for other in (False, True) if self.drawn[0].case.other else (False,):
             files = ",".join(self._input_files(other=other))

@@ -281,7 +281,7 @@ def as_strided(draw: Draw):
 
 @specs({"clone": ("Tensor.clone",), "contiguous": (), "detach": ()})
 def copies(draw: Draw, name: str):
-    return Case(lambda x: getattr(x.transpose(0, 1), name)() * 1, something(draw, 2))
+    return Case(lambda x: getattr(x.transpose(0, 1), name)().neg(), draw.normal(*draw.shape(2)))
 
 
 @spec("Tensor.reshape_as", "aten::view_as")

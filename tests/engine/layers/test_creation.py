@@ -94,3 +94,12 @@ def test_zero(run):
     result = run("aten::zero", np.array([[1, 2]], np.int16))
     assert result.dtype == np.int16
     assert result.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"), [((3,), [0, 1, 2]), ((1, 3), [1, 2]), ((5, 0, -2), [5, 3, 1])]
+)
+def test_arange_as_torchscript_calls_it(run, bounds, expected):
+    result = run("aten::arange", *bounds, 6, None, "cpu", False)
+    assert result.dtype == np.float32
+    assert result.tolist() == expected

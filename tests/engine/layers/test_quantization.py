@@ -93,6 +93,15 @@ def test_functions_of_quantised_tensors(run):
         np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize(("zero_point", "expected"), [(2, [0, 2, 2, 4]), (1, [0, 2, 2, 4])])
+def test_arithmetic_rounds_before_the_zero_point_is_added(run, zero_point, expected):
+    """Halves go to the even multiple of the scale, odd though the zero point may be."""
+    halves, none = np.array([0.5, 1.5, 2.5, 3.5], np.float32), np.zeros(4, np.float32)
+    for name, other in (("add", none), ("add_relu", none), ("mul", none + 1)):
+        y = run(f"quantized::{name}", halves, other, 1.0, zero_point)
+        assert y.tolist() == expected
+
+
 def test_fake_quantisation_by_hand(run):
     y = run("aten::fake_quantize_per_tensor_affine", X, 1.0, 1, 0, 255)
     np.testing.assert_array_equal(y, [0, 2, 2, 0, -1, -1, 0, 254, -1, 254])
