@@ -51,7 +51,7 @@ def allclose(
 ) -> bool:
     """Whether all elements are nearly equal: ``torch.allclose``.
 
-    Parameters are as in ``torch.isclose``.
+    Parameters are as ``torch.isclose`` has them.
 
     Returns
     -------

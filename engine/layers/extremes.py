@@ -277,7 +277,7 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
 def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
     """Middle element, the lower of two, NaN left out: ``torch.nanmedian``.
 
-    Parameters and result are as in ``torch.median``; NaN where all elements are.
+    Parameters and result are as ``torch.median`` has them; NaN where all elements are.
     """
     if dim is None:
         if not input.size:

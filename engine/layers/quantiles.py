@@ -69,7 +69,7 @@ def nanquantile(
 ) -> Array:
     """Element below which a share of all lies, NaN left out: ``torch.nanquantile``.
 
-    Parameters and result are as in ``torch.quantile``; NaN where all elements are.
+    Parameters and result are as ``torch.quantile`` has them; NaN where all elements are.
     """
     return _quantile(input, q, dim, keepdim, interpolation, ignore_nan=True)
 

@@ -157,7 +157,7 @@ def hsplit(input: Array, indices: Ints) -> Parts:
 def vsplit(input: Array, indices: Ints) -> Parts:
     """Cut along the first of two dimensions or more: ``torch.vsplit``.
 
-    Parameters and result as in ``torch.hsplit``.
+    Parameters and result are as ``torch.hsplit`` has them.
     """
     return _stacked(input, indices, 0, least=2)
 
@@ -166,7 +166,7 @@ def vsplit(input: Array, indices: Ints) -> Parts:
 def dsplit(input: Array, indices: Ints) -> Parts:
     """Cut along the third dimension: ``torch.dsplit``.
 
-    Parameters and result as in ``torch.hsplit``.
+    Parameters and result are as ``torch.hsplit`` has them.
     """
     return _stacked(input, indices, 2, least=3)
 

@@ -66,8 +66,8 @@ def unique_consecutive(
 ) -> Outputs:
     """Elements without their repetitions that follow directly: ``torch.unique_consecutive``.
 
-    Parameters and results are as in ``torch.unique``, which looks for repetitions anywhere
-    and brings the elements in order.
+    Parameters and results are as ``torch.unique`` has them; that looks for repetitions
+    anywhere, and brings the elements in order.
     """
     axis = None if dim is None else axis_of(dim, input.ndim)
     if axis is None:
