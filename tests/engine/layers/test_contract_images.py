@@ -174,6 +174,7 @@ CASES: dict[str, Any] = {
     "Threshold": _simple(threshold=0.1, value=2.0),
     "threshold": _simple(threshold=0.1, value=2.0),
     "pad": _simple(pad=(1, 2), mode="reflect"),
+    "constant_pad_nd": _simple(pad=(1, 2), value=0.5),
     "Upsample": _simple(scale_factor=(2.0, 1.5), mode="bilinear"),
     "interpolate": _simple(size=(3, 9), mode="bicubic"),
     "upsample": _simple(size=(3, 9)),
