@@ -186,3 +186,40 @@ def test_a_shape_to_present():
     assert buffer.renew()
     assert not np.shares_memory(shown, buffer.memory)
     assert not buffer.renew()
+
+
+@pytest.mark.parametrize("backend", ["onnxruntime", "ncnn"])
+def test_operands_that_lie_anywhere(make_pair, backend):
+    """Weights at odd places of the file, and views that are no rows of memory."""
+    pytest.importorskip(backend)
+    rng = np.random.default_rng(5)
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,8,8,3)f32",
+        "pnnx.Attribute odd 0 1 w @data=(1,3,8,8)f32 #w=(1,3,8,8)f32",
+        "Tensor.permute turned 1 1 0 1 dims=(0,3,1,2)",
+        "pnnx.Expression sum 2 1 1 w 2 expr=add(@0,@1)",
+        "Tensor.permute flipped 1 1 2 3 dims=(0,1,3,2)",
+        (
+            "nn.Conv2d conv 1 1 3 4 bias=False kernel_size=(3,3) padding=(1,1) stride=(1,1) "
+            "@weight=(4,3,3,3)f32"
+        ),
+        "torch.max_pool2d pool 1 1 4 5 kernel_size=(2,2) stride=(2,2)",
+        "pnnx.Output out 1 0 5",
+    )
+    weights = {
+        "odd.data": rng.normal(size=(1, 3, 8, 8)).astype(np.float32),
+        "conv.weight": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
+    }
+    graph = engine.load(make_pair(*lines, weights=weights))
+    x = rng.normal(size=(1, 8, 8, 3)).astype(np.float32)
+    session, reference = engine.Session(graph, backend), engine.Session(graph, "numpy")
+    for each in (session, reference):
+        each.feed([x])
+        each.run()
+    assert session.value("w").ctypes.data % 4 or not session.value("w").flags.aligned
+    assert not session.value("3").flags.c_contiguous
+    served = {r.operator.name for r in session.records if r.backend == backend}
+    assert "conv" in served
+    assert served >= ({"sum", "pool"} if backend == "onnxruntime" else set())
+    for name in "2345":
+        np.testing.assert_allclose(session.value(name), reference.value(name), atol=1e-5)
