@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Kernel = Callable[..., Any]
 
-__all__ = ["FUNCTIONS", "FUNCTIONS_OF_ONNX", "Elementwise", "Function"]
+__all__ = ["FUNCTIONS", "FUNCTIONS_OF_ONNX", "Elementwise", "Function", "truncated_quotient"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +320,20 @@ FUNCTIONS: Final[dict[str, Function]] = {
 }
 
 
-def _quotient(a: Array, b: Array) -> Array:
-    if a.dtype.kind not in "iu":
-        return np.asarray(np.divide(a, b))
+def truncated_quotient(a: Array, b: Array) -> Array:
+    """Quotient of integers, cut towards zero.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If a divisor is zero.
+    """
     quotient = _by_integer(np.floor_divide)(a, b)
-    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)))
+    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    return truncated_quotient(a, b) if a.dtype.kind in "iu" else np.asarray(np.divide(a, b))
 
 
 def _power_of_onnx(base: Any, exponent: Any) -> Value:  # noqa: ANN401

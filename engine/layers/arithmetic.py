@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
-from engine.expression.functions import FUNCTIONS, Elementwise
+from engine.expression.functions import (
+    FUNCTIONS,
+    FUNCTIONS_OF_ONNX,
+    Elementwise,
+    truncated_quotient,
+)
 from engine.layers.arguments import cast
 from engine.layers.elementwise import Operand, apply
+from engine.layers.layer import NOWHERE, OperatorCall
 from engine.layers.registry import register
 from engine.promotion import Scalar, as_operand, result_dtype
 from engine.values import Array, Value
@@ -68,7 +74,13 @@ def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
 
 
 @register("torch.div", "Tensor.div", "aten::div", "torch.divide", "Tensor.divide")
-def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
+def div(
+    input: Operand,
+    other: Operand,
+    rounding_mode: str | None = None,
+    *,
+    call: OperatorCall = NOWHERE,
+) -> Value:
     """Quotient, rounded where asked to: ``torch.div``.
 
     Parameters
@@ -81,8 +93,11 @@ def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Val
     Returns
     -------
     ndarray of the common shape
-        Of the promoted dtype; without a mode, float32 for bools and integers.
+        Of the promoted dtype; without a mode, float32 for bools and integers. In a file
+        that was made from ONNX, integers give integers, cut towards zero.
     """
+    if rounding_mode is None and call.from_onnx:
+        return apply(FUNCTIONS_OF_ONNX["div"].apply, input, other)
     if rounding_mode == "floor":
         return apply(FUNCTIONS["floor_divide"].apply, input, other)
     if rounding_mode == "trunc":
@@ -93,12 +108,7 @@ def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Val
 
 
 def _divide_and_cut(a: Array, b: Array) -> Array:
-    if a.dtype.kind == "f":
-        return np.asarray(np.trunc(a / b))
-    if not np.all(b):
-        raise ZeroDivisionError("divides integers by zero")
-    quotient = a // b
-    return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
+    return np.asarray(np.trunc(a / b)) if a.dtype.kind == "f" else truncated_quotient(a, b)
 
 
 @register("torch.pow", "Tensor.pow", "aten::pow")

@@ -17,7 +17,7 @@ from engine.layers.layer import Outputs
 from engine.layers.partition import partitioned
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
-from engine.promotion import promote
+from engine.promotion import as_operand, is_numbers, promote
 from engine.values import Array, Value
 
 __all__ = [
@@ -312,6 +312,8 @@ def _median(array: Array, axis: int, keepdim: bool) -> Outputs:
 def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
     if isinstance(dim, np.ndarray):  # TorchScript's overload has the other tensor there
         dim, other = None, dim
+    if is_numbers(dim):  # a constant vector of ONNX
+        other, dim = as_operand(dim, input.dtype), None
     if isinstance(other, np.ndarray):
         left, right = promote(input, other)
         with np.errstate(all="ignore"):

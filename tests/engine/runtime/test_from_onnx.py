@@ -63,12 +63,16 @@ def test_quotients_are_rounded_towards_zero(make_pair):
         "pnnx.Expression y 0 1 1 expr=[2,2,-2,-2]",
         "pnnx.Expression q 2 1 0 1 2 expr=div(@0,@1) #0=(4)i32 #2=(4)i32",
         "pnnx.Expression p 1 1 0 3 expr=pow(@0,0.5) #0=(4)i32 #3=(4)i32",
+        "aten::div d 2 1 0 1 4 #0=(4)i32 #4=(4)i32",
+        "aten::max m 2 1 0 1 5 #0=(4)i32 #5=(4)i32",
         "pnnx.Output out0 1 0 2",
         "pnnx.Output out1 1 0 3",
         inputs=[np.array([7, -7, 9, -9], np.int32)],
     )
     quotients, roots = session.outputs()
     np.testing.assert_array_equal(quotients, np.array([3, -3, -4, 4], np.int32), strict=True)
+    np.testing.assert_array_equal(session.value("4"), quotients, strict=True)
+    np.testing.assert_array_equal(session.value("5"), np.array([7, 2, 9, -2], np.int32))
     assert roots.dtype == np.int32
     assert roots[[0, 2]].tolist() == [2, 3]
 
