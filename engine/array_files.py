@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import struct
 import zipfile
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
@@ -37,6 +39,7 @@ __all__ = [
 
 _PIECE: Final = 1 << 24  # bytes; Linux keeps large pieces of a file in large pages
 _BUFFER: Final = 1 << 18  # bytes that are turned round at a time
+_NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 SAFETENSORS_DTYPES: Final = {
     np.dtype(name).newbyteorder("<"): tag
@@ -89,7 +92,7 @@ def pieces(array: Array) -> Iterator[memoryview]:
         yield np.ascontiguousarray(part).view(np.uint8).data
 
 
-def write_npy(path: Path, array: Array, watch: Watch | None = None) -> None:
+def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> None:
     """Write a new ``.npy`` file.
 
     Parameters
@@ -105,12 +108,20 @@ def write_npy(path: Path, array: Array, watch: Watch | None = None) -> None:
     OSError
         If the file cannot be written.
     """
-    with path.open("xb", buffering=0) as file:
-        _write_all(file, memoryview(_npy_header(array)))
+    # No file object: beside other threads the few steps of the interpreter are what it costs
+    # to write a small array, for after each of them it may have to wait for its turn.
+    file = os.open(path, _NEW_FILE, 0o666)
+    try:
+        before = _npy_header(array)
         for piece in pieces(array):
-            _write_all(file, piece)
+            _write_both(file, before, piece)
+            before = b""
             if watch is not None:
                 watch(piece)
+        if before:  # of an array without elements
+            _write_both(file, before, memoryview(b""))
+    finally:
+        os.close(file)
 
 
 def write_npz(
@@ -216,11 +227,31 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
 
 
 def _npy_header(array: Array) -> bytes:
+    return _header_of(array.dtype.newbyteorder("<"), array.shape)
+
+
+@lru_cache(maxsize=4096)
+def _header_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """Header that NumPy spells; in the shapes of one network there is little variety."""
     buffer = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(array.dtype.newbyteorder("<"))
-    header = {"descr": descr, "fortran_order": False, "shape": array.shape}
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, header)
     return buffer.getvalue()
+
+
+def _write_both(file: int, before: bytes, data: memoryview) -> None:
+    """Write to a descriptor, which may take things in parts."""
+    if before and hasattr(os, "writev"):  # not on Windows
+        written = os.writev(file, [before, data]) - len(before)
+        if written < 0:
+            before = before[written:]
+        else:
+            before, data = b"", data[written:]
+    while before:
+        before = before[os.write(file, before) :]
+    while len(data):
+        data = data[os.write(file, data) :]
 
 
 def _write_all(file: BinaryIO | io.FileIO, data: memoryview) -> None:

@@ -14,6 +14,10 @@ renamed at the end: an export that is cancelled, fails or finds the disk full le
 behind. File names are made of cleaned names that can neither leave the folder nor collide,
 also where case does not count; the true names stand in the manifest.
 
+The manifest has statistics of every array, and SHA-256 checksums where they are asked for. The
+model's files are told apart by the checksum of the ``.param`` and of what the ``.bin`` lists of
+its weights, CRC-32 included.
+
 An ``.npz`` holds the arrays alone, by operand name, and a ``.safetensors`` the manifest too,
 as the entry ``manifest`` of its metadata. Pictures come as a folder of the same layout.
 """

@@ -13,10 +13,12 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost
+from engine.errors import ModelFileError
 from engine.plain import plain
+from engine.pnnx import directory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from engine.dump.entries import Entry
@@ -37,7 +39,8 @@ __all__ = [
 ]
 
 SCHEMA: Final = "kuiper-studio-dump"
-SCHEMA_VERSION: Final = 1
+# 2: checksums only where they were asked for; what the directory of the .bin says instead
+SCHEMA_VERSION: Final = 2
 
 _CHUNK: Final = 1 << 20
 _LAYOUTS: Final = {4: "NCHW", 5: "NCDHW"}
@@ -50,13 +53,13 @@ class Facts:
     Attributes
     ----------
     statistics : TensorStatistics
-    sha256 : str
+    sha256 : str or None
         Of the elements in C order and little-endian, without any file's header: equal
-        arrays have equal hashes in every format.
+        arrays have equal hashes in every format. None where it was not asked for.
     """
 
     statistics: TensorStatistics
-    sha256: str
+    sha256: str | None
 
 
 def is_dump(folder: Path) -> bool:
@@ -69,21 +72,21 @@ def is_dump(folder: Path) -> bool:
 
 
 def make_manifest(
-    session: Session,
-    options: DumpOptions,
-    rows: Sequence[Mapping[str, Any]],
-    model: Mapping[str, str | None],
+    session: Session, options: DumpOptions, go_on: Callable[[], None]
 ) -> dict[str, Any]:
-    """Put together what a manifest says.
+    """Put together what a manifest says, all but what is known of the operands.
 
     Parameters
     ----------
     session : Session
     options : DumpOptions
-    rows : sequence of mappings
-        From `make_row`.
-    model : mapping
-        Hashes of the model's files.
+    go_on : callable
+        Asked while files are read; what it raises ends that.
+
+    Returns
+    -------
+    dict
+        Rows of the operands, from `make_row`, belong in its empty list ``operands``.
     """
     graph = session.graph
     return {
@@ -93,15 +96,38 @@ def make_manifest(
         "model": {
             "param": graph.param_path.name,
             "bin": graph.bin_path.name if graph.bin_path else None,
-            **model,
+            "param_sha256": _existing(file_hash, graph.param_path, go_on),
+            "bin_sha256": _existing(file_hash, graph.bin_path, go_on)
+            if options.checksums
+            else None,
+            "bin_directory_sha256": _existing(_directory_hash, graph.bin_path, go_on),
         },
         "backend": session.backend,
         "seed": session.seed,
         "state": session.state.value,
         "options": plain(asdict(options)),
         "operators": [_operator_row(session, operator) for operator in graph.operators],
-        "operands": list(rows),
+        "operands": [],
     }
+
+
+def _existing(
+    hash_of: Callable[[Path, Callable[[], None]], str],
+    path: Path | None,
+    go_on: Callable[[], None],
+) -> str | None:
+    try:
+        return hash_of(path, go_on) if path is not None else None
+    except (FileNotFoundError, ModelFileError):
+        return None  # the model was moved since it was opened, which is no harm to a dump
+
+
+def _directory_hash(path: Path, _: Callable[[], None]) -> str:
+    """SHA-256 of what a ``.bin`` lists: names, sizes and CRC-32 of the weights.
+
+    It tells one model from another without reading the weights.
+    """
+    return hashlib.sha256(directory_of(path)).hexdigest()
 
 
 def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]:
@@ -183,8 +209,7 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, allow_nan=False)
+_json: Final = json.JSONEncoder(allow_nan=False).encode
 
 
 _COLUMNS: Final = ("name", "member", "role", "kind", "producer", "dtype", "shape", "min", "max",

@@ -31,6 +31,8 @@ class DumpOptions:
         A folder with manifest and summary, without arrays.
     overwrite : bool
         Replace an earlier dump at the destination.
+    checksums : bool
+        SHA-256 of every array and of the ``.bin``; takes longer than all the writing.
     """
 
     format: Format = "folder"
@@ -40,6 +42,7 @@ class DumpOptions:
     weights: bool = False
     statistics_only: bool = False
     overwrite: bool = False
+    checksums: bool = False
 
     @property
     def is_folder(self) -> bool:

@@ -7,9 +7,11 @@ import hashlib
 import os
 import shutil
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from engine.array_files import (
     SAFETENSORS_DTYPES,
@@ -22,7 +24,6 @@ from engine.atomic import spoken, written_beside
 from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
     Facts,
-    file_hash,
     is_dump,
     make_manifest,
     make_row,
@@ -35,8 +36,7 @@ from engine.errors import ExportCancelledError, ExportError
 from engine.statistics import statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.runtime import RuntimeGraph
     from engine.session import Session
@@ -46,8 +46,6 @@ __all__ = ["check_destination", "write_arrays", "write_dump"]
 
 T = TypeVar("T")
 
-# Two keep a disk and a processor busy; more would only hold more pictures in memory.
-_THREADS: Final = 2
 _SECONDS_BETWEEN_QUESTIONS: Final = 0.05
 _PNG_LEVEL: Final = 1  # of zlib; higher ones take twice the time for a few percent
 
@@ -197,7 +195,7 @@ def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> 
 
 
 class _Job:
-    """One export under way: threads that work, and a caller that waits and may give up.
+    """One export under way: two threads that work, and a caller that waits and may give up.
 
     Progress is told and cancelling asked for in the caller's thread alone.
     """
@@ -209,7 +207,7 @@ class _Job:
     ) -> None:
         self._progress, self._cancelled = progress, cancelled
         self._given_up = threading.Event()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="dump")
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="dump")
 
     def __enter__(self) -> Self:
         return self
@@ -219,28 +217,66 @@ class _Job:
         self._given_up.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def start(self, work: Callable[..., T], *arguments: object) -> Future[T]:
-        """Let a thread work."""
-        return self._threads.submit(work, *arguments)
+    def run(
+        self, count: int, *kinds: Iterable[Callable[[], None]], meanwhile: Callable[[], T]
+    ) -> T:
+        """Let the threads do all that there is to do with some items.
 
-    def finish(self, future: Future[T]) -> T:
-        """Wait for what a thread was started with."""
-        while not wait([future], timeout=_SECONDS_BETWEEN_QUESTIONS).done:
+        Parameters
+        ----------
+        count : int
+            Of items, which progress is told in.
+        *kinds : iterable of callables
+            One thread begins with the first kind of work and the other with the last, and
+            then they help each other: the thread that writes, and spends its time in the
+            system, is not held up by one that keeps the interpreter busy.
+        meanwhile : callable
+            What there is to do in the caller's thread.
+
+        Returns
+        -------
+        What `meanwhile` returns.
+        """
+        lanes = [deque(kind) for kind in kinds]
+        total = sum(map(len, lanes))
+        finished: list[None] = []  # a number that two threads can add to
+
+        def work(lanes: Sequence[deque[Callable[[], None]]]) -> None:
+            for lane in lanes:
+                while True:
+                    try:
+                        task = lane.popleft()
+                    except IndexError:
+                        break
+                    self.go_on()
+                    task()
+                    finished.append(None)
+
+        waiting = {self._threads.submit(work, order) for order in (lanes, lanes[::-1])}
+        result = meanwhile()
+        told = 0
+        while waiting:
+            done, waiting = wait(
+                waiting, timeout=_SECONDS_BETWEEN_QUESTIONS, return_when=FIRST_EXCEPTION
+            )
+            for future in done:
+                future.result()
+            reached = len(finished) * count // max(total, 1) if waiting else count
             self.ask()
-        return future.result()
-
-    def each(self, work: Callable[[T], Facts | None], items: Sequence[T]) -> list[Facts | None]:
-        """Let the threads work on all items; results are in order."""
-        futures = [self.start(work, item) for item in items]
-        return [self.finish(future) for future in self.counted(futures)]
+            while told < reached:
+                self.tell(told, count)
+                told += 1
+                self.ask()
+        self.tell(count, count)
+        return result
 
     def counted(self, items: Sequence[T]) -> Iterator[T]:
         """Give the items one by one and tell how many are done."""
         for done, item in enumerate(items):
             self.ask()
-            self._tell(done, len(items))
+            self.tell(done, len(items))
             yield item
-        self._tell(len(items), len(items))
+        self.tell(len(items), len(items))
 
     def ask(self, *_: object) -> None:
         """Raise when the export was cancelled; for the caller's thread."""
@@ -252,7 +288,8 @@ class _Job:
         if self._given_up.is_set():
             raise ExportCancelledError("the export was ended; nothing was written")
 
-    def _tell(self, done: int, total: int) -> None:
+    def tell(self, done: int, total: int) -> None:
+        """Tell how many items are done; for the caller's thread."""
         if self._progress is not None:
             self._progress(done, total)
 
@@ -262,35 +299,66 @@ def _write_folder(
 ) -> None:
     picture = options.format == "png"
     suffix = ".png" if picture else ".npy"
-    hashes = _start_hashes(session, job)
     names = {role: UniqueNames() for role in ("inputs", "ops", "weights")}
     files: dict[int, str] = {}
-    folder.mkdir()
     for index, entry in enumerate(entries):
         if entry.array is not None and not options.statistics_only:
-            (folder / entry.role).mkdir(exist_ok=True)
             files[index] = f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
+    for path in (folder, *(folder / role for role in {entries[i].role for i in files})):
+        path.mkdir()
 
-    def write(index: int) -> Facts | None:
-        array, file = entries[index].array, files.get(index)
-        job.go_on()
-        if array is None:
-            return None
-        if file is not None and picture:
-            _write_png(folder / file, array)
-        elif file is not None:
-            write_npy(folder / file, array, job.go_on)
-        return _examine(array, job)
+    def write(index: int) -> None:
+        array = _array_of(entries[index])
+        if picture:
+            _write_png(folder / files[index], array)
+        else:
+            write_npy(f"{folder}{os.sep}{files[index]}", array, job.go_on)
 
-    found = job.each(write, range(len(entries)))
-    rows = [
-        make_row(entry, files.get(index, ""), facts)
-        for index, (entry, facts) in enumerate(zip(entries, found, strict=True))
+    writing = (partial(write, index) for index in files)
+    names_of_files = [files.get(index, "") for index in range(len(entries))]
+    manifest = _describe(session, options, entries, names_of_files, job, writing)
+    summary = summary_text(manifest["operands"])
+    (folder / "summary.csv").write_text(summary, encoding="utf-8", newline="")
+    (folder / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8", newline="")
+
+
+def _describe(
+    session: Session,
+    options: DumpOptions,
+    entries: Sequence[Entry],
+    files: Sequence[str],
+    job: _Job,
+    writing: Iterable[Callable[[], None]] = (),
+) -> dict[str, Any]:
+    """Make the manifest while the arrays are written."""
+    found: dict[int, Facts] = {}
+
+    def examine(index: int) -> None:
+        array = _array_of(entries[index])
+        digest = hashlib.sha256() if options.checksums else None
+        if digest is not None:
+            for piece in pieces(array):
+                job.go_on()
+                digest.update(piece)
+        checksum = digest.hexdigest() if digest is not None else None
+        found[index] = Facts(statistics(array), checksum)
+
+    manifest = job.run(
+        len(entries),
+        writing,
+        (partial(examine, i) for i, entry in enumerate(entries) if entry.array is not None),
+        meanwhile=lambda: make_manifest(session, options, job.ask),
+    )
+    manifest["operands"] = [
+        make_row(entry, file, found.get(index))
+        for index, (entry, file) in enumerate(zip(entries, files, strict=True))
     ]
-    model = {name: job.finish(future) for name, future in hashes.items()}
-    manifest = manifest_text(make_manifest(session, options, rows, model))
-    (folder / "summary.csv").write_text(summary_text(rows), encoding="utf-8", newline="")
-    (folder / "manifest.json").write_text(manifest, encoding="utf-8", newline="")
+    return manifest
+
+
+def _array_of(entry: Entry) -> Array:
+    assert entry.array is not None  # noqa: S101 - what has none is neither written nor examined
+    return entry.array
 
 
 def _write_npz(
@@ -316,14 +384,7 @@ def _write_safetensors(
         if entry.array is not None:
             _require_dtype(entry.name, entry.array)
             arrays[keys[-1]] = entry.array
-    hashes = _start_hashes(session, job)
-    found = job.each(lambda e: _examine(e.array, job) if e.array is not None else None, entries)
-    rows = [
-        make_row(entry, key, facts)
-        for entry, key, facts in zip(entries, keys, found, strict=True)
-    ]
-    model = {name: job.finish(future) for name, future in hashes.items()}
-    manifest = manifest_text(make_manifest(session, options, rows, model))
+    manifest = manifest_text(_describe(session, options, entries, keys, job))
     try:
         write_safetensors(path, arrays, {"format": "np", "manifest": manifest}, job.ask)
     except ValueError as exc:
@@ -345,27 +406,6 @@ _WRITERS: Final = {
     "npz": _write_npz,
     "safetensors": _write_safetensors,
 }
-
-
-def _start_hashes(session: Session, job: _Job) -> dict[str, Future[str | None]]:
-    """Let the model's files be hashed beside the writing."""
-    files = {"param_sha256": session.graph.param_path, "bin_sha256": session.graph.bin_path}
-    return {name: job.start(_hash_of, path, job.go_on) for name, path in files.items()}
-
-
-def _hash_of(path: Path | None, go_on: Callable[[], None]) -> str | None:
-    try:
-        return file_hash(path, go_on) if path is not None else None
-    except FileNotFoundError:
-        return None  # the model was moved since it was opened, which is no harm to a dump
-
-
-def _examine(array: Array, job: _Job) -> Facts:
-    digest = hashlib.sha256()
-    for piece in pieces(array):
-        job.go_on()
-        digest.update(piece)
-    return Facts(statistics(array), digest.hexdigest())
 
 
 def _write_png(path: Path, array: Array) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Archive", "write_archive"]
+__all__ = ["Archive", "directory_of", "write_archive"]
 
 _LOCAL: Final = struct.Struct("<4s5H3L2H")
 _CENTRAL: Final = struct.Struct("<4s6H3L5H2L")
@@ -137,6 +137,26 @@ def _open(path: Path) -> io.FileIO:
         file.close()
         raise ModelFileError(path, "it is empty; copy or export it again")
     return file
+
+
+def directory_of(path: Path) -> bytes:
+    """What a ``.bin`` says of its weights: their names, sizes, places and checksums.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read or has no directory.
+    """
+    try:
+        with _open(path) as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with data:
+            start, size, _ = _find_directory(data)
+            return data[start : start + size]
+    except OSError as exc:
+        raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
+    except ValueError as exc:
+        raise ModelFileError(path, str(exc)) from None
 
 
 class _UnusualError(Exception):

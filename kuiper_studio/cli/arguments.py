@@ -84,6 +84,9 @@ def dump_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--statistics-only", action="store_true", help="manifest and summary, no arrays"
     )
+    parser.add_argument(
+        "--checksums", action="store_true", help="SHA-256 of every array and of the .bin"
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
     return parser
 

@@ -389,6 +389,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
         weights=arguments.weights,
         statistics_only=arguments.statistics_only,
         overwrite=arguments.overwrite,
+        checksums=arguments.checksums,
     )
 
 

@@ -99,6 +99,8 @@ class ExportDialog(QDialog):
         self.outputs = QCheckBox("Outputs of the operators")
         self.weights = QCheckBox("Weights")
         self.statistics_only = QCheckBox("Statistics only, no arrays")
+        self.checksums = QCheckBox("Checksums")
+        self.checksums.setToolTip("SHA-256 of every array and of the .bin; takes longer")
         self.destination = QLineEdit()
         self.destination.setAccessibleName("Destination")
         self.overwrite = QCheckBox("Replace what is there")
@@ -178,7 +180,9 @@ class ExportDialog(QDialog):
     def _make_tensors(self) -> QGridLayout:
         grid = QGridLayout()
         grid.setVerticalSpacing(5)
-        boxes = (self.inputs, self.outputs, self.weights, self.statistics_only)
+        boxes = (
+            self.inputs, self.outputs, self.weights, self.statistics_only, self.checksums,
+        )  # fmt: skip
         for place, box in enumerate(boxes):
             grid.addWidget(box, place // 2, place % 2)
         return grid
@@ -279,6 +283,7 @@ class ExportDialog(QDialog):
             weights=self.weights.isChecked(),
             statistics_only=self.statistics_only.isChecked() and self._is_folder(),
             overwrite=self.overwrite.isChecked() and not self.overwrite.isHidden(),
+            checksums=self.checksums.isChecked() and self.chosen_format != "npz",
         )
 
     def _patterns(self) -> tuple[str, ...] | None:
@@ -390,6 +395,7 @@ class ExportDialog(QDialog):
     def _check(self) -> None:
         """Say what is wrong, or how much will be written."""
         self.statistics_only.setEnabled(self._is_folder())
+        self.checksums.setEnabled(self.chosen_format != "npz")  # which has no manifest
         self.overwrite.setVisible(self._may_overwrite())
         amount = _Amount()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 
 import numpy as np
@@ -57,6 +58,27 @@ def test_npy_is_byte_for_byte_numpys(tmp_path):
     write_npy(tmp_path / "ours.npy", ARRAYS["f32"])
     np.save(tmp_path / "theirs.npy", ARRAYS["f32"])
     assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "theirs.npy").read_bytes()
+
+
+@pytest.mark.parametrize("most", [1, 7, 130, None], ids=["1", "7", "130", "no writev"])
+@pytest.mark.parametrize("name", ["f32", "no elements", "turned"])
+def test_npy_where_the_system_takes_a_part_at_a_time(tmp_path, monkeypatch, name, most):
+    write, writev = os.write, getattr(os, "writev", None)
+    if most is None or writev is None:
+        monkeypatch.delattr(os, "writev", raising=False)
+    else:
+        parts = lambda file, buffers: write(file, b"".join(buffers)[:most])  # noqa: E731
+        monkeypatch.setattr(os, "writev", parts)
+        monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:most]))
+    write_npy(tmp_path / "x.npy", ARRAYS[name])
+    assert same(np.load(tmp_path / "x.npy", allow_pickle=False), ARRAYS[name])
+
+
+def test_npy_that_is_there_already(tmp_path):
+    (tmp_path / "x.npy").write_bytes(b"mine")
+    with pytest.raises(FileExistsError):
+        write_npy(tmp_path / "x.npy", ARRAYS["f32"])
+    assert (tmp_path / "x.npy").read_bytes() == b"mine"
 
 
 def test_npz(tmp_path):

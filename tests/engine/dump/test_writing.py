@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import re
+import struct
 import subprocess
 import sys
 import threading
@@ -90,7 +91,7 @@ def test_layout_of_a_folder(digits, tmp_path):
 
 
 def test_arrays_are_those_of_the_session(digits, tmp_path):
-    write_dump(digits, tmp_path / "d", DumpOptions(weights=True))
+    write_dump(digits, tmp_path / "d", DumpOptions(weights=True, checksums=True))
     manifest = manifest_of(tmp_path / "d")
     assert len(manifest["operands"]) == 24 + 20
     for row in manifest["operands"]:
@@ -111,10 +112,11 @@ def test_arrays_are_those_of_the_session(digits, tmp_path):
 
 
 def test_manifest(digits, tmp_path, samples):
-    write_dump(digits, tmp_path / "d", DumpOptions(operators=("convbn2d_0",)))
+    options = DumpOptions(operators=("convbn2d_0",), checksums=True)
+    write_dump(digits, tmp_path / "d", options)
     manifest = manifest_of(tmp_path / "d")
     assert manifest["schema"] == "kuiper-studio-dump"
-    assert manifest["version"] == 1
+    assert manifest["version"] == 2
     assert manifest["state"] == "finished"
     for kind in ("param", "bin"):
         path = samples / "digits" / f"digits.pnnx.{kind}"
@@ -154,6 +156,34 @@ def test_manifest(digits, tmp_path, samples):
     assert row["producer"] == "convbn2d_0"
     assert row["consumers"] == ["stem.2"]
     assert (row["role"], row["kind"], row["layout"]) == ("ops", "tensor", "NCHW")
+
+
+def test_checksums_only_where_asked_for(digits, tmp_path, samples):
+    write_dump(digits, tmp_path / "d")
+    manifest = manifest_of(tmp_path / "d")
+    assert {row["sha256"] for row in manifest["operands"]} == {None}
+    model = manifest["model"]
+    assert model["param_sha256"]
+    assert model["bin_sha256"] is None
+    weights = (samples / "digits" / "digits.pnnx.bin").read_bytes()
+    size, start = struct.unpack_from("<2L", weights, weights.rindex(b"PK\5\6") + 12)
+    if start == 0xFFFFFFFF:
+        size, start = struct.unpack_from("<2Q", weights, weights.rindex(b"PK\6\6") + 40)
+    directory = weights[start : start + size]
+    assert directory.count(b"PK\1\2") == 20
+    assert model["bin_directory_sha256"] == hashlib.sha256(directory).hexdigest()
+
+
+@pytest.mark.parametrize("format_", ["safetensors", "png"])
+def test_checksums_in_other_formats(digits, tmp_path, format_):
+    dump(digits, tmp_path / "d", format=format_, operators=("pool",), checksums=True)
+    if format_ == "png":
+        manifest = manifest_of(tmp_path / "d")
+    else:
+        with safetensors.safe_open(tmp_path / "d", "np") as opened:
+            manifest = strict_json(opened.metadata()["manifest"])
+    expected = hashlib.sha256(digits.value("20").tobytes()).hexdigest()
+    assert manifest["operands"][-1]["sha256"] == expected
 
 
 def test_summary(digits, tmp_path):
@@ -197,7 +227,7 @@ def test_pictures(digits, tmp_path):
 
 
 def test_statistics_only(digits, tmp_path):
-    dump(digits, tmp_path / "d", statistics_only=True)
+    dump(digits, tmp_path / "d", statistics_only=True, checksums=True)
     assert names_in(tmp_path / "d") == ["manifest.json", "summary.csv"]
     rows = manifest_of(tmp_path / "d")["operands"]
     assert rows[5]["file"] == ""
@@ -323,7 +353,7 @@ def test_odd_values(odd, tmp_path, format_):
 
 
 def test_rows_of_odd_values(odd, tmp_path):
-    dump(odd, tmp_path / "d")
+    dump(odd, tmp_path / "d", checksums=True)
     rows = {
         row["name"] + "".join(f"_{i}" for i in row["member"]): row
         for row in manifest_of(tmp_path / "d")["operands"]
@@ -422,9 +452,11 @@ def test_the_model_may_have_been_moved(samples, tmp_path):
         source = samples / "linear" / f"linear.pnnx.{kind}"
         (tmp_path / source.name).write_bytes(source.read_bytes())
     session = Session(engine.load(tmp_path / "linear.pnnx.param"))
-    (tmp_path / "linear.pnnx.param").unlink()
-    dump(session, tmp_path / "d")
-    assert manifest_of(tmp_path / "d")["model"]["param_sha256"] is None
+    for kind in ("param", "bin"):
+        (tmp_path / f"linear.pnnx.{kind}").unlink()
+    dump(session, tmp_path / "d", checksums=True)
+    model = manifest_of(tmp_path / "d")["model"]
+    assert [model[f"{kind}_sha256"] for kind in ("param", "bin", "bin_directory")] == [None] * 3
 
 
 # Nothing half written, whatever happens
@@ -637,7 +669,7 @@ def test_overwriting_is_asked_for(place, digits, name, options, sentence):
 
 def test_an_empty_folder_is_taken(digits, tmp_path):
     (tmp_path / "d").mkdir()
-    dump(digits, tmp_path / "d", statistics_only=True)
+    dump(digits, tmp_path / "d", statistics_only=True, checksums=True)
     assert names_in(tmp_path / "d") == ["manifest.json", "summary.csv"]
 
 

@@ -145,6 +145,15 @@ def test_size_counts_members_and_weights(qtbot, opened, dialog):
     assert size(dialog) == "6 rows"
 
 
+def test_checksums_are_written_when_ticked(dialog):
+    assert not dialog.options().checksums
+    dialog.checksums.click()
+    assert dialog.options().checksums
+    dialog.formats["npz"].click()  # which holds arrays alone
+    assert not dialog.checksums.isEnabled()
+    assert not dialog.options().checksums
+
+
 @pytest.mark.parametrize(
     ("typed", "matches", "told"),
     [
