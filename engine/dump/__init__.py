@@ -14,7 +14,7 @@ renamed at the end: an export that is cancelled, fails or finds the disk full le
 behind. File names are made of cleaned names that can neither leave the folder nor collide,
 also where case does not count; the true names stand in the manifest.
 
-The manifest has statistics of every array, and SHA-256 checksums where they are asked for. The
+The manifest has statistics of every array, and SHA-256 checksums unless they are unwanted. The
 model's files are told apart by the checksum of the ``.param`` and of what the ``.bin`` lists of
 its weights, CRC-32 included.
 

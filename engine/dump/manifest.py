@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 SCHEMA: Final = "kuiper-studio-dump"
-# 2: checksums only where they were asked for; what the directory of the .bin says instead
+# 2: checksums may be missing; what the directory of the .bin says stands beside them
 SCHEMA_VERSION: Final = 2
 
 _CHUNK: Final = 1 << 20

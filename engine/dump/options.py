@@ -32,7 +32,8 @@ class DumpOptions:
     overwrite : bool
         Replace an earlier dump at the destination.
     checksums : bool
-        SHA-256 of every array and of the ``.bin``; takes longer than all the writing.
+        Whether to work out the SHA-256 of every array and of the ``.bin``, which takes longer
+        than all the writing.
     """
 
     format: Format = "folder"
@@ -42,7 +43,7 @@ class DumpOptions:
     weights: bool = False
     statistics_only: bool = False
     overwrite: bool = False
-    checksums: bool = False
+    checksums: bool = True
 
     @property
     def is_folder(self) -> bool:

@@ -389,7 +389,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
         weights=arguments.weights,
         statistics_only=arguments.statistics_only,
         overwrite=arguments.overwrite,
-        checksums=arguments.checksums,
+        checksums=not arguments.no_checksums,
     )
 
 

@@ -100,6 +100,7 @@ class ExportDialog(QDialog):
         self.weights = QCheckBox("Weights")
         self.statistics_only = QCheckBox("Statistics only, no arrays")
         self.checksums = QCheckBox("Checksums")
+        self.checksums.setChecked(True)
         self.checksums.setToolTip("SHA-256 of every array and of the .bin; takes longer")
         self.destination = QLineEdit()
         self.destination.setAccessibleName("Destination")

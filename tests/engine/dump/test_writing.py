@@ -91,7 +91,7 @@ def test_layout_of_a_folder(digits, tmp_path):
 
 
 def test_arrays_are_those_of_the_session(digits, tmp_path):
-    write_dump(digits, tmp_path / "d", DumpOptions(weights=True, checksums=True))
+    write_dump(digits, tmp_path / "d", DumpOptions(weights=True))
     manifest = manifest_of(tmp_path / "d")
     assert len(manifest["operands"]) == 24 + 20
     for row in manifest["operands"]:
@@ -112,7 +112,7 @@ def test_arrays_are_those_of_the_session(digits, tmp_path):
 
 
 def test_manifest(digits, tmp_path, samples):
-    options = DumpOptions(operators=("convbn2d_0",), checksums=True)
+    options = DumpOptions(operators=("convbn2d_0",))
     write_dump(digits, tmp_path / "d", options)
     manifest = manifest_of(tmp_path / "d")
     assert manifest["schema"] == "kuiper-studio-dump"
@@ -158,8 +158,8 @@ def test_manifest(digits, tmp_path, samples):
     assert (row["role"], row["kind"], row["layout"]) == ("ops", "tensor", "NCHW")
 
 
-def test_checksums_only_where_asked_for(digits, tmp_path, samples):
-    write_dump(digits, tmp_path / "d")
+def test_without_checksums(digits, tmp_path, samples):
+    write_dump(digits, tmp_path / "d", DumpOptions(checksums=False))
     manifest = manifest_of(tmp_path / "d")
     assert {row["sha256"] for row in manifest["operands"]} == {None}
     model = manifest["model"]
@@ -176,7 +176,7 @@ def test_checksums_only_where_asked_for(digits, tmp_path, samples):
 
 @pytest.mark.parametrize("format_", ["safetensors", "png"])
 def test_checksums_in_other_formats(digits, tmp_path, format_):
-    dump(digits, tmp_path / "d", format=format_, operators=("pool",), checksums=True)
+    dump(digits, tmp_path / "d", format=format_, operators=("pool",))
     if format_ == "png":
         manifest = manifest_of(tmp_path / "d")
     else:
@@ -227,7 +227,7 @@ def test_pictures(digits, tmp_path):
 
 
 def test_statistics_only(digits, tmp_path):
-    dump(digits, tmp_path / "d", statistics_only=True, checksums=True)
+    dump(digits, tmp_path / "d", statistics_only=True)
     assert names_in(tmp_path / "d") == ["manifest.json", "summary.csv"]
     rows = manifest_of(tmp_path / "d")["operands"]
     assert rows[5]["file"] == ""
@@ -353,7 +353,7 @@ def test_odd_values(odd, tmp_path, format_):
 
 
 def test_rows_of_odd_values(odd, tmp_path):
-    dump(odd, tmp_path / "d", checksums=True)
+    dump(odd, tmp_path / "d")
     rows = {
         row["name"] + "".join(f"_{i}" for i in row["member"]): row
         for row in manifest_of(tmp_path / "d")["operands"]
@@ -454,7 +454,7 @@ def test_the_model_may_have_been_moved(samples, tmp_path):
     session = Session(engine.load(tmp_path / "linear.pnnx.param"))
     for kind in ("param", "bin"):
         (tmp_path / f"linear.pnnx.{kind}").unlink()
-    dump(session, tmp_path / "d", checksums=True)
+    dump(session, tmp_path / "d")
     model = manifest_of(tmp_path / "d")["model"]
     assert [model[f"{kind}_sha256"] for kind in ("param", "bin", "bin_directory")] == [None] * 3
 
@@ -669,7 +669,7 @@ def test_overwriting_is_asked_for(place, digits, name, options, sentence):
 
 def test_an_empty_folder_is_taken(digits, tmp_path):
     (tmp_path / "d").mkdir()
-    dump(digits, tmp_path / "d", statistics_only=True, checksums=True)
+    dump(digits, tmp_path / "d", statistics_only=True)
     assert names_in(tmp_path / "d") == ["manifest.json", "summary.csv"]
 
 

@@ -115,7 +115,9 @@ def test_accept_hands_on_the_request(dialog, folder):
     assert dialog.result() == QDialog.DialogCode.Accepted
     path, options = dialog.request
     assert path == folder / "m_dump.npz"
-    assert options == DumpOptions("npz", ("1",), inputs=False, outputs=True, weights=True)
+    assert options == DumpOptions(
+        "npz", ("1",), inputs=False, outputs=True, weights=True, checksums=False
+    )
 
 
 def test_cancel_hands_on_nothing(dialog):
@@ -145,12 +147,13 @@ def test_size_counts_members_and_weights(qtbot, opened, dialog):
     assert size(dialog) == "6 rows"
 
 
-def test_checksums_are_written_when_ticked(dialog):
-    assert not dialog.options().checksums
-    dialog.checksums.click()
+def test_checksums_are_written_unless_unticked(dialog):
     assert dialog.options().checksums
     dialog.formats["npz"].click()  # which holds arrays alone
     assert not dialog.checksums.isEnabled()
+    assert not dialog.options().checksums
+    dialog.formats["folder"].click()
+    dialog.checksums.click()
     assert not dialog.options().checksums
 
 
