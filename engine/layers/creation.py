@@ -324,6 +324,37 @@ def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array
     return np.eye(as_int(n, "n"), cols, dtype=as_dtype(dtype) or DEFAULT_FLOAT)
 
 
+@register("aten::logspace", operands="start end steps base dtype _ _ _")
+@register("torch.logspace")
+def logspace(
+    start: Operand,
+    end: Operand,
+    steps: int,
+    base: float = 10.0,
+    dtype: Value = None,
+    **more: Any,
+) -> Array:
+    """Powers whose exponents stand at equal distances: ``torch.logspace``.
+
+    Parameters
+    ----------
+    start, end : number
+        The first and last exponent.
+    steps : int
+        How many.
+    base : float
+        What is raised to the exponents.
+    dtype : str, optional
+        float32 by default.
+
+    Returns
+    -------
+    ndarray of shape (steps,)
+    """
+    exponents = np.linspace(as_python(start), as_python(end), as_int(steps, "steps"))
+    return cast(np.asarray(np.power(float(base), exponents)), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
 @register("aten::linspace", operands="start end steps dtype _ _ _")
 @register("torch.linspace")
 def linspace(

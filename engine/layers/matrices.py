@@ -13,7 +13,17 @@ from engine.layers.registry import register
 from engine.promotion import promote
 from engine.values import Array
 
-__all__ = ["cross", "diag", "diagonal", "trace", "tril", "triu"]
+__all__ = [
+    "cross",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_scatter",
+    "trace",
+    "tril",
+    "triu",
+]
 
 
 @register("torch.cross", "Tensor.cross", "aten::cross")
@@ -98,6 +108,97 @@ def diagonal(input: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     """
     rows, cols = axis_of(dim1, input.ndim, "dim1"), axis_of(dim2, input.ndim, "dim2")
     return np.diagonal(input, as_int(offset, "offset"), rows, cols)
+
+
+@register("torch.linalg.diagonal", "aten::linalg_diagonal")
+def linalg_diagonal(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """Take the diagonals of matrices: ``torch.linalg.diagonal``.
+
+    Of the last two dimensions by default; else as ``torch.diagonal``.
+    """
+    return diagonal(input, offset, dim1, dim2)
+
+
+@register("torch.diag_embed", "Tensor.diag_embed", "aten::diag_embed")
+def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """Make matrices of their diagonals: ``torch.diag_embed``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N)
+    offset : int
+        Above the main diagonal if positive, below if negative.
+    dim1, dim2 : int
+        Where the rows and columns go in the result.
+
+    Returns
+    -------
+    ndarray of shape (..., N + abs(offset), N + abs(offset))
+        Zero beside the diagonals.
+    """
+    if not input.ndim:
+        raise LayerError("a 0-d tensor is no diagonal")
+    shift = as_int(offset, "offset")
+    size = input.shape[-1] + abs(shift)
+    result = np.zeros((*input.shape[:-1], size, size), input.dtype)
+    places = np.arange(input.shape[-1])
+    result[..., places - min(shift, 0), places + max(shift, 0)] = input
+    rows, cols = axis_of(dim1, result.ndim, "dim1"), axis_of(dim2, result.ndim, "dim2")
+    if rows == cols:
+        raise LayerError(f"rows and columns cannot both be dimension {rows}")
+    return np.moveaxis(result, (-2, -1), (rows, cols))
+
+
+@register("torch.diagflat", "Tensor.diagflat", "aten::diagflat")
+def diagflat(input: Array, offset: int = 0) -> Array:
+    """Make a matrix whose diagonal holds all elements: ``torch.diagflat``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape, with N elements
+    offset : int
+        Above the main diagonal if positive, below if negative.
+
+    Returns
+    -------
+    ndarray of shape (N + abs(offset), N + abs(offset))
+    """
+    return diag_embed(input.reshape(-1), offset)
+
+
+@register("torch.diagonal_scatter", "Tensor.diagonal_scatter", "aten::diagonal_scatter")
+def diagonal_scatter(
+    input: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Array:
+    """Replace the diagonals of matrices: ``torch.diagonal_scatter``.
+
+    Parameters
+    ----------
+    input, offset, dim1, dim2
+        As in ``torch.diagonal``.
+    src : ndarray
+        Of the shape of the diagonals.
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    result = input.copy()
+    rows, cols = axis_of(dim1, input.ndim, "dim1"), axis_of(dim2, input.ndim, "dim2")
+    matrices = np.moveaxis(result, (rows, cols), (-2, -1))
+    shift = as_int(offset, "offset")
+    count = max(0, min(matrices.shape[-2] + min(shift, 0), matrices.shape[-1] - max(shift, 0)))
+    wanted = (*matrices.shape[:-2], count)
+    if src.shape != wanted:
+        raise LayerError(
+            f"the diagonals have the shape {describe_shapes([wanted])}, src "
+            f"{describe_shapes([src.shape])}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    places = np.arange(count)
+    matrices[..., places - min(shift, 0), places + max(shift, 0)] = cast(src, input.dtype)
+    return result
 
 
 @register("torch.trace", "Tensor.trace", "aten::trace")

@@ -7,10 +7,19 @@ import numpy as np
 from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import as_ints, as_sizes, axis_of, require_array
 from engine.layers.layer import Ints
+from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
 from engine.values import Array, Value, describe_value
 
-__all__ = ["broadcast_tensors", "expand", "expand_as", "repeat", "repeat_interleave", "tile"]
+__all__ = [
+    "broadcast_tensors",
+    "expand",
+    "expand_as",
+    "repeat",
+    "repeat_interleave",
+    "sum_to_size",
+    "tile",
+]
 
 
 @register("Tensor.expand", "aten::expand")
@@ -95,6 +104,42 @@ def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
             InferStatus.kInferArraySizeMismatch,
             pinned_by=argument,
         ) from None
+
+
+@register("Tensor.sum_to_size", "aten::sum_to_size")
+def sum_to_size(input: Array, size: Ints | None) -> Array:
+    """Add up what stretching to the shape would have repeated: ``Tensor.sum_to_size``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    size : ints
+        A shape that could be stretched to the input's.
+
+    Returns
+    -------
+    ndarray of shape `size`
+        Of the input's dtype; int64 for bools and integers.
+    """
+    wanted = as_ints(size, "size")
+    lead = input.ndim - len(wanted)
+    if lead < 0 or any(
+        new not in {1, old} for new, old in zip(wanted, input.shape[lead:], strict=True)
+    ):
+        raise LayerError(
+            f"shape {describe_shapes([input.shape])} cannot be added up to "
+            f"{describe_shapes([wanted])}",
+            InferStatus.kInferArraySizeMismatch,
+            pinned_by="size",
+        )
+    axes = tuple(
+        axis
+        for axis, old in enumerate(input.shape)
+        if axis < lead or (wanted[axis - lead] == 1 and old != 1)
+    )
+    if not axes:
+        return input
+    return reduce(REDUCTIONS["sum"], input, axes, keepdim=True).reshape(wanted)
 
 
 @register("Tensor.repeat", "aten::repeat")

@@ -100,6 +100,7 @@ def reshape_as(input: Array, other: Array) -> Array:
     return input.reshape(resolve_shape(other.shape, input.shape))
 
 
+@register("torch.ravel", "Tensor.ravel", "aten::ravel", operands="input")
 @register("torch.flatten", "Tensor.flatten", "aten::flatten")
 def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     """Join neighbouring dimensions into one: ``torch.flatten``.

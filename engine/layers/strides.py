@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import along, as_int, as_ints, axis_of
+from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
 from engine.layers.layer import Ints
 from engine.layers.registry import register
-from engine.values import Array
+from engine.values import Array, Value
 
-__all__ = ["as_strided", "unfold"]
+__all__ = ["as_strided", "as_strided_scatter", "unfold"]
 
 
 @register("torch.as_strided", "Tensor.as_strided", "aten::as_strided")
@@ -38,6 +38,40 @@ def as_strided(
     ndarray of shape `size`
         A copy.
     """
+    picked: Array = input.reshape(-1)[_places(input, size, stride, storage_offset)]
+    return picked
+
+
+@register("torch.as_strided_scatter", "Tensor.as_strided_scatter", "aten::as_strided_scatter")
+def as_strided_scatter(
+    input: Array,
+    src: Array,
+    size: Ints | None,
+    stride: Ints | None,
+    storage_offset: int | None = None,
+) -> Array:
+    """Replace elements by their places in memory: ``torch.as_strided_scatter``.
+
+    Parameters
+    ----------
+    input, size, stride, storage_offset
+        As in ``torch.as_strided``.
+    src : ndarray of shape `size`
+
+    Returns
+    -------
+    ndarray of the shape of `input`
+        A copy.
+    """
+    places = _places(input, size, stride, storage_offset)
+    if src.shape != places.shape:
+        raise LayerError(f"src has the shape {src.shape}, not {places.shape}")
+    result = input.copy()
+    result.reshape(-1)[places] = cast(src, input.dtype)
+    return result
+
+
+def _places(input: Array, size: Value, stride: Value, storage_offset: Value) -> Array:
     sizes, strides = as_ints(size, "size"), as_ints(stride, "stride")
     offset = 0 if storage_offset is None else as_int(storage_offset, "storage_offset")
     if len(sizes) != len(strides) or min((*sizes, *strides, offset), default=0) < 0:
@@ -50,8 +84,7 @@ def as_strided(
         shape = [1] * len(sizes)
         shape[axis] = n
         places = places + (np.arange(n) * step).reshape(shape)
-    picked: Array = input.reshape(-1)[places]
-    return picked
+    return places
 
 
 @register("Tensor.unfold", "aten::unfold")

@@ -103,3 +103,11 @@ def test_arange_as_torchscript_calls_it(run, bounds, expected):
     result = run("aten::arange", *bounds, 6, None, "cpu", False)
     assert result.dtype == np.float32
     assert result.tolist() == expected
+
+
+def test_logspace(run):
+    result = run("torch.logspace", start=-1, end=2, steps=4)
+    np.testing.assert_allclose(result, [0.1, 1, 10, 100], rtol=1e-6)
+    assert result.dtype == np.float32
+    result = run("torch.logspace", start=0, end=3, steps=4, base=2.0, dtype="torch.int64")
+    assert result.tolist() == [1, 2, 4, 8]

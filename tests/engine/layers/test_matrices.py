@@ -59,3 +59,48 @@ def test_triangles(run):
     ]
     with pytest.raises(LayerError, match="shape 4 holds no matrices"):
         run("torch.tril", M[0])
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]),
+        ({"offset": 1}, [[[0, 1, 0], [0, 0, 2], [0] * 3], [[0, 3, 0], [0, 0, 4], [0] * 3]]),
+        ({"offset": -1, "dim1": -1, "dim2": -2}, "as above"),
+        ({"dim1": 0, "dim2": 2}, [[[1, 0], [3, 0]], [[0, 2], [0, 4]]]),
+    ],
+)
+def test_diagonals_made_matrices(run, params, expected):
+    x = np.array([[1, 2], [3, 4]])
+    result = run("torch.diag_embed", x, **params)
+    if expected == "as above":
+        expected = run("torch.diag_embed", x, offset=1)
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_no_diagonal(run):
+    with pytest.raises(LayerError, match="both be dimension 1"):
+        run("torch.diag_embed", np.zeros(2), dim1=1, dim2=-1)
+    with pytest.raises(LayerError, match="is no diagonal"):
+        run("torch.diag_embed", np.array(2.0))
+
+
+def test_diagflat(run):
+    result = run("torch.diagflat", np.array([[1], [2]]), offset=-1)
+    assert result.tolist() == [[0, 0, 0], [1, 0, 0], [0, 2, 0]]
+
+
+@pytest.mark.parametrize(
+    ("offset", "src", "expected"),
+    [(0, [8, 9], [[8, 1, 1], [1, 9, 1]]), (2, [8], [[1, 1, 8], [1, 1, 1]])],
+)
+def test_diagonal_scatter(run, offset, src, expected):
+    x = np.ones((2, 3), int)
+    assert run("torch.diagonal_scatter", x, np.array(src), offset=offset).tolist() == expected
+    with pytest.raises(LayerError, match="the diagonals have the shape"):
+        run("torch.diagonal_scatter", x, np.zeros(4), offset=offset)
+
+
+def test_linalg_diagonal(run):
+    x = np.arange(8).reshape(2, 2, 2)
+    assert run("torch.linalg.diagonal", x).tolist() == [[0, 3], [4, 7]]

@@ -113,3 +113,24 @@ def test_wrong_repeats(run, repeats):
 
 def test_broadcast_to(run):
     assert run("aten::broadcast_to", np.array([1, 2]), (2, -1)).tolist() == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((2, 3), [[0, 1, 2], [3, 4, 5]]),
+        ((1, 3), [[3, 5, 7]]),
+        ((3,), [3, 5, 7]),
+        ((2, 1), [[3], [12]]),
+        (None, 15),
+    ],
+)
+def test_sum_to_size(run, size, expected):
+    x = np.arange(6).reshape(2, 3)
+    assert run("Tensor.sum_to_size", x, size=size).tolist() == expected
+
+
+@pytest.mark.parametrize("size", [(1, 2, 3), (2,), (2, 2)])
+def test_sum_to_no_size(run, size):
+    with pytest.raises(LayerError, match="cannot be added up"):
+        run("Tensor.sum_to_size", np.zeros((2, 3)), size=size)

@@ -62,3 +62,12 @@ def test_windows_of_a_scalar(run):
 def test_windows_that_do_not_fit(run, size, step):
     with pytest.raises(LayerError, match=f"no windows of size {size} at steps of {step}"):
         run("aten::unfold", X, 0, size, step)
+
+
+def test_scatter(run):
+    x = np.zeros((2, 3), np.float32)
+    src = np.array([[1, 2], [3, 4]])
+    result = run("torch.as_strided_scatter", x, src, size=(2, 2), stride=(3, 1))
+    assert (result.tolist(), result.dtype) == ([[1, 2, 0], [3, 4, 0]], np.float32)
+    with pytest.raises(LayerError, match="src has the shape"):
+        run("torch.as_strided_scatter", x, src[0], size=(2, 2), stride=(3, 1))

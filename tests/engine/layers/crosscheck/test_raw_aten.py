@@ -194,6 +194,17 @@ JOINTS = [
 HOLES = np.where(MATRIX > 0.3, np.nan, MATRIX)
 DIGITS = RNG.integers(0, 4, (5, 3))
 HOWS = ("prod", "mean", "amax", "amin")
+PARTS = [
+    ("linalg_diagonal", IMAGE, 1, -1, 0),
+    ("diag_embed", MATRIX, -2, 0, 1),
+    ("diagflat", MATRIX, 1),
+    ("diagonal_scatter", IMAGE, floats(7, 8, 2), 1, 0, 1),
+    ("as_strided_scatter", MATRIX, floats(2, 3), (2, 3), (1, 4), 3),
+    ("sum_to_size", IMAGE, (4, 1, 8)),
+    ("logspace", -1, 2, 5, 3.0, None, None, None, None),
+    ("ravel", IMAGE),
+]
+
 STATISTICS = [
     ("isclose", HOLES, MATRIX, 1e-5, 1e-8, True),
     ("allclose", MATRIX, MATRIX, 1e-5, 1e-8, False),
@@ -251,7 +262,7 @@ COPIES = [
     "case",
     [
         *(*CONVOLUTIONS, *POOLS, *NORMALIZATIONS, *ACTIVATIONS, *ELEMENTWISE, *REDUCTIONS),
-        *(*FRAMES, *RESAMPLING, *JOINTS, *STATISTICS, *COPIES),
+        *(*FRAMES, *RESAMPLING, *JOINTS, *PARTS, *STATISTICS, *COPIES),
     ],
     ids=lambda case: case[0],
 )
