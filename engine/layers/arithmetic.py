@@ -50,7 +50,8 @@ def _scaled(operand: Value, alpha: Value) -> Value:
     return operand if isinstance(alpha, (int, float)) and alpha == 1 else _times(operand, alpha)
 
 
-@register("torch.sub", "Tensor.sub", "aten::sub", "torch.subtract", "Tensor.subtract")
+@register("torch.sub", "Tensor.sub", "aten::sub")
+@register("torch.subtract", "Tensor.subtract", "aten::subtract")
 def sub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
     """Difference ``input - alpha * other``: ``torch.sub``.
 
@@ -73,7 +74,8 @@ def rsub(input: Operand, other: Operand, alpha: Scalar = 1) -> Value:
     return apply(FUNCTIONS["sub"].apply, other, _scaled(input, alpha))
 
 
-@register("torch.div", "Tensor.div", "aten::div", "torch.divide", "Tensor.divide")
+@register("torch.div", "Tensor.div", "aten::div")
+@register("torch.divide", "Tensor.divide", "aten::divide")
 def div(
     input: Operand,
     other: Operand,

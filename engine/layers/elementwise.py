@@ -18,6 +18,7 @@ from engine.errors import InferStatus, LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
 from engine.layers.registry import register
 from engine.promotion import Numbers, Scalar
+from engine.special import digamma, erfinv, i0
 from engine.values import Array, Value
 
 __all__ = ["OPERATIONS", "Operation", "apply"]
@@ -88,6 +89,10 @@ def _frac(x: Array) -> Array:
 
 def _exp2(x: Array) -> Array:
     return np.power(2, x) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def _ldexp(x: Array, power: Array) -> Array:
+    return np.asarray(x * np.exp2(power))
 
 
 def _signbit(x: Array) -> Array:
@@ -182,8 +187,11 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         Operation(name, summary, Elementwise(kernel, domain, floats=True), 1, (), _FLOATS)
         for name, summary, kernel, domain in (
             ("deg2rad", "radians of degrees", np.deg2rad, "bif"),
+            ("digamma", "logarithmic derivative of gamma", digamma, "bif"),
             ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
+            ("erfinv", "inverse of the error function", erfinv, "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
+            ("i0", "modified Bessel function of order 0", i0, "bif"),
             ("lgamma", "logarithm of gamma", _looped(math.lgamma, math.inf), "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
             ("sinc", "``sin(pi x) / (pi x)``", np.sinc, "bifc"),
@@ -232,6 +240,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("gcd", "greatest common divisor", np.gcd, "i", False),
             ("heaviside", "0, `other` or 1 by the sign", _heaviside, "bif", False),
             ("hypot", "length of the vector of both", np.hypot, "f", False),
+            ("ldexp", "input times 2 to the power of the other", _ldexp, "bif", True),
             ("lcm", "least common multiple", np.lcm, "i", False),
             ("logaddexp2", "``logaddexp`` to base 2", np.logaddexp2, "bif", True),
             ("nextafter", "next number towards the other", np.nextafter, "f", False),

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_int
+from engine.layers.arguments import as_int, require_ndim
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
-from engine.promotion import promote
+from engine.promotion import float_dtype, promote
 from engine.values import Array
 
-__all__ = ["cholesky", "det", "inverse", "kron", "matrix_power", "slogdet", "solve"]
+__all__ = [
+    "cholesky",
+    "corrcoef",
+    "cov",
+    "det",
+    "inverse",
+    "kron",
+    "logdet",
+    "matrix_exp",
+    "matrix_power",
+    "slogdet",
+    "solve",
+]
 
 
 def _wide(array: Array, name: str = "input", *, square: bool = True) -> Array:
@@ -157,3 +171,105 @@ def matrix_power(input: Array, n: int) -> Array:
     except np.linalg.LinAlgError:
         raise LayerError("a matrix is singular and has no inverse") from None
     return np.asarray(power, input.dtype)
+
+
+@register("torch.logdet", "Tensor.logdet", "aten::logdet")
+def logdet(input: Array) -> Array:
+    """Logarithm of each determinant: ``torch.logdet``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N, N)
+
+    Returns
+    -------
+    ndarray of shape (...)
+        NaN where the determinant is negative, -inf where it is 0.
+    """
+    sign, logarithm = np.linalg.slogdet(_wide(input))
+    return np.asarray(np.where(sign < 0, np.nan, logarithm), input.dtype)
+
+
+@register("torch.linalg.matrix_exp", "torch.matrix_exp", "Tensor.matrix_exp")
+@register("aten::linalg_matrix_exp", "aten::matrix_exp")
+def matrix_exp(input: Array) -> Array:
+    """Exponential of each matrix: ``torch.linalg.matrix_exp``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., N, N)
+
+    Returns
+    -------
+    ndarray of shape (..., N, N)
+        The sum of the powers of the matrix over the factorials; of a matrix that is halved
+        until it is small, and then squared as often.
+    """
+    wide = _wide(input)
+    largest = np.abs(wide).sum(-1).max(initial=0.0)
+    halvings = max(0, int(np.ceil(np.log2(largest))) + 1) if largest > 0 else 0
+    small = wide / 2.0**halvings
+    term = total = np.broadcast_to(np.eye(wide.shape[-1]), wide.shape)
+    for power in range(1, 19):  # 0.5 ** 18 / 18! is below a float64's precision
+        term = term @ small / power
+        total = total + term
+    for _ in range(halvings):
+        total = total @ total
+    return np.asarray(total, input.dtype)
+
+
+@register("torch.cov", "Tensor.cov", "aten::cov")
+def cov(
+    input: Array,
+    correction: int = 1,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+) -> Array:
+    """Covariances of variables: ``torch.cov``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, M), (M,) or ()
+        A row for each variable, a column for each observation.
+    correction : int
+        By how much less than the number of observations to divide.
+    fweights : integer ndarray of shape (M,), optional
+        How often each observation came.
+    aweights : ndarray of shape (M,), optional
+        How much each observation counts.
+
+    Returns
+    -------
+    ndarray of shape (N, N); of shape () for one variable
+    """
+    require_ndim(input, (0, 1, 2))
+    rows = np.atleast_1d(input).astype(np.result_type(input.dtype, np.float64))
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of too few observations, which give NaN or inf
+        result = np.cov(rows, ddof=correction, fweights=fweights, aweights=aweights)
+    return np.asarray(result, float_dtype(input.dtype))
+
+
+@register("torch.corrcoef", "Tensor.corrcoef", "aten::corrcoef")
+def corrcoef(input: Array) -> Array:
+    """Correlations of variables, from -1 to 1: ``torch.corrcoef``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, M), (M,) or ()
+        A row for each variable, a column for each observation.
+
+    Returns
+    -------
+    ndarray of shape (N, N); of shape () for one variable
+    """
+    covariance = np.asarray(cov(input), np.result_type(input.dtype, np.float64))
+    if not covariance.ndim:
+        with np.errstate(all="ignore"):
+            return np.asarray(covariance / covariance, float_dtype(input.dtype))
+    spread = np.sqrt(np.diagonal(covariance).real)
+    with np.errstate(all="ignore"):
+        share = covariance / spread[:, np.newaxis] / spread
+    if share.dtype.kind != "c":
+        share = np.clip(share, -1, 1)
+    return np.asarray(share, float_dtype(input.dtype))

@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axis_of, require_array, require_ndim
+from engine.layers.arguments import as_ints, axis_of, cast, require_array, require_ndim
 from engine.layers.layer import Ints
+from engine.layers.reduction import accumulator
 from engine.layers.registry import register
 from engine.promotion import Scalar, promote
 from engine.values import Array, Value
@@ -141,6 +142,30 @@ def dot(input: Array, other: Array) -> Array:
 def vdot(input: Array, other: Array) -> Array:
     """Multiply two vectors, the first conjugated: ``torch.vdot``; else as ``torch.dot``."""
     return dot(np.conj(input) if input.dtype.kind == "c" else input, other)
+
+
+@register("torch.linalg.vecdot", "aten::linalg_vecdot")
+def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
+    """Multiply vectors along a dimension: ``torch.linalg.vecdot``.
+
+    Parameters
+    ----------
+    x, y : ndarray, broadcast to one shape
+        The first is conjugated.
+    dim : int
+        Where the vectors lie.
+
+    Returns
+    -------
+    ndarray of the common shape without `dim`
+    """
+    left, right = promote(x, y)
+    try:
+        products = np.conj(left) * right
+    except ValueError:
+        raise _mismatch(x, y) from None
+    wide = accumulator(products.dtype)
+    return cast(np.asarray(products.sum(axis_of(dim, products.ndim), wide)), products.dtype)
 
 
 @register("torch.inner", "Tensor.inner", "aten::inner")

@@ -1,4 +1,4 @@
-"""The error function against the standard library's."""
+"""Special functions, the error function against the standard library's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.special import erf
+from engine.special import digamma, erf, erfinv, i0
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,28 @@ def test_the_argument_is_left_alone():
     x = np.array([5.0, -5.0], np.float32)
     x.flags.writeable = False
     assert not np.shares_memory(erf(x), x)
+
+
+def test_erfinv():
+    y = np.concatenate([np.linspace(-0.999, 0.999, 999), [1e-9, 1 - 1e-9]])
+    np.testing.assert_allclose([math.erf(x) for x in erfinv(y)], y, rtol=1e-12)
+    ends = erfinv(np.array([1, -1, 0, 1.5, math.nan], np.float32))
+    np.testing.assert_array_equal(ends, np.array([math.inf, -math.inf, 0, math.nan, math.nan]))
+    assert ends.dtype == np.float32
+
+
+def test_digamma():
+    euler = 0.5772156649015329
+    x = np.array([1, 2, 0.5, 100, -0.5, -1.5])
+    expected = [-euler, 1 - euler, -euler - 2 * math.log(2), 4.600161852738087,
+                0.03648997397857652, 0.7031566406452432]  # fmt: skip
+    np.testing.assert_allclose(digamma(x), expected, rtol=1e-12)
+    poles = digamma(np.array([0.0, -0.0, -1, -7]))
+    np.testing.assert_array_equal(poles, [-math.inf, math.inf, math.nan, math.nan])
+
+
+def test_i0():
+    np.testing.assert_allclose(
+        i0(np.array([0.0, 1, -3])), [1, 1.2660658777520084, 4.880792585865024]
+    )
+    assert i0(np.array(1, np.float32)).shape == ()

@@ -19,11 +19,28 @@ def _sign(x):
     return (x > 0) - (x < 0)
 
 
+def _slope(function, x, h=1e-3):
+    """Derivative by differences, the error of which is of the fourth order."""
+    near, far = function(x + h) - function(x - h), function(x + 2 * h) - function(x - 2 * h)
+    return (8 * near - far) / (12 * h)
+
+
+def _inverse(function, y):
+    """Where a rising function takes a value, found by halving."""
+    low, high = -10.0, 10.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if function(middle) < y else (low, middle)
+    return low
+
+
 # What each operation of the table gives for one element, and where it is tried.
 UNARY = {
     "abs": abs, "acos": math.acos, "acosh": lambda x: math.acosh(x + 1), "asin": math.asin,
     "asinh": math.asinh, "atan": math.atan, "atanh": lambda x: math.atanh(x / 2),
     "ceil": math.ceil, "cos": math.cos, "cosh": math.cosh, "deg2rad": math.radians,
+    "digamma": lambda x: _slope(math.lgamma, x), "erfinv": lambda x: _inverse(math.erf, x),
+    "i0": lambda x: sum((x / 2) ** (2 * k) / math.factorial(k) ** 2 for k in range(20)),
     "erf": math.erf, "erfc": math.erfc, "exp": math.exp, "exp2": lambda x: 2**x,
     "expm1": math.expm1, "floor": math.floor, "frac": lambda x: x - math.trunc(x),
     "isfinite": math.isfinite, "isinf": math.isinf, "isnan": math.isnan,
@@ -41,7 +58,7 @@ BINARY = {
     "atan2": math.atan2, "copysign": math.copysign, "eq": operator.eq, "floor_divide":
     lambda a, b: math.floor(a / b), "fmax": max, "fmin": min, "fmod": math.fmod,
     "ge": operator.ge, "gt": operator.gt, "heaviside": lambda a, b: float(a > 0) if a else b,
-    "hypot": math.hypot, "le": operator.le,
+    "hypot": math.hypot, "ldexp": lambda a, b: a * 2**b, "le": operator.le,
     "logaddexp": lambda a, b: math.log(math.exp(a) + math.exp(b)),
     "logaddexp2": lambda a, b: math.log2(2**a + 2**b),
     "logical_and": lambda a, b: bool(a and b), "logical_or": lambda a, b: bool(a or b),

@@ -96,3 +96,31 @@ def test_matrix_norm_of_no_matrix(run):
         run("torch.linalg.matrix_norm", np.ones((2, 2), np.float32), 3)
     with pytest.raises(LayerError, match="dim has 1 numbers"):
         run("torch.linalg.matrix_norm", np.ones((2, 2), np.float32), dim=(0,))
+
+
+def test_logdet(run):
+    x = np.array([[[2, 0], [0, 3]], [[0, 1], [1, 0]], [[1, 1], [1, 1]]], np.float32)
+    np.testing.assert_allclose(run("aten::logdet", x), [np.log(6), np.nan, -np.inf], rtol=1e-6)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.5, 3.0, 40.0])
+def test_matrix_exp_of_a_turn(run, angle):
+    x = np.array([[0, -angle], [angle, 0]])
+    cos, sin = np.cos(angle), np.sin(angle)
+    result = run("torch.linalg.matrix_exp", x)
+    np.testing.assert_allclose(result, [[cos, -sin], [sin, cos]], atol=1e-11)
+
+
+def test_covariance(run):
+    x = np.array([[1, 2, 3], [6, 4, 2]], np.float32)
+    result = run("aten::cov", x)
+    assert result.dtype == np.float32
+    assert result.tolist() == [[1, -2], [-2, 4]]
+    np.testing.assert_allclose(run("torch.cov", x, 0), np.array([[1, -2], [-2, 4]]) * 2 / 3)
+    assert run("torch.cov", x[0]).item() == 1
+    weighted = run("torch.cov", x, 1, np.array([2, 0, 1]))
+    np.testing.assert_allclose(weighted, np.array([[4, -8], [-8, 16]]) / 3, rtol=1e-6)
+    np.testing.assert_allclose(run("aten::corrcoef", x), [[1, -1], [-1, 1]])
+    assert run("torch.corrcoef", x[0]).item() == 1
+    with pytest.raises(LayerError, match="input has 3 dimensions, not 0 or 1 or 2"):
+        run("torch.cov", np.ones((1, 1, 1)))

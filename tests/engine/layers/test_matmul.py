@@ -177,6 +177,8 @@ TWICE = np.stack([SQUARE, SQUARE])
         ("inner", (SQUARE, np.float32(2)), [[2, 4], [6, 8]]),
         ("vdot", (np.array([1j, 2]), np.array([3, 1j])), -1j),
         ("vdot", (SQUARE[0], SQUARE[1]), 11),
+        ("linalg_vecdot", (SQUARE, SQUARE[0], 0), [4, 12]),
+        ("linalg_vecdot", (np.array([1j, 2]), np.array([3, 1j]), -1), -1j),
         ("tensordot", (SQUARE, SQUARE, (1,), (0,)), [[7, 10], [15, 22]]),
         ("tensordot", (SQUARE, SQUARE, (0, 1), (1, 0)), 29),
         ("tensordot", (SQUARE, SQUARE, (), ()), np.multiply.outer(SQUARE, SQUARE)),
