@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -89,34 +90,40 @@ class Choices:
         self._known: dict[str, str] | None = None
         self._changed = False
         self._saved = time.monotonic()
+        # Sessions on several threads share the choices; put() saves while it holds the lock.
+        self._lock = threading.RLock()
         atexit.register(self.save)
 
     def get(self, key: str) -> str | None:
         """Backend that was fastest, or None where that is not known."""
-        if self._known is None:
-            self._known = self._read()
-        return self._known.get(key)
+        with self._lock:
+            return self._table().get(key)
 
     def put(self, key: str, backend: str) -> None:
         """Remember a backend."""
-        if self._known is None:
-            self._known = self._read()
-        self._known[key] = backend
-        self._changed = True
-        if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
-            self.save()
+        with self._lock:
+            self._table()[key] = backend
+            self._changed = True
+            if time.monotonic() - self._saved > _SECONDS_BETWEEN_SAVES:
+                self.save()
 
     def save(self) -> None:
         """Write what is new."""
-        if not self._changed or self._known is None:
-            return
-        self._changed, self._saved = False, time.monotonic()
-        newest = list(self._known.items())[-_MOST_ENTRIES:]
-        content = {"schema": _SCHEMA, "machine": self._machine, "backends": dict(newest)}
-        with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with written_beside(self.path) as path:
-                path.write_text(json.dumps(content, indent=0), encoding="utf-8")
+        with self._lock:
+            if not self._changed:
+                return
+            self._changed, self._saved = False, time.monotonic()
+            newest = list(self._table().items())[-_MOST_ENTRIES:]
+            content = {"schema": _SCHEMA, "machine": self._machine, "backends": dict(newest)}
+            with contextlib.suppress(OSError):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with written_beside(self.path) as path:
+                    path.write_text(json.dumps(content, indent=0), encoding="utf-8")
+
+    def _table(self) -> dict[str, str]:
+        if self._known is None:
+            self._known = self._read()
+        return self._known
 
     def _read(self) -> dict[str, str]:
         try:
