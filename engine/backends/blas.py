@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
 
 __all__ = ["one_blas_thread"]
 
 
 @cache
-def _libraries() -> tuple[Any, ...]:
+def _libraries() -> tuple[LibController, ...]:
     """Find the controllers of NumPy's own BLAS; looking for them takes milliseconds."""
     try:
         from threadpoolctl import ThreadpoolController
@@ -18,6 +21,20 @@ def _libraries() -> tuple[Any, ...]:
         return ()
     found = ThreadpoolController().select(user_api="blas").lib_controllers
     return tuple(library for library in found if "numpy" in library.filepath)
+
+
+def _set_threads(library: LibController, count: int) -> None:
+    """Set the number for the process, whichever thread set it the last time.
+
+    From threadpoolctl 3.8 on the first thread that sets the number of an OpenBLAS keeps the
+    right to, and what others set has no effect; here a lock says whose turn it is.
+    """
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(count)
+    if release is not None:
+        release()
 
 
 class _OneThread:
@@ -36,7 +53,7 @@ class _OneThread:
             if not self._holders:
                 self._before = [library.get_num_threads() for library in _libraries()]
                 for library in _libraries():
-                    library.set_num_threads(1)
+                    _set_threads(library, 1)
             self._holders += 1
 
     def __exit__(self, *_: object) -> None:
@@ -44,7 +61,7 @@ class _OneThread:
             self._holders -= 1
             if not self._holders:
                 for library, count in zip(_libraries(), self._before, strict=True):
-                    library.set_num_threads(count)
+                    _set_threads(library, count)
 
 
 one_blas_thread: Final = _OneThread()

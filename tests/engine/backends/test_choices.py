@@ -289,21 +289,35 @@ def test_a_library_that_fails_after_all(conv, monkeypatch):
 # NumPy's own threads
 
 
-def test_one_blas_thread_from_many_threads():
-    """Whoever leaves last puts back how many there were."""
+def blas_threads():
     from threadpoolctl import threadpool_info
 
-    def counts():
-        return [i["num_threads"] for i in threadpool_info() if "numpy" in i["filepath"]]
+    return [i["num_threads"] for i in threadpool_info() if "numpy" in i["filepath"]]
 
-    before, inside = counts(), threading.Barrier(2)
+
+def test_one_blas_thread_from_one_thread_after_another():
+    """A thread that is still alive, and set the number before, does not stop others."""
+    before = blas_threads()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(one_blas_thread.__enter__).result(60)
+        assert set(blas_threads()) <= {1}
+        one_blas_thread.__exit__()
+        assert blas_threads() == before
+        with one_blas_thread:
+            assert set(blas_threads()) <= {1}
+    assert blas_threads() == before
+
+
+def test_one_blas_thread_from_many_threads():
+    """Whoever leaves last puts back how many there were."""
+    before, inside = blas_threads(), threading.Barrier(2)
 
     def work(_):
         with one_blas_thread:
             inside.wait(30)
-            return counts()
+            return blas_threads()
 
     with ThreadPoolExecutor(2) as threads:
         for found in threads.map(work, range(2), timeout=60):
             assert set(found) <= {1}
-    assert counts() == before
+    assert blas_threads() == before
