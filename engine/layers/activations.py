@@ -37,7 +37,10 @@ _SELU_SCALE: Final = 1.0507009873554805
 
 
 def elementwise(
-    *types: str, integers: bool = False, random_unless: Mapping[str, Value] | None = None
+    *types: str,
+    integers: bool = False,
+    random_unless: Mapping[str, Value] | None = None,
+    unused: str = "",
 ) -> Callable[[Callable[Concatenate[Array, P], Array]], Callable[Concatenate[Array, P], Array]]:
     """Register a formula for operator types.
 
@@ -47,7 +50,8 @@ def elementwise(
     integers : bool
         Whether integers stay integers; they become float32 otherwise.
     random_unless : mapping of str to Value, optional
-        See `register`.
+    unused : str, optional
+        Both are as for `register`.
 
     Returns
     -------
@@ -58,7 +62,7 @@ def elementwise(
     def decorate(
         formula: Callable[Concatenate[Array, P], Array],
     ) -> Callable[Concatenate[Array, P], Array]:
-        @register(*types, random_unless=random_unless)
+        @register(*types, random_unless=random_unless, unused=unused)
         @wraps(formula)
         def layer(input: Array, /, *args: P.args, **kwargs: P.kwargs) -> Array:
             dtype = input.dtype
@@ -108,14 +112,18 @@ def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
 
 
 @elementwise(
-    "nn.RReLU", "F.rrelu", "torch.rrelu", "aten::rrelu", random_unless={"training": False}
+    "nn.RReLU",
+    "F.rrelu",
+    "torch.rrelu",
+    "aten::rrelu",
+    random_unless={"training": False},
+    unused="generator",
 )
 def rrelu(
     input: Array,
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:

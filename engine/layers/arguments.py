@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTYPE_OF_NAME",
+    "PLACEMENT",
     "along",
     "as_dtype",
     "as_int",
@@ -32,6 +33,9 @@ __all__ = [
     "require_ndim",
     "require_order",
 ]
+
+# Arguments of PyTorch's factories that say where a tensor lies, for `register`'s `unused`.
+PLACEMENT: Final = "layout device pin_memory requires_grad"
 
 # PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
 # holds the values of both in the next wider dtype.

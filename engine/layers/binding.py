@@ -16,6 +16,9 @@ receives the numbers of one execution, from whoever runs the layer.
 Raw ``aten::`` operators have nothing but operands, none of them named, constants among them.
 Where their order is not the code's own it is registered; and what a class's ``__init__``
 takes may come as an operand, so that the layer is built when its value is there.
+
+Arguments that PyTorch has and that make no difference here, such as ``device``, are
+registered, not taken: the file may give them, and the code never sees them.
 """
 
 from __future__ import annotations
@@ -25,7 +28,16 @@ import types
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 from typing_extensions import override
@@ -41,12 +53,24 @@ if TYPE_CHECKING:
 
     from engine.values import Value
 
-__all__ = ["FunctionLayer", "Orders", "bind", "spoken_annotation", "takes_array"]
+__all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "spoken_annotation", "takes_array"]
 
 Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
 _ABSENT = object()
 _UNUSED = "_"  # in place of an argument's name: an operand of no effect
+
+# Arguments of PyTorch's that say where a tensor lies, whether it is differentiated or whose
+# random numbers it takes, with what they may be: values do not depend on them here.
+NO_EFFECT: Final[Mapping[str, Any]] = {
+    "device": int | str | None,
+    "generator": Any,
+    "layout": int | str | None,
+    "memory_format": int | str | None,
+    "non_blocking": bool | None,
+    "pin_memory": bool | None,
+    "requires_grad": bool | None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +152,7 @@ def bind(
     call: OperatorCall,
     random_unless: Mapping[str, Value] | None = None,
     orders: Orders = (),
+    unused: Sequence[str] = (),
 ) -> Layer:
     """Build the layer of an operator from registered code.
 
@@ -138,7 +163,9 @@ def bind(
     call : OperatorCall
     random_unless : mapping of str to Value, optional
     orders : tuple of tuple of str, optional
-        Shortest first. Both are as for `register`.
+        Shortest first.
+    unused : sequence of str, optional
+        All three are as for `register`.
 
     Returns
     -------
@@ -153,9 +180,11 @@ def bind(
     try:
         if orders and not any(call.input_names):
             call = replace(call, input_names=_names_by_order(orders, len(call.input_names)))
+        if unused:
+            call = _without(unused, call)
         if isinstance(target, type) and issubclass(target, Layer):
-            return _bind_class(target, call, random_unless or {})
-        return _bind_function(target, call, random_unless or {})
+            return _bind_class(target, call, random_unless or {}, len(unused))
+        return _bind_function(target, call, random_unless or {}, len(unused))
     except ParameterError as exc:
         raise _located(exc.parameter, reason_of(exc), call) from exc
     except Exception as exc:
@@ -180,12 +209,26 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
     )
 
 
+def _without(unused: Sequence[str], call: OperatorCall) -> OperatorCall:
+    """Take arguments of no effect out of a call, once they are what they may be."""
+    for name in call.params.keys() & set(unused):
+        _checked(name, call.params[name], NO_EFFECT.get(name, Any))
+    return replace(
+        call,
+        params={name: value for name, value in call.params.items() if name not in unused},
+        input_names=tuple(_UNUSED if name in unused else name for name in call.input_names),
+    )
+
+
 def _bind_function(
-    function: Callable[..., Any], call: OperatorCall, random_unless: Mapping[str, Value]
+    function: Callable[..., Any],
+    call: OperatorCall,
+    random_unless: Mapping[str, Value],
+    unused: int,
 ) -> Layer:
     signature = _signature_of(function)
     static = _static_arguments(signature, call, taken=_named_inputs(signature, call))
-    slots = _operand_slots(signature, call.input_names, static)
+    slots = _operand_slots(signature, call.input_names, static, unused)
     _require(signature.required - static.keys() - set(slots))
     draws = not _settled(random_unless, signature.defaults, static, slots, call)
     return FunctionLayer(
@@ -194,7 +237,10 @@ def _bind_function(
 
 
 def _bind_class(
-    layer_class: type[Layer], call: OperatorCall, random_unless: Mapping[str, Value]
+    layer_class: type[Layer],
+    call: OperatorCall,
+    random_unless: Mapping[str, Value],
+    unused: int,
 ) -> Layer:
     build = _signature_of(layer_class.__init__, method=True)
     forward = _signature_of(layer_class.forward, method=True)
@@ -206,7 +252,7 @@ def _bind_class(
     static = _static_arguments(build, call, taken=frozenset(late))
     _require(build.required - static.keys() - late.keys())
     names = (_UNUSED if name in late else name for name in call.input_names)
-    slots = _operand_slots(forward, tuple(names), {})
+    slots = _operand_slots(forward, tuple(names), {}, unused)
     _require(forward.required - set(slots))
     defaults = {**build.defaults, **forward.defaults}
     places = {place: name for name, place in late.items()}
@@ -279,11 +325,18 @@ def _static_arguments(
 
 
 def _operand_slots(
-    signature: _Signature, input_names: tuple[str, ...], static: Mapping[str, Any]
+    signature: _Signature,
+    input_names: tuple[str, ...],
+    static: Mapping[str, Any],
+    unused: int,
 ) -> list[str]:
-    """Argument name of each operand; ``""`` for one that goes to ``*operands``."""
+    """Argument name of each operand; ``""`` for one that goes to ``*operands``.
+
+    Behind the arguments of the code come as many operands of no effect as there are `unused`.
+    """
     named = {name for name in input_names if name in signature.names}
     free = [n for n in signature.names if n not in static and n not in named]
+    free += [_UNUSED] * unused
     if signature.variadic:  # *operands comes first; what follows it is keyword-only
         free = []
     slots: list[str] = []

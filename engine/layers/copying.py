@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from engine.values import Array, Value
 
 __all__ = ["clone", "identity", "to", "type_as"]
 
+_ELSEWHERE: Final = "device layout pin_memory non_blocking memory_format"
 
-@register("nn.Identity", "Tensor.contiguous", "aten::contiguous", "aten::alias")
+
+@register("Tensor.contiguous", "aten::contiguous", unused="memory_format")
+@register("nn.Identity", "aten::alias")
 @register("torch.detach", "Tensor.detach", "aten::detach", "aten::lift_fresh")
 @register("torch.resolve_conj", "Tensor.resolve_conj", "aten::resolve_conj")
 @register("torch.resolve_neg", "Tensor.resolve_neg", "aten::resolve_neg", "prim::data")
-def identity(input: Value, memory_format: Value = None, **more: Any) -> Value:
+def identity(input: Value, **more: Any) -> Value:
     """Give the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
 
     Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing;
@@ -32,15 +35,13 @@ def identity(input: Value, memory_format: Value = None, **more: Any) -> Value:
     return input
 
 
-@register("torch.clone", "Tensor.clone", "aten::clone")
-def clone(input: Array, memory_format: Value = None) -> Array:
+@register("torch.clone", "Tensor.clone", "aten::clone", unused="memory_format")
+def clone(input: Array) -> Array:
     """Copy a tensor: ``torch.clone``.
 
     Parameters
     ----------
     input : ndarray of any shape
-    memory_format : str, optional
-        Of no effect on the values.
 
     Returns
     -------
@@ -50,8 +51,8 @@ def clone(input: Array, memory_format: Value = None) -> Array:
     return input.copy()
 
 
-@register("Tensor.copy", "aten::copy", "aten::copy_")
-def copy(input: Array, src: Array, non_blocking: bool = False) -> Array:
+@register("Tensor.copy", "aten::copy", "aten::copy_", unused="non_blocking")
+def copy(input: Array, src: Array) -> Array:
     """Give the values of another tensor in this one's shape and dtype: ``Tensor.copy_``.
 
     Parameters
@@ -68,26 +69,21 @@ def copy(input: Array, src: Array, non_blocking: bool = False) -> Array:
     return np.broadcast_to(cast(src, input.dtype), input.shape).copy()
 
 
-@register("aten::_to_copy", operands="input dtype layout device pin_memory _ _")
+@register("aten::_to_copy", operands="input dtype _ _ _ _ _", unused=_ELSEWHERE)
 @register(
+    "Tensor.to",
     "aten::to",
     operands=(
-        "input dtype non_blocking copy memory_format",
-        "input device dtype non_blocking copy memory_format",
-        "input dtype layout device pin_memory non_blocking copy memory_format",
+        "input dtype _ copy _",
+        "input _ dtype _ copy _",
+        "input dtype _ _ _ _ copy _",
     ),
+    unused=_ELSEWHERE,
 )
-@register("Tensor.to")
 def to(
     input: Array,
     dtype: Value = None,
-    non_blocking: bool = False,
     copy: bool = False,
-    memory_format: Value = None,
-    *,
-    device: Value = None,
-    layout: Value = None,
-    pin_memory: Value = None,
 ) -> Array:
     """Convert to a dtype: ``Tensor.to``.
 
@@ -99,8 +95,6 @@ def to(
         zero on the way to integers. bfloat16 is held as float32, rounded to its precision.
     copy : bool
         Copy even where the dtype stays.
-    non_blocking, memory_format, device, layout, pin_memory
-        Of no effect on the values.
 
     Returns
     -------

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import as_dtype, as_int, as_sizes, cast
+from engine.layers.arguments import PLACEMENT, as_dtype, as_int, as_sizes, cast
 from engine.layers.elementwise import Operand
 from engine.layers.layer import Ints
 from engine.layers.registry import register
@@ -22,24 +22,18 @@ from engine.values import Array, Value
 
 __all__ = ["arange", "full", "full_like", "new_full"]
 
-# Arguments of every factory that say where and how a tensor lies in memory.
-_IGNORED: Final = "layout, device, pin_memory, requires_grad, memory_format"
-
 
 @register(
     "aten::arange",
     operands=("end dtype _ _ _", "start end dtype _ _ _", "start end step dtype _ _ _"),
+    unused=PLACEMENT,
 )
-@register("torch.arange")
+@register("torch.arange", unused=PLACEMENT)
 def arange(
     start: Operand | None = None,
     end: Operand | None = None,
     step: Operand | None = None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
 ) -> Array:
     """Evenly spaced numbers: ``torch.arange``.
 
@@ -53,8 +47,6 @@ def arange(
         1 by default.
     dtype : str, optional
         By default int64 where all are integers, float32 otherwise.
-    layout, device, pin_memory, requires_grad
-        Of no effect on the values.
 
     Returns
     -------
@@ -76,15 +68,11 @@ def arange(
     return cast(first + np.arange(count) * by, wanted)
 
 
-@register("torch.full", "aten::full")
+@register("torch.full", "aten::full", unused=PLACEMENT)
 def full(
     size: Ints | None,
     fill_value: Operand,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
 ) -> Array:
     """Tensor of one number: ``torch.full``.
 
@@ -94,8 +82,6 @@ def full(
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
         By default that of the number: bool, int64, float32 or complex64.
-    layout, device, pin_memory, requires_grad
-        Of no effect on the values.
 
     Returns
     -------
@@ -106,13 +92,10 @@ def full(
     return _filled(size, fill_value, wanted or result_dtype(fill_value))
 
 
-@register("torch.scalar_tensor", "aten::scalar_tensor")
+@register("torch.scalar_tensor", "aten::scalar_tensor", unused=PLACEMENT)
 def scalar_tensor(
     s: Operand,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
 ) -> Array:
     """Tensor without dimensions of one number: ``torch.scalar_tensor``.
 
@@ -121,8 +104,6 @@ def scalar_tensor(
     s : number
     dtype : str, optional
         Float32 by default.
-    layout, device, pin_memory
-        Of no effect on the values.
 
     Returns
     -------
@@ -132,16 +113,11 @@ def scalar_tensor(
     return _filled((), s, as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("torch.full_like", "aten::full_like")
+@register("torch.full_like", "aten::full_like", unused=f"{PLACEMENT} memory_format")
 def full_like(
     input: Array,
     fill_value: Operand,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    memory_format: Value = None,
-    requires_grad: bool = False,
 ) -> Array:
     """Tensor of one number in the shape of another: ``torch.full_like``.
 
@@ -151,8 +127,6 @@ def full_like(
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
         By default the input's.
-    layout, device, pin_memory, memory_format, requires_grad
-        Of no effect on the values.
 
     Returns
     -------
@@ -162,16 +136,12 @@ def full_like(
     return _filled(input.shape, fill_value, as_dtype(dtype) or input.dtype)
 
 
-@register("Tensor.new_full", "aten::new_full")
+@register("Tensor.new_full", "aten::new_full", unused=PLACEMENT)
 def new_full(
     input: Array,
     size: Ints | None,
     fill_value: Operand,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
 ) -> Array:
     """Tensor of one number in the dtype of another: ``Tensor.new_full``.
 
@@ -183,8 +153,6 @@ def new_full(
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
         Instead of the input's.
-    layout, device, pin_memory, requires_grad
-        Of no effect on the values.
 
     Returns
     -------
@@ -240,11 +208,6 @@ def _factory(number: int) -> Callable[..., Array]:
     def compute(
         size: Ints | None,
         dtype: Value = None,
-        layout: Value = None,
-        device: Value = None,
-        pin_memory: Value = None,
-        memory_format: Value = None,
-        requires_grad: bool = False,
     ) -> Array:
         return _filled(size, number, as_dtype(dtype) or DEFAULT_FLOAT)
 
@@ -255,11 +218,6 @@ def _factory_like(number: int) -> Callable[..., Array]:
     def compute(
         input: Array,
         dtype: Value = None,
-        layout: Value = None,
-        device: Value = None,
-        pin_memory: Value = None,
-        memory_format: Value = None,
-        requires_grad: bool = False,
     ) -> Array:
         return _filled(input.shape, number, as_dtype(dtype) or input.dtype)
 
@@ -271,10 +229,6 @@ def _new_factory(number: int) -> Callable[..., Array]:
         input: Array,
         size: Ints | None,
         dtype: Value = None,
-        layout: Value = None,
-        device: Value = None,
-        pin_memory: Value = None,
-        requires_grad: bool = False,
     ) -> Array:
         return _filled(size, number, as_dtype(dtype) or input.dtype)
 
@@ -295,18 +249,17 @@ def _register_all() -> None:
             made.__name__ = made.__qualname__ = types[0].rpartition(".")[2]
             made.__doc__ = (
                 f"Tensor of {'ones' if number else 'zeros'} {what}.\n\n"
-                f"Its dtype is `dtype`, or {default} where that is None. {_IGNORED} have no "
-                "effect on the values."
+                f"Its dtype is `dtype`, or {default} where that is None."
             )
-            register(*types)(made)
+            register(*types, unused=f"{PLACEMENT} memory_format")(made)
 
 
 _register_all()
 
 
-@register("aten::eye", operands=("n dtype _ _ _", "n m dtype _ _ _"))
-@register("torch.eye")
-def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array:
+@register("aten::eye", operands=("n dtype _ _ _", "n m dtype _ _ _"), unused=PLACEMENT)
+@register("torch.eye", unused=PLACEMENT)
+def eye(n: int, m: int | None = None, dtype: Value = None) -> Array:
     """Matrix with ones on its diagonal: ``torch.eye``.
 
     Parameters
@@ -324,15 +277,10 @@ def eye(n: int, m: int | None = None, dtype: Value = None, **more: Any) -> Array
     return np.eye(as_int(n, "n"), cols, dtype=as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("aten::logspace", operands="start end steps base dtype _ _ _")
-@register("torch.logspace")
+@register("aten::logspace", operands="start end steps base dtype _ _ _", unused=PLACEMENT)
+@register("torch.logspace", unused=PLACEMENT)
 def logspace(
-    start: Operand,
-    end: Operand,
-    steps: int,
-    base: float = 10.0,
-    dtype: Value = None,
-    **more: Any,
+    start: Operand, end: Operand, steps: int, base: float = 10.0, dtype: Value = None
 ) -> Array:
     """Powers whose exponents stand at equal distances: ``torch.logspace``.
 
@@ -355,11 +303,9 @@ def logspace(
     return cast(np.asarray(np.power(float(base), exponents)), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("aten::linspace", operands="start end steps dtype _ _ _")
-@register("torch.linspace")
-def linspace(
-    start: Operand, end: Operand, steps: int, dtype: Value = None, **more: Any
-) -> Array:
+@register("aten::linspace", operands="start end steps dtype _ _ _", unused=PLACEMENT)
+@register("torch.linspace", unused=PLACEMENT)
+def linspace(start: Operand, end: Operand, steps: int, dtype: Value = None) -> Array:
     """Numbers at equal distances, both ends included: ``torch.linspace``.
 
     Parameters

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.errors import LayerError, describe_shapes
-from engine.layers.arguments import as_dtype, as_int, require_array, require_ndim
+from engine.layers.arguments import (
+    PLACEMENT,
+    as_dtype,
+    as_int,
+    require_array,
+    require_ndim,
+)
 from engine.layers.registry import register
 from engine.layers.windows import require_memory
 from engine.promotion import promote
@@ -114,9 +120,6 @@ def _triangle(
         col: int,
         offset: int = 0,
         dtype: Value = "torch.long",
-        layout: Value = None,
-        device: Value = None,
-        pin_memory: Value = None,
     ) -> Array:
         wanted = as_dtype(dtype) or np.dtype(np.int64)
         rows, cols = as_int(row, "row"), as_int(col, "col")
@@ -133,8 +136,6 @@ def _triangle(
         Of the triangle's diagonal from the main one, above it if positive.
     dtype : str, optional
         Int64 by default.
-    layout, device, pin_memory
-        Of no effect on the values.
 
     Returns
     -------
@@ -144,8 +145,10 @@ def _triangle(
     return indices
 
 
-register("torch.tril_indices", "aten::tril_indices")(_triangle("tril", np.tril_indices))
-register("torch.triu_indices", "aten::triu_indices")(_triangle("triu", np.triu_indices))
+for _name, _places in (("tril", np.tril_indices), ("triu", np.triu_indices)):
+    register(f"torch.{_name}_indices", f"aten::{_name}_indices", unused=PLACEMENT)(
+        _triangle(_name, _places)
+    )
 
 
 def _vectors(tensors: tuple[Value, ...]) -> list[Array]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 
-from engine.layers.binding import spoken_annotation, takes_array
+from engine.layers.binding import NO_EFFECT, spoken_annotation, takes_array
 from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
 from engine.layers.layer import Layer, OperatorCall
@@ -48,6 +48,10 @@ _AS_IN: Final = re.compile(r"As in ``([\w.:]+)``(?:[.:,;]|$)")
 _ARRAY: Final = re.compile(r"(\w+ )?ndarray|tuple of ndarray")
 # Arguments of a module that are its weights, and so attributes of the file.
 _WEIGHT: Final = re.compile(r"weight|bias|running_(mean|var)")
+
+
+# Meaning of an argument that is registered as unused, where nothing else is said of it.
+_UNUSED: Final = "Of no effect."
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ def note(operator_type: str) -> OperatorNote:
         details=(*read.details, *_randomness(found)),
         reference=reference_of(operator_type),
         url=page_of(operator_type, same),
-        arguments=tuple(_arguments(operator_type, found.target, read)),
+        arguments=(*_arguments(operator_type, found.target, read), *_unused(found, read)),
         returns=tuple(_result(field) for field in read.returns),
         same=same,
         file=found.file,
@@ -232,6 +236,14 @@ def _arguments(
             if name not in seen:
                 kind = "attribute" if "ndarray" in field.form else "parameter"
                 yield ArgumentNote(name, kind, field.form, field.text, "")
+
+
+def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
+    """Arguments that a file may give and that make no difference."""
+    for name in found.unused:
+        accepts = spoken_annotation(NO_EFFECT.get(name, Any)).removesuffix(" or None")
+        meaning = read.parameters.get(name, Field("", "")).text or COMMON.get(name, _UNUSED)
+        yield ArgumentNote(name, "parameter", accepts, meaning, "None")
 
 
 def _randomness(found: Registration) -> Iterator[str]:

@@ -4,8 +4,8 @@
 (``Tensor.uniform_``) come from pnnx as ``aten::uniform``, which gives a new tensor in the
 shape and dtype of the input. Numbers are drawn as `engine.layers.random_numbers` says.
 
-Raw ``aten::`` operators bring all their arguments as operands without names. An argument
-`generator` is PyTorch's, and always None; the session's own comes as `rng`.
+Raw ``aten::`` operators bring all their arguments as operands without names. `generator`
+among them is PyTorch's, and always None; the session's own comes as `rng`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.random import Generator
 
 from engine.errors import LayerError, describe_shapes
 from engine.layers.arguments import (
+    PLACEMENT,
     as_dtype,
     as_int,
     as_ints,
@@ -40,15 +41,15 @@ _LARGEST: Final = int(np.iinfo(np.int64).max)
 _AFTER_DTYPE: Final = 3
 
 
-@register("torch.rand", "aten::rand")
+@register(
+    "torch.rand",
+    "aten::rand",
+    operands=("size dtype _ _ _", "size _ dtype _ _ _"),
+    unused=f"{PLACEMENT} generator",
+)
 def rand(
     size: Ints | None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -59,8 +60,6 @@ def rand(
     size : ints
     dtype : str, optional
         float32 by default.
-    layout, device, pin_memory, requires_grad, generator
-        Of no effect.
 
     Returns
     -------
@@ -69,15 +68,10 @@ def rand(
     return uniform(rng, as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("torch.rand_like", "aten::rand_like")
+@register("torch.rand_like", "aten::rand_like", unused=f"{PLACEMENT} memory_format")
 def rand_like(
     input: Array,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    memory_format: Value = None,
-    requires_grad: bool = False,
     *,
     rng: Generator,
 ) -> Array:
@@ -88,8 +82,6 @@ def rand_like(
     input : ndarray of any shape
     dtype : str, optional
         By default the input's.
-    layout, device, pin_memory, memory_format, requires_grad
-        Of no effect.
 
     Returns
     -------
@@ -98,15 +90,15 @@ def rand_like(
     return uniform(rng, input.shape, as_dtype(dtype) or input.dtype)
 
 
-@register("torch.randn", "aten::randn")
+@register(
+    "torch.randn",
+    "aten::randn",
+    operands=("size dtype _ _ _", "size _ dtype _ _ _"),
+    unused=f"{PLACEMENT} generator",
+)
 def randn(
     size: Ints | None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -117,8 +109,6 @@ def randn(
     size : ints
     dtype : str, optional
         float32 by default.
-    layout, device, pin_memory, requires_grad, generator
-        Of no effect.
 
     Returns
     -------
@@ -127,15 +117,10 @@ def randn(
     return standard_normal(rng, as_ints(size, "size"), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
-@register("torch.randn_like", "aten::randn_like")
+@register("torch.randn_like", "aten::randn_like", unused=f"{PLACEMENT} memory_format")
 def randn_like(
     input: Array,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    memory_format: Value = None,
-    requires_grad: bool = False,
     *,
     rng: Generator,
 ) -> Array:
@@ -146,8 +131,6 @@ def randn_like(
     input : ndarray of any shape
     dtype : str, optional
         By default the input's.
-    layout, device, pin_memory, memory_format, requires_grad
-        Of no effect.
 
     Returns
     -------
@@ -157,18 +140,13 @@ def randn_like(
     return standard_normal(rng, input.shape, as_dtype(dtype) or input.dtype)
 
 
-@register("torch.randint", "aten::randint")
+@register("torch.randint", "aten::randint", unused=f"{PLACEMENT} generator")
 def randint(
     *operands: Value,
     low: Value = 0,
     high: Value = None,
     size: Any = None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
-    generator: Value = None,
     rng: Generator,
 ) -> Array:
     """Random integers, each as likely as the others: ``torch.randint``.
@@ -182,8 +160,6 @@ def randint(
     size : ints
     dtype : str, optional
         int64 by default; the integers may be held as floats.
-    layout, device, pin_memory, requires_grad, generator
-        Of no effect.
 
     Returns
     -------
@@ -199,18 +175,13 @@ def randint(
     return _integers(rng, low, high, shape, as_dtype(dtype) or DEFAULT_INT)
 
 
-@register("torch.randint_like", "aten::randint_like")
+@register("torch.randint_like", "aten::randint_like", unused=f"{PLACEMENT} memory_format")
 def randint_like(
     *operands: Value,
     input: Value = None,
     low: Value = 0,
     high: Value = None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    memory_format: Value = None,
-    requires_grad: bool = False,
     rng: Generator,
 ) -> Array:
     """Random integers in the shape of another tensor: ``torch.randint_like``.
@@ -224,8 +195,6 @@ def randint_like(
         From `low` (0 by default) up to `high`, without `high` itself.
     dtype : str, optional
         By default the input's, which may be of floats.
-    layout, device, pin_memory, memory_format, requires_grad
-        Of no effect.
 
     Returns
     -------
@@ -240,15 +209,15 @@ def randint_like(
     return _integers(rng, low, high, like.shape, as_dtype(dtype) or like.dtype)
 
 
-@register("torch.randperm", "aten::randperm")
+@register(
+    "torch.randperm",
+    "aten::randperm",
+    operands=("n dtype _ _ _", "n _ dtype _ _ _"),
+    unused=f"{PLACEMENT} generator",
+)
 def randperm(
     n: Value,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -259,8 +228,6 @@ def randperm(
     n : int
     dtype : str, optional
         int64 by default.
-    layout, device, pin_memory, requires_grad, generator
-        Of no effect.
 
     Returns
     -------
@@ -273,7 +240,7 @@ def randperm(
     return cast(rng.permutation(count), as_dtype(dtype) or DEFAULT_INT)
 
 
-@register("torch.normal", "aten::normal", "aten::normal_")
+@register("torch.normal", "aten::normal", "aten::normal_", unused=f"{PLACEMENT} generator")
 def normal(
     *operands: Value,
     input: Array | None = None,
@@ -281,11 +248,6 @@ def normal(
     std: Value = 1.0,
     size: Any = None,
     dtype: Value = None,
-    layout: Value = None,
-    device: Value = None,
-    pin_memory: Value = None,
-    requires_grad: bool = False,
-    generator: Value = None,
     rng: Generator,
 ) -> Array:
     """Random numbers of normal distributions: ``torch.normal``, ``Tensor.normal_``.
@@ -303,8 +265,6 @@ def normal(
     size : ints, optional
     dtype : str, optional
         Beside `size`; float32 by default.
-    layout, device, pin_memory, requires_grad, generator
-        Of no effect.
 
     Returns
     -------
@@ -331,12 +291,11 @@ def normal(
     return np.asarray(drawn * spread.astype(wanted) + middle.astype(wanted), wanted)
 
 
-@register("aten::uniform", "aten::uniform_")
+@register("aten::uniform", "aten::uniform_", unused="generator")
 def fill_uniform(
     input: Array,
     low: Value = 0.0,
     high: Value = 1.0,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -363,10 +322,8 @@ def fill_uniform(
     return np.asarray(drawn)
 
 
-@register("aten::exponential", "aten::exponential_")
-def fill_exponential(
-    input: Array, lambd: Value = 1.0, generator: Value = None, *, rng: Generator
-) -> Array:
+@register("aten::exponential", "aten::exponential_", unused="generator")
+def fill_exponential(input: Array, lambd: Value = 1.0, *, rng: Generator) -> Array:
     """Random numbers of an exponential distribution: ``Tensor.exponential_``.
 
     Parameters
@@ -411,12 +368,11 @@ def fill_random(*operands: Value, rng: Generator) -> Array:
     return _integers(rng, low, end, input.shape, input.dtype)
 
 
-@register("aten::cauchy", "aten::cauchy_")
+@register("aten::cauchy", "aten::cauchy_", unused="generator")
 def fill_cauchy(
     input: Array,
     median: Value = 0.0,
     sigma: Value = 1.0,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -438,8 +394,8 @@ def fill_cauchy(
     return cast(np.asarray(drawn), input.dtype)
 
 
-@register("aten::geometric", "aten::geometric_")
-def fill_geometric(input: Array, p: Value, generator: Value = None, *, rng: Generator) -> Array:
+@register("aten::geometric", "aten::geometric_", unused="generator")
+def fill_geometric(input: Array, p: Value, *, rng: Generator) -> Array:
     """How many trials it took to succeed: ``Tensor.geometric_``.
 
     Parameters
@@ -460,12 +416,11 @@ def fill_geometric(input: Array, p: Value, generator: Value = None, *, rng: Gene
     return cast(np.asarray(rng.geometric(chance, input.shape)), input.dtype)
 
 
-@register("aten::log_normal", "aten::log_normal_")
+@register("aten::log_normal", "aten::log_normal_", unused="generator")
 def fill_log_normal(
     input: Array,
     mean: Value = 1.0,
     std: Value = 2.0,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:

@@ -62,6 +62,8 @@ class Registration:
         See `register`.
     orders : tuple of tuple of str
         What operands without names stand for, by their number; see `register`.
+    unused : tuple of str
+        Arguments that a file may give and that make no difference; see `register`.
     """
 
     type: str
@@ -70,6 +72,7 @@ class Registration:
     replaces: bool = False
     random_unless: Mapping[str, Value] = field(default_factory=dict)
     orders: Orders = ()
+    unused: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -158,6 +161,7 @@ def register(
     replace: bool = False,
     random_unless: Mapping[str, Value] | None = None,
     operands: str | tuple[str, ...] = (),
+    unused: str = "",
 ) -> Callable[[Target], Target]:
     """Register a function or a `Layer` class for operator types.
 
@@ -175,6 +179,11 @@ def register(
         by spaces: ``"input weight bias eps _"``, with ``_`` for one of no effect. In their
         own order by default. What has overloads, as raw ``aten::`` operators do, takes
         several such lists; the shortest that is long enough counts.
+    unused : str, optional
+        Arguments that the code does not have, separated by spaces, because they make no
+        difference here (``"device layout"``): what a file gives for them is dropped, once it
+        is what it may be (`engine.layers.binding.NO_EFFECT`; anything for other names).
+        Operands without names stand for them behind the code's own arguments.
 
     Raises
     ------
@@ -191,15 +200,20 @@ def register(
     def decorate(target: Target) -> Target:
         _check_target(target)
         recording = _recording.get()
+        file, table = recording or (None, {})
         for operator_type in types:
-            unless = random_unless or {}
+            entry = Registration(
+                operator_type,
+                target,
+                file=file,
+                replaces=replace,
+                random_unless=random_unless or {},
+                orders=orders,
+                unused=tuple(unused.split()),
+            )
             if recording is None:
-                _registry.add(
-                    Registration(operator_type, target, None, replace, unless, orders)
-                )
+                _registry.add(entry)
                 continue
-            file, table = recording
-            entry = Registration(operator_type, target, file, replace, unless, orders)
             if not replace:
                 _refuse(entry, table.get(operator_type))
             _registry.check(entry)
@@ -290,4 +304,4 @@ def build_layer(call: OperatorCall, table: Mapping[str, Registration] | None = N
     entry = table.get(call.type)
     if entry is None:
         raise UnsupportedOperatorError(call.name, call.type, table)
-    return bind(entry.target, call, entry.random_unless, entry.orders)
+    return bind(entry.target, call, entry.random_unless, entry.orders, entry.unused)

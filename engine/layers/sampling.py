@@ -20,10 +20,14 @@ from engine.values import Array, Value
 __all__ = ["bernoulli", "binomial", "gumbel_softmax", "multinomial", "poisson"]
 
 
-@register("torch.bernoulli", "Tensor.bernoulli", "aten::bernoulli", "aten::bernoulli_")
-def bernoulli(
-    input: Array, p: Operand | None = None, generator: Value = None, *, rng: Generator
-) -> Array:
+@register(
+    "torch.bernoulli",
+    "Tensor.bernoulli",
+    "aten::bernoulli",
+    "aten::bernoulli_",
+    unused="generator",
+)
+def bernoulli(input: Array, p: Operand | None = None, *, rng: Generator) -> Array:
     """Ones by chance, else zeros: ``torch.bernoulli``.
 
     Parameters
@@ -49,12 +53,11 @@ def bernoulli(
     return cast(np.asarray(chances(rng, input.shape, probability)), input.dtype)
 
 
-@register("torch.multinomial", "Tensor.multinomial", "aten::multinomial")
+@register("torch.multinomial", "Tensor.multinomial", "aten::multinomial", unused="generator")
 def multinomial(
     input: Array,
     num_samples: Value,
     replacement: bool = False,
-    generator: Value = None,
     *,
     rng: Generator,
 ) -> Array:
@@ -99,8 +102,8 @@ def multinomial(
     return np.asarray(places, np.int64).reshape((*input.shape[:-1], count))
 
 
-@register("torch.poisson", "aten::poisson")
-def poisson(input: Array, generator: Value = None, *, rng: Generator) -> Array:
+@register("torch.poisson", "aten::poisson", unused="generator")
+def poisson(input: Array, *, rng: Generator) -> Array:
     """Counts of events that come at given rates: ``torch.poisson``.
 
     Parameters
@@ -118,8 +121,8 @@ def poisson(input: Array, generator: Value = None, *, rng: Generator) -> Array:
     return cast(np.asarray(rng.poisson(input.astype(np.float64))), input.dtype)
 
 
-@register("torch.binomial", "aten::binomial")
-def binomial(count: Array, prob: Array, generator: Value = None, *, rng: Generator) -> Array:
+@register("torch.binomial", "aten::binomial", unused="generator")
+def binomial(count: Array, prob: Array, *, rng: Generator) -> Array:
     """How many of several trials succeed: ``torch.binomial``.
 
     Parameters
@@ -141,8 +144,8 @@ def binomial(count: Array, prob: Array, generator: Value = None, *, rng: Generat
     return cast(np.asarray(drawn), count.dtype)
 
 
-@register("aten::_standard_gamma")
-def standard_gamma(input: Array, generator: Value = None, *, rng: Generator) -> Array:
+@register("aten::_standard_gamma", unused="generator")
+def standard_gamma(input: Array, *, rng: Generator) -> Array:
     """Random numbers of gamma distributions of scale 1: ``torch.distributions.Gamma``.
 
     Parameters
@@ -157,8 +160,8 @@ def standard_gamma(input: Array, generator: Value = None, *, rng: Generator) -> 
     return cast(_gamma(input, rng), input.dtype)
 
 
-@register("aten::_sample_dirichlet")
-def dirichlet(input: Array, generator: Value = None, *, rng: Generator) -> Array:
+@register("aten::_sample_dirichlet", unused="generator")
+def dirichlet(input: Array, *, rng: Generator) -> Array:
     """Random shares that sum to 1: ``torch.distributions.Dirichlet``.
 
     Parameters

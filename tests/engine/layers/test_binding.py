@@ -190,6 +190,74 @@ class TestOrders:
         assert layer.forward(1, 2.0) == (1, 0.5, 2.0)
 
 
+class TestUnused:
+    """Arguments that make no difference here are accepted, and the code never sees them."""
+
+    NAMES = ("device", "requires_grad")
+
+    @pytest.mark.parametrize(
+        "params",
+        [
+            {},
+            {"device": None, "requires_grad": None},
+            {"device": "cpu", "requires_grad": False},
+            {"device": 0, "requires_grad": True},
+        ],
+    )
+    def test_parameters(self, params):
+        layer = bind(show, call({"alpha": 2.0, **params}, inputs=("", "")), unused=self.NAMES)
+        assert layer.forward(1, 2) == (1, 2, 2.0, "plain")
+
+    @pytest.mark.parametrize(
+        ("name", "value", "sentence"),
+        [
+            ("device", (1,), "parameter device is (1,), not an integer or a word or None"),
+            ("requires_grad", "x", "parameter requires_grad is 'x', not True or False or None"),
+        ],
+    )
+    def test_wrong(self, name, value, sentence):
+        with pytest.raises(ParameterError) as caught:
+            bind(show, call({name: value}, inputs=("", "")), unused=self.NAMES)
+        assert str(caught.value) == f"test.op 'op_1': {sentence}"
+        assert caught.value.parameter == name
+
+    def test_of_another_name_anything_will_do(self):
+        layer = bind(optional, call({"hint": (1, "x")}), unused=("hint",))
+        assert layer.forward(1) == (1, None, None)
+
+    def test_only_what_is_registered(self):
+        with pytest.raises(ParameterError, match=r"parameter layout=0 is not known"):
+            bind(show, call({"layout": 0}, inputs=("", "")), unused=self.NAMES)
+
+    def test_named_operands(self):
+        names = ("device", "other", "requires_grad", "input")
+        layer = bind(show, call(inputs=names), unused=self.NAMES)
+        assert layer.forward("cpu", 2, False, 1) == (1, 2, 1.0, "plain")
+
+    def test_operands_behind_the_codes_own(self):
+        layer = bind(show, call(inputs=("",) * 6), unused=self.NAMES)
+        assert layer.forward(1, 2, 3.0, "m", "cpu", False) == (1, 2, 3.0, "m")
+        with pytest.raises(ParameterError, match="7 operands are more than this layer takes"):
+            bind(show, call(inputs=("",) * 7), unused=self.NAMES)
+
+    def test_in_an_order(self):
+        orders = (("input", "device", "other"),)
+        layer = bind(show, call(inputs=("",) * 3), orders=orders, unused=self.NAMES)
+        assert layer.forward(1, "cpu", 2) == (1, 2, 1.0, "plain")
+
+    def test_beside_any_number_of_operands(self):
+        inputs = ("a", "device", "b")
+        layer = bind(variadic, call({"requires_grad": True}, inputs=inputs), unused=self.NAMES)
+        assert layer.forward(5, "cpu", 6) == (5, 6, 0)
+
+    def test_of_a_class(self):
+        given = call({"device": "cpu"}, {"weight": WEIGHT}, ("", "requires_grad", ""))
+        layer = bind(Scale, given, unused=self.NAMES)
+        assert layer.forward(1, False, 2) == (1, 2)
+        layer = bind(Plain, call(inputs=("", "")), unused=self.NAMES)
+        assert layer.forward(1, "cpu") == 1
+
+
 class TestAttributes:
     def test_beats_the_flag_of_the_same_name(self):
         params, attributes = {"bias": True}, {"bias": WEIGHT}

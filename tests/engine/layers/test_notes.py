@@ -238,6 +238,35 @@ class TestNotes:
         assert named(found, "m.0.weight").kind == "attribute"
         assert "..." not in [argument.name for argument in found.arguments]
 
+    def test_arguments_that_make_no_difference_come_last(self):
+        found = note("torch.full")
+        assert [a.name for a in found.arguments] == [
+            "size", "fill_value", "dtype", "layout", "device", "pin_memory", "requires_grad",
+        ]  # fmt: skip
+        assert found.arguments[-1] == ArgumentNote(
+            "requires_grad",
+            "parameter",
+            "True or False",
+            "Of no effect: nothing is differentiated here.",
+            "None",
+        )
+
+    def test_arguments_that_make_no_difference_in_a_users_words(self, empty_registry):
+        @register("test.plain", unused="hint speed")
+        def plain(input: Array) -> Array:
+            """Give the input.
+
+            Parameters
+            ----------
+            hint : str
+                For a compiler.
+            """
+            return input
+
+        assert [(a.name, a.meaning) for a in note("test.plain").arguments] == [
+            ("input", ""), ("hint", "For a compiler."), ("speed", "Of no effect."),
+        ]  # fmt: skip
+
     def test_the_arguments_of_an_extension(self):
         found = note("pnnx.custom_op.torchvision.roi_align")
         assert [a.name for a in found.arguments][2] == "spatial_scale"

@@ -35,6 +35,8 @@ class TestNewTensors:
     @pytest.mark.parametrize("operator_type", ["aten::rand", "aten::randn"])
     def test_dtype(self, run, operator_type, dtype, expected):
         assert run(operator_type, (4,), dtype, *NONE).dtype == expected
+        with_a_generator = run(operator_type, (4,), None, dtype, *NONE)
+        assert with_a_generator.dtype == expected
 
     @pytest.mark.parametrize("operator_type", ["torch.rand_like", "torch.randn_like"])
     @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16"])

@@ -13,6 +13,7 @@ from engine.layers import (
     Layer,
     OperatorCall,
     build_layer,
+    layer_table,
     register,
     registered_types,
     registration,
@@ -88,3 +89,14 @@ def test_annotations_resolve(target):
 def test_every_layer_is_documented(target):
     """The docstrings are the operator notes that the application shows."""
     assert inspect.getdoc(target), f"{target.__qualname__} has no docstring"
+
+
+def test_what_is_of_no_effect_is_no_argument():
+    """The frame drops it, so that code that asks for it would never get it."""
+    for name, entry in layer_table().items():
+        target = entry.target
+        is_class = isinstance(target, type)
+        codes = [target.forward, target.__init__] if is_class else [target]
+        for code in codes:
+            taken = set(inspect.signature(code).parameters) & set(entry.unused)
+            assert taken == set(), name
