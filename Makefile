@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 RUN_OUTPUT := out
 SEEDS ?= 4
 ARGUMENTS ?=
+MODELS ?=
 
-.PHONY: run test crosscheck lint format wheel check samples clean system-libraries
+.PHONY: run test crosscheck bench bench-networks lint format wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -24,6 +25,15 @@ test: $(VENV)/.test system-libraries
 # SEEDS is how many cases each specification draws; ARGUMENTS="--only relu" and so on.
 crosscheck: $(VENV)/.crosscheck
 	PYTHONPATH=tests $(BIN)/python -m crosscheck --seeds $(SEEDS) $(ARGUMENTS)
+
+# How fast everything is, beside what it is compared with; no test. MODELS is a folder of
+# exported networks, which bench-networks makes; ARGUMENTS="--only 4" and so on.
+bench: $(VENV)/.bench system-libraries
+	PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(MODELS),--models $(MODELS)) $(ARGUMENTS)
+
+bench-networks: $(VENV)/.bench
+	@test -n "$(MODELS)" || { echo "Name a folder: make bench-networks MODELS=DIR"; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.networks $(MODELS) $(ARGUMENTS)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -66,6 +76,10 @@ $(VENV)/.lint: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.crosscheck: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,crosscheck]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@touch $@
 
 $(VENV)/.samples: pyproject.toml | $(VENV)/bin/python

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             place = Path(folder, point.number)
             place.mkdir()
             try:
-                for row in point.rows(Bench(options.rounds, place, options.models)):
+                for row in point.rows(_bench(options, place)):
                     print(
                         _line(_cells(row)) if isinstance(row, Row) else f"  {row}", flush=True
                     )
@@ -60,7 +60,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folder of exported networks (the variable KUIPER_MODELS)",
     )
+    parser.add_argument(
+        "--network",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="measure this one where there is a choice; may be repeated",
+    )
     return parser
+
+
+def _bench(options: argparse.Namespace, folder: Path) -> Bench:
+    return Bench(options.rounds, folder, options.models, tuple(options.network))
 
 
 def _cells(row: Row) -> tuple[str, ...]:

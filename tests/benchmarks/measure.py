@@ -5,11 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+T = TypeVar("T")
 
 __all__ = ["Absent", "Bench", "Row", "Times", "alternate", "spell_seconds", "timed"]
 
@@ -29,12 +31,16 @@ class Bench:
     folder : Path
         For files, empty at first.
     models : Path or None
-        Folder of exported networks, ``resnet50.pnnx.param`` and so on.
+        Folder of exported networks, ``resnet50.pnnx.param`` and so on; see
+        `benchmarks.networks`.
+    only : tuple of str
+        Names of the networks to measure where there is a choice; all when empty.
     """
 
     rounds: int
     folder: Path
     models: Path | None
+    only: tuple[str, ...] = ()
 
     def model(self, file: str) -> Path:
         """File of the folder of models.
@@ -44,12 +50,35 @@ class Bench:
         Absent
             If there is no such folder or file.
         """
-        if self.models is None:
-            raise Absent("needs exported models: name their folder with --models")
-        path = self.models / file
+        path = self._folder_of_models() / file
         if not path.is_file():
-            raise Absent(f"{file} is not in the folder of models")
+            raise Absent(
+                f"{file} is not in {self.models}; `make bench-networks MODELS={self.models}` "
+                "makes what is missing"
+            )
         return path
+
+    def chosen(self, networks: Mapping[str, T]) -> dict[str, T]:
+        """Those of some exported networks, by name, that are to be measured.
+
+        Raises
+        ------
+        Absent
+            If none is.
+        """
+        self._folder_of_models()
+        chosen = {n: what for n, what in networks.items() if not self.only or n in self.only}
+        if not chosen:
+            raise Absent("is about other networks")
+        return chosen
+
+    def _folder_of_models(self) -> Path:
+        if self.models is None:
+            raise Absent(
+                "needs exported networks: `make bench-networks MODELS=DIR` makes them, "
+                "`make bench MODELS=DIR` measures them"
+            )
+        return self.models
 
 
 @dataclass(frozen=True, slots=True)

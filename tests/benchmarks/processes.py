@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from benchmarks.measure import Absent
 
@@ -103,23 +103,33 @@ def _start(work: Callable[..., Any], arguments: tuple[object, ...], mode: str) -
 
 def _main() -> None:
     module, name, *arguments = json.loads(sys.argv[2])
-    function = getattr(importlib.import_module(module), name)
+    answers = _answers_alone()
     try:
-        result = function(*arguments)
+        result = getattr(importlib.import_module(module), name)(*arguments)
+    except ModuleNotFoundError as exc:
+        print(f"{exc.name} is not installed; `make bench` installs it", file=answers)
+        raise SystemExit(1) from None
     except Exception as exc:
-        print(" ".join(str(exc).split()) or type(exc).__name__, flush=True)
+        print(" ".join(str(exc).split()) or type(exc).__name__, file=answers)
         raise SystemExit(1) from None
     if sys.argv[1] == "once":
-        print(json.dumps(result))
+        print(json.dumps(result), file=answers)
         return
-    print("ready", flush=True)
+    print("ready", file=answers)
     for line in sys.stdin:
         seconds = []
         for _ in range(int(line)):
             started = time.perf_counter()
             result()
             seconds.append(time.perf_counter() - started)
-        print(statistics.median(seconds), flush=True)
+        print(statistics.median(seconds), file=answers)
+
+
+def _answers_alone() -> TextIO:
+    """Take the standard output for the answers; what libraries print goes to the errors."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1, encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return answers
 
 
 if __name__ == "__main__":

@@ -1,0 +1,132 @@
+"""Single steps, and what a session costs beside the kernels."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import engine
+from benchmarks.measure import Row, alternate, spell_seconds
+from benchmarks.processes import answer_of
+from engine.values import value_nbytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.measure import Bench
+
+SAMPLE = Path(__file__).resolve().parents[2] / "samples" / "unet" / "unet.pnnx.param"
+NETWORKS = {"resnet18": 224, "mobilenet_v2": 224, "efficientnet_b0": 224, "swin_t": 224}
+MICROSECONDS, MEGABYTES = 40, 1
+PASSES = 5  # in a round
+
+
+def rows(bench: Bench) -> Iterator[Row]:
+    """The shipped U-Net; then some of the exported networks."""
+    yield from _of_network(bench, "the sample unet", SAMPLE, 96)
+    for name, size in bench.chosen(NETWORKS).items():
+        yield from _of_network(bench, name, bench.model(f"{name}.pnnx.param"), size)
+
+
+def _of_network(bench: Bench, name: str, path: Path, size: int) -> Iterator[Row]:
+    found = answer_of(steps, str(path), size, bench.rounds)
+    yield Row(
+        f"{name}, step by step",
+        spell_seconds(found["steps"]),
+        found["ratio"],
+        1.05,
+        "run()",
+        spell_seconds(found["run"]),
+    )
+    beside = found["beside"] * 1e6
+    yield Row("… a step beside its kernel", f"{beside:.1f} µs", beside, MICROSECONDS, unit="µs")
+    memory = answer_of(memory_of_reuse, str(path), size)
+    fresh = max(memory["taken"], memory["given"])
+    yield Row(
+        "… fresh memory for a further input",
+        f"{fresh:.2f} MB",
+        fresh,
+        MEGABYTES,
+        "all operands",
+        f"{memory['operands']:.3g} MB",
+        unit="MB",
+    )
+
+
+def steps(path: str, size: int, rounds: int) -> dict[str, float]:
+    """Time a pass as single steps and as one run; for a process of its own.
+
+    Returns
+    -------
+    dict
+        Seconds of both, the ratio, and what a step takes beside its kernel, in the median.
+    """
+    session = _warm(path, size)
+    beside = []
+
+    def one_by_one() -> float:
+        session.restart()
+        started = time.perf_counter()
+        while session.state is not engine.SessionState.FINISHED:
+            session.step()
+        took = time.perf_counter() - started
+        inside = sum(record.seconds for record in session.records)
+        beside.append((took - inside) / len(session.records))
+        return took
+
+    def at_once() -> float:
+        session.restart()
+        started = time.perf_counter()
+        session.run()
+        return time.perf_counter() - started
+
+    # Passes of a few milliseconds scatter by more than the two differ: many of them.
+    times = alternate({"steps": one_by_one, "run": at_once}, PASSES * rounds)
+    return {
+        "steps": times.median("steps"),
+        "run": times.median("run"),
+        "ratio": times.ratio("steps", "run"),
+        "beside": statistics.median(beside),
+    }
+
+
+def memory_of_reuse(path: str, size: int) -> dict[str, float]:
+    """Memory that a further input takes, in MB; for a process of its own.
+
+    Returns
+    -------
+    dict
+        What is taken from Python and NumPy, in the highest, what the system gives besides, and
+        what all operands are together.
+    """
+    session = _warm(path, size)
+    image = np.random.default_rng(1).standard_normal((1, 3, size, size), np.float32)
+    faults = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        session.feed([image])
+        session.run()
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+    tracemalloc.start()
+    session.feed([image])
+    session.run()
+    _, taken = tracemalloc.get_traced_memory()
+    operands = sum(value_nbytes(session.value(name)) for name in session.graph.operands)
+    given = statistics.median(faults) * resource.getpagesize()
+    return {"taken": taken / 1e6, "given": given / 1e6, "operands": operands / 1e6}
+
+
+def _warm(path: str, size: int) -> engine.Session:
+    """Give a session that has run before."""
+    session = engine.Session(engine.load(path))
+    session.feed([np.random.default_rng(0).standard_normal((1, 3, size, size), np.float32)])
+    for _ in range(3):
+        session.restart()
+        session.run()
+    return session
