@@ -16,7 +16,8 @@ also where case does not count; the true names stand in the manifest.
 
 The manifest has statistics of every array, and SHA-256 checksums unless they are unwanted. The
 model's files are told apart by the checksum of the ``.param`` and of what the ``.bin`` lists of
-its weights, CRC-32 included.
+its weights, CRC-32 included. Of the user's files of layers that the graph was built with
+(``layers``) it has the name, the checksum of what was run, and the types that are theirs.
 
 An ``.npz`` holds the arrays alone, by operand name, and a ``.safetensors`` the manifest too,
 as the entry ``manifest`` of its metadata. Pictures come as a folder of the same layout.

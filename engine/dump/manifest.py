@@ -40,7 +40,8 @@ __all__ = [
 
 SCHEMA: Final = "kuiper-studio-dump"
 # 2: checksums may be missing; what the directory of the .bin says stands beside them
-SCHEMA_VERSION: Final = 2
+# 3: the user's files of layers
+SCHEMA_VERSION: Final = 3
 
 _CHUNK: Final = 1 << 20
 _LAYOUTS: Final = {4: "NCHW", 5: "NCDHW"}
@@ -106,6 +107,10 @@ def make_manifest(
         "seed": session.seed,
         "state": session.state.value,
         "options": plain(asdict(options)),
+        "layers": [
+            {"file": file.path.name, "sha256": file.sha256, "types": list(file.types)}
+            for file in graph.layer_files
+        ],
         "operators": [_operator_row(session, operator) for operator in graph.operators],
         "operands": [],
     }

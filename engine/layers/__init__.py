@@ -19,7 +19,13 @@ from engine.layers.registry import (
     registered_types,
     registration,
 )
-from engine.layers.user_layers import LayerFile, layer_files, load_layers, unload_layers
+from engine.layers.user_layers import (
+    LayerFile,
+    layer_files,
+    layer_files_of,
+    load_layers,
+    unload_layers,
+)
 
 __all__ = [
     "Floats",
@@ -32,6 +38,7 @@ __all__ = [
     "Registration",
     "build_layer",
     "layer_files",
+    "layer_files_of",
     "layer_table",
     "load_layers",
     "reason_of",

@@ -64,6 +64,8 @@ class Registration:
         What operands without names stand for, by their number; see `register`.
     unused : tuple of str
         Arguments that a file may give and that make no difference; see `register`.
+    sha256 : str
+        Of `file` as it was run; ``""`` for the engine's own.
     """
 
     type: str
@@ -73,6 +75,7 @@ class Registration:
     random_unless: Mapping[str, Value] = field(default_factory=dict)
     orders: Orders = ()
     unused: tuple[str, ...] = ()
+    sha256: str = ""
 
     @property
     def place(self) -> str:
@@ -131,9 +134,9 @@ class _Registry:
         self._files.pop(file, None)
         self._merge()
 
-    def files(self) -> dict[Path, tuple[str, ...]]:
-        """Types by file, both in order."""
-        return {file: tuple(table) for file, table in self._files.items()}
+    def files(self) -> dict[Path, Table]:
+        """What each file registers, in order."""
+        return dict(self._files)
 
     def _merge(self) -> None:
         merged = dict(self._own)
@@ -152,8 +155,8 @@ def _refuse(entry: Registration, taken: Registration | None) -> None:
 
 _registry = _Registry()
 
-# The file that is being run, with what it has registered so far.
-_recording: ContextVar[tuple[Path, Table] | None] = ContextVar("recording", default=None)
+# The file that is being run and its SHA-256, with what it has registered so far.
+_recording: ContextVar[tuple[Path, str, Table] | None] = ContextVar("recording", default=None)
 
 
 def register(
@@ -200,7 +203,7 @@ def register(
     def decorate(target: Target) -> Target:
         _check_target(target)
         recording = _recording.get()
-        file, table = recording or (None, {})
+        file, sha256, table = recording or (None, "", {})
         for operator_type in types:
             entry = Registration(
                 operator_type,
@@ -210,6 +213,7 @@ def register(
                 random_unless=random_unless or {},
                 orders=orders,
                 unused=tuple(unused.split()),
+                sha256=sha256,
             )
             if recording is None:
                 _registry.add(entry)
@@ -237,13 +241,15 @@ def _check_target(target: object) -> None:
 
 
 @contextmanager
-def registering(file: Path) -> Iterator[Table]:
+def registering(file: Path, sha256: str) -> Iterator[Table]:
     """Take what the block registers as a file's; all of it counts at the end, or nothing.
 
     Parameters
     ----------
     file : Path
         Resolved. What it registered earlier is replaced.
+    sha256 : str
+        Of what the file holds.
 
     Yields
     ------
@@ -251,7 +257,7 @@ def registering(file: Path) -> Iterator[Table]:
         What has been registered in the block so far.
     """
     table: Table = {}
-    token = _recording.set((file, table))
+    token = _recording.set((file, sha256, table))
     try:
         yield table
     finally:
@@ -264,8 +270,8 @@ def drop_file(file: Path) -> None:
     _registry.drop_file(file)
 
 
-def registered_files() -> dict[Path, tuple[str, ...]]:
-    """The user's files with the types that each registered, in the order they were loaded."""
+def registered_files() -> dict[Path, Table]:
+    """The user's files with what each registered, in the order they were first loaded."""
     return _registry.files()
 
 

@@ -8,6 +8,7 @@ were built with.
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import traceback
 import zlib
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import CodeType
 
-__all__ = ["LayerFile", "layer_files", "load_layers", "unload_layers"]
+    from engine.layers.registry import Registration
+
+__all__ = ["LayerFile", "layer_files", "layer_files_of", "load_layers", "unload_layers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,13 @@ class LayerFile:
         Absolute, links followed.
     types : tuple of str
         The operator types that it registers, in order.
+    sha256 : str
+        Of what the file held when it was run.
     """
 
     path: Path
     types: tuple[str, ...]
+    sha256: str
 
 
 def load_layers(path: str | Path) -> LayerFile:
@@ -67,20 +73,22 @@ def load_layers(path: str | Path) -> LayerFile:
     """
     given = Path(path)
     file = given.expanduser().resolve()
-    code = _compiled(given, file)
+    text = _bytes_of(given, file)
+    code = _compiled(given, file, text)
+    sha256 = hashlib.sha256(text).hexdigest()
     module = ModuleType(_module_name(file))
     module.__file__ = str(file)
     earlier = sys.modules.get(module.__name__)
     # Data classes and annotations look their module up.
     sys.modules[module.__name__] = module
     try:
-        with registering(file) as table:
+        with registering(file, sha256) as table:
             _run(code, module, given)
             _require_types(table, given)
     except BaseException:
         _restore(module.__name__, earlier)
         raise
-    return LayerFile(file, tuple(table))
+    return LayerFile(file, tuple(table), sha256)
 
 
 def unload_layers(path: str | Path | None = None) -> None:
@@ -101,7 +109,25 @@ def unload_layers(path: str | Path | None = None) -> None:
 
 def layer_files() -> tuple[LayerFile, ...]:
     """The user's files that are loaded, in the order they were first loaded."""
-    return tuple(LayerFile(file, types) for file, types in registered_files().items())
+    return tuple(
+        LayerFile(file, tuple(table), next(iter(table.values())).sha256)
+        for file, table in registered_files().items()
+    )
+
+
+def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
+    """The user's files that a table was made with, each with the types that it has from it.
+
+    Parameters
+    ----------
+    table : mapping of str to Registration
+        From `layer_table`. Files may have been loaded anew or unloaded since.
+    """
+    types: dict[tuple[Path, str], list[str]] = {}
+    for name, entry in table.items():
+        if entry.file is not None:
+            types.setdefault((entry.file, entry.sha256), []).append(name)
+    return tuple(LayerFile(file, tuple(own), sha256) for (file, sha256), own in types.items())
 
 
 def _module_name(file: Path) -> str:
@@ -109,11 +135,16 @@ def _module_name(file: Path) -> str:
     return f"{USER_PACKAGE}.{file.stem}_{zlib.crc32(str(file).encode()):08x}"
 
 
-def _compiled(given: Path, file: Path) -> CodeType:
+def _bytes_of(given: Path, file: Path) -> bytes:
     try:
-        return compile(file.read_bytes(), str(file), "exec", dont_inherit=True)
+        return file.read_bytes()
     except OSError as exc:
         raise LayerFileError(given, f"it cannot be read: {spoken(exc)}") from exc
+
+
+def _compiled(given: Path, file: Path, text: bytes) -> CodeType:
+    try:
+        return compile(text, str(file), "exec", dont_inherit=True)
     except SyntaxError as exc:
         raise LayerFileError(
             given, f"{type(exc).__name__}: {exc.msg}", exc.lineno or None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import networkx as nx
     import numpy.typing as npt
 
+    from engine.layers import LayerFile
     from engine.pnnx import Operator
     from engine.shapes import ExportedShape
     from engine.values import Array, Value
@@ -178,6 +179,11 @@ class RuntimeGraph:
     def has_weights(self) -> bool:
         """Whether the ``.bin`` is there."""
         return self.file.has_weights
+
+    @property
+    def layer_files(self) -> tuple[LayerFile, ...]:
+        """The user's files of layers that the graph was built with."""
+        return self._layers.files if self._layers is not None else ()
 
     @property
     def operators(self) -> tuple[RuntimeOperator, ...]:

@@ -7,13 +7,13 @@ from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.errors import EngineError, UnsupportedOperatorError
-from engine.layers import OperatorCall, build_layer, layer_table
+from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
     from pathlib import Path
 
-    from engine.layers import Layer
+    from engine.layers import Layer, LayerFile
     from engine.pnnx import Graph
     from engine.runtime.operator import RuntimeOperator
 
@@ -70,6 +70,11 @@ class LayerSource:
         return bool(names) and all(
             name.removeprefix(end).isdecimal() and name.startswith(end) for end, name in names
         )
+
+    @property
+    def files(self) -> tuple[LayerFile, ...]:
+        """The user's files of layers that were loaded, with the types that are theirs."""
+        return layer_files_of(self._table)
 
     def bind(self, operator: RuntimeOperator) -> Bound:
         """Build the layer of an operator; what is wrong is returned, never raised."""

@@ -59,6 +59,20 @@ def test_no_dump(tmp_path, name, content, reason):
     assert str(caught.value).startswith(f"{tmp_path / name}: {reason}")
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_manifests_of_every_version(tmp_path, version):
+    """The second has no ``layers``, the first no ``bin_directory_sha256`` either."""
+    manifest = {
+        "schema": "kuiper-studio-dump",
+        "version": version,
+        "model": {"param": "m.param", "bin": None},
+        "operators": [{"name": "conv", "kernel": "numpy"}],
+        **({"layers": []} if version == 3 else {}),
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert kernels_of(tmp_path) == {"conv": "numpy"}
+
+
 @pytest.mark.parametrize("operators", [None, 3, [3], [{"name": "conv"}]])
 def test_a_dump_that_does_not_say(tmp_path, operators):
     manifest = {"schema": "kuiper-studio-dump", "operators": operators}

@@ -23,6 +23,7 @@ import engine
 from engine.dump import FORMATS, DumpOptions, write_arrays, write_dump
 from engine.dump import writing as writing_module
 from engine.errors import ExportCancelledError, ExportError, InferenceError, UnknownNameError
+from engine.layers import unload_layers
 from engine.session import Session
 
 if TYPE_CHECKING:
@@ -116,7 +117,8 @@ def test_manifest(digits, tmp_path, samples):
     write_dump(digits, tmp_path / "d", options)
     manifest = manifest_of(tmp_path / "d")
     assert manifest["schema"] == "kuiper-studio-dump"
-    assert manifest["version"] == 2
+    assert manifest["version"] == 3
+    assert manifest["layers"] == []
     assert manifest["state"] == "finished"
     for kind in ("param", "bin"):
         path = samples / "digits" / f"digits.pnnx.{kind}"
@@ -156,6 +158,36 @@ def test_manifest(digits, tmp_path, samples):
     assert row["producer"] == "convbn2d_0"
     assert row["consumers"] == ["stem.2"]
     assert (row["role"], row["kind"], row["layout"]) == ("ops", "tensor", "NCHW")
+
+
+def test_files_of_layers(tmp_path, make_pair):
+    """By name and checksum of what was run, not of what the file has become."""
+    model = make_pair(
+        "pnnx.Input in 0 1 0 #0=(2)f32", "my.Own own 1 1 0 1", "pnnx.Output out 1 0 1"
+    )
+    text = (
+        "from engine.layers import register\n"
+        "@register('my.Own', 'my.Other')\n"
+        "def own(input):\n    return input + 1\n"
+    )
+    (tmp_path / "secret").mkdir()
+    path = tmp_path / "secret" / "mine.py"
+    path.write_text(text, encoding="utf-8", newline="")
+    engine.load_layers(path)
+    try:
+        session = engine.Session(engine.load(model))
+        path.write_text(text.replace("+ 1", "+ 2"), encoding="utf-8", newline="")
+        engine.load_layers(path)
+    finally:
+        unload_layers()
+    session.feed([np.zeros(2, np.float32)])
+    session.run()
+    write_dump(session, tmp_path / "d")
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    assert manifest_of(tmp_path / "d")["layers"] == [
+        {"file": "mine.py", "sha256": digest, "types": ["my.Own", "my.Other"]}
+    ]
+    assert "secret" not in (tmp_path / "d" / "manifest.json").read_text(encoding="utf-8")
 
 
 def test_without_checksums(digits, tmp_path, samples):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import textwrap
 
@@ -65,6 +66,7 @@ class TestLoading:
         loaded = load_layers(path)
         assert loaded.path == path.resolve()
         assert loaded.types == ("my.Triple", "pnnx.custom_op.my.triple")
+        assert loaded.sha256 == hashlib.sha256(TRIPLE.encode()).hexdigest()
         assert layer_files() == (loaded,)
 
     def test_what_it_registers_computes(self, write):
