@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from engine.values import Array
+    from engine.values import Array, ArrayFacts
 
     Watch = Callable[[memoryview], None]
 
@@ -55,7 +55,7 @@ SAFETENSORS_DTYPES: Final = {
 _LONGEST_HEADER: Final = 100_000_000
 
 
-def is_numeric(array: Array) -> bool:
+def is_numeric(array: Array | ArrayFacts) -> bool:
     """Whether an array holds numbers or bools, and not objects, text or records."""
     return array.dtype.kind in "biufc"
 
@@ -159,9 +159,10 @@ def write_npz(
 
 def write_safetensors(
     path: Path,
-    arrays: Mapping[str, Array],
+    arrays: Mapping[str, Array | ArrayFacts],
     metadata: Mapping[str, str] | None = None,
     watch: Watch | None = None,
+    load: Callable[[str], Array] | None = None,
 ) -> None:
     """Write a new ``.safetensors`` file.
 
@@ -169,11 +170,13 @@ def write_safetensors(
     ----------
     path : Path
         Must not exist yet.
-    arrays : mapping of str to ndarray
+    arrays : mapping of str to ndarray, or to ArrayFacts
         Of dtypes in `SAFETENSORS_DTYPES`; no name may be ``__metadata__``.
     metadata : mapping of str to str, optional
     watch : callable, optional
         Called with each piece of the arrays' bytes; what it raises ends the writing.
+    load : callable, optional
+        Gives the array of a name, of which there are only facts, when it is to be written.
 
     Raises
     ------
@@ -197,8 +200,8 @@ def write_safetensors(
         raise ValueError(f"the header takes {len(text)} bytes, readers take {_LONGEST_HEADER}")
     with path.open("xb", buffering=0) as file:
         _write_all(file, memoryview(struct.pack("<Q", len(text)) + text))
-        for _, array in ordered:
-            for piece in pieces(array):
+        for name, array in ordered:
+            for piece in pieces(load(name) if load is not None else np.asarray(array)):
                 _write_all(file, piece)
                 if watch is not None:
                     watch(piece)

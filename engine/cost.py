@@ -19,15 +19,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-import numpy as np
-
-from engine.values import value_nbytes
+from engine.values import ArrayFacts, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from engine.runtime import RuntimeOperand, RuntimeOperator
-    from engine.values import Value
+    from engine.values import Value, ValueFacts
 
 __all__ = ["Cost", "ValueSource", "cost"]
 
@@ -41,8 +39,8 @@ class ValueSource(Protocol):
         """Whether an operand has been computed."""
         ...
 
-    def value(self, operand: str, /) -> Value:
-        """Value of an operand that has been computed."""
+    def facts(self, operand: str, /) -> ValueFacts:
+        """What is known of the value of an operand that has been computed."""
         ...
 
 
@@ -129,8 +127,8 @@ def _kind(operator_type: str) -> str:
 
 def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None:
     if session is not None and session.has_value(operand.name):
-        value = session.value(operand.name)
-        return value.shape if isinstance(value, np.ndarray) else None
+        facts = session.facts(operand.name)
+        return facts.shape if isinstance(facts, ArrayFacts) else None
     if operand.shape is None:
         return None
     known = tuple(dim for dim in operand.shape if isinstance(dim, int))
@@ -139,7 +137,7 @@ def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None
 
 def _operand_nbytes(operand: RuntimeOperand, session: ValueSource | None) -> int:
     if session is not None and session.has_value(operand.name):
-        return value_nbytes(session.value(operand.name))
+        return value_nbytes(session.facts(operand.name))
     shape = _shape(operand, session)
     itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
     return math.prod(shape) * itemsize if shape is not None else 0

@@ -248,8 +248,10 @@ class _Check:
                 progress(done, len(operators))
             if self._asked_to_end():
                 break
+            # Before the step: behind it they may be dropped, where there is a memory limit.
+            inputs = self._inputs_of(operators[done])
             try:
-                self._check(self._reference.step())
+                self._check(self._reference.step(), inputs)
             except EngineError as exc:
                 error = exc
                 break
@@ -272,11 +274,15 @@ class _Check:
         self._ended = self._ended or (self._cancelled is not None and self._cancelled())
         return self._ended
 
-    def _check(self, record: StepRecord) -> None:
+    def _inputs_of(self, operator: RuntimeOperator) -> list[Value]:
+        """Inputs of the next operator, but for those that were not computed."""
+        names = [operand.name for operand in operator.inputs]
+        return [self._reference.value(n) for n in names if self._reference.has_value(n)]
+
+    def _check(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         operator = record.operator
         if backend_of(record.kernel) != REFERENCE or record.supplied:
             return
-        inputs = [self._reference.value(operand.name) for operand in operator.inputs]
         before = len(self._comparisons)
         for backend in self._backends:
             # What is random has one source of numbers, and that is NumPy's.

@@ -7,6 +7,8 @@ value computed before stays there to look at.
 An operator that is random draws by the session's seed and its own place in the order, anew
 each time it runs: stepping back and forth, or through another part of the graph first, never
 changes its numbers. They are NumPy's; PyTorch would draw others from the same seed.
+
+Every value is kept, unless the session has a memory limit: see `engine.keeping`.
 """
 
 from __future__ import annotations
@@ -18,8 +20,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from engine.backends import SUPPLIED, backend_of, make_kernels
 from engine.errors import (
     EngineError,
@@ -27,8 +27,9 @@ from engine.errors import (
     SessionStateError,
     ValueNotComputedError,
 )
+from engine.keeping import Keeper, StepOutputs
 from engine.runtime.circumstances import circumstances
-from engine.values import flatten_value
+from engine.values import ArrayFacts, flatten_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from engine.values import Array, Value
+    from engine.values import Array, Value, ValueFacts
 
 __all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
 
@@ -77,8 +78,9 @@ class StepRecord:
     index : int
         Position in execution order.
     operator : RuntimeOperator
-    outputs : mapping of str to Value
-        By operand name; arrays are read-only.
+    outputs : StepOutputs
+        A mapping of operand names to values; arrays are read-only. With a memory limit values
+        may have been dropped, and are computed again when they are asked for.
     seconds : float
         Time in the kernel.
     status : OperatorStatus
@@ -97,7 +99,7 @@ class StepRecord:
 
     index: int
     operator: RuntimeOperator
-    outputs: Mapping[str, Value] = field(repr=False)
+    outputs: StepOutputs = field(repr=False)
     seconds: float
     status: OperatorStatus
     backend: str = ""
@@ -110,6 +112,11 @@ class StepRecord:
     def random(self) -> bool:
         """Whether another seed would have given other numbers."""
         return self.seed is not None
+
+    @property
+    def facts(self) -> tuple[ValueFacts, ...]:
+        """What is known of the outputs without their elements, in order."""
+        return tuple([self.outputs.facts(name) for name in self.outputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,8 @@ class Session:
         same machine.
     seed : int
         What operators that are random draw by.
+    memory_limit : int, optional
+        See the property; no limit by default.
 
     Attributes
     ----------
@@ -159,11 +168,15 @@ class Session:
     Raises
     ------
     SessionStateError
-        If there is no such backend, or the seed is negative.
+        If there is no such backend, or the seed or the limit is negative.
     """
 
     def __init__(
-        self, graph: RuntimeGraph, backend: str | Mapping[str, str] = "auto", seed: int = 0
+        self,
+        graph: RuntimeGraph,
+        backend: str | Mapping[str, str] = "auto",
+        seed: int = 0,
+        memory_limit: int | None = None,
     ) -> None:
         self._seed = _checked_seed(seed)
         self.graph = graph
@@ -183,6 +196,8 @@ class Session:
             (tuple(o.name for o in operator.inputs), tuple(o.name for o in operator.outputs))
             for operator in graph.operators
         ]
+        self._keeper: Keeper | None = None
+        self.memory_limit = memory_limit
         if not graph.input_operands:
             self.restart()
 
@@ -197,14 +212,14 @@ class Session:
         Returns
         -------
         Session
-            With the same inputs, supplied outputs and seed.
+            With the same inputs, supplied outputs, seed and memory limit.
 
         Raises
         ------
         SessionStateError
             If there is no such backend.
         """
-        twin = Session(self.graph, backend, self._seed)
+        twin = Session(self.graph, backend, self._seed, self.memory_limit)
         twin._inputs, twin._supplied = dict(self._inputs), dict(self._supplied)
         twin.restart()
         return twin
@@ -256,10 +271,17 @@ class Session:
         self._values.clear()
         self._records.clear()
         self.position = 0
+        self._let_keeper_go_back()
         self._settle()
 
-    def step(self) -> StepRecord:
+    def step(self, go_on: Callable[[], None] | None = None) -> StepRecord:
         """Run one operator.
+
+        Parameters
+        ----------
+        go_on : callable, optional
+            Called between operators when inputs must be computed again, which a memory limit
+            has dropped; what it raises ends that, and the session stays as it was.
 
         Returns
         -------
@@ -276,6 +298,8 @@ class Session:
         """
         self._require_runnable()
         operator = self.graph.operators[self.position]
+        if self._keeper is not None:
+            self._look_at_inputs(operator, go_on)
         try:
             record = self._execute(operator)
         except EngineError as exc:
@@ -284,7 +308,7 @@ class Session:
             self._records[operator.name] = StepRecord(
                 operator.index,
                 operator,
-                MappingProxyType({}),
+                StepOutputs({}),
                 0.0,
                 OperatorStatus.FAILED,
                 backend_of(self._kernels[operator.index].name),
@@ -293,8 +317,10 @@ class Session:
             )
             raise
         self._records[operator.name] = record
-        self._values.update(record.outputs)
+        self._values.update(record.outputs.kept or {})
         self.position += 1
+        if self._keeper is not None:
+            self._keep(record)
         self._settle()
         return record
 
@@ -334,6 +360,11 @@ class Session:
         if self.position == count:
             return ()
         self._require_runnable()
+
+        def go_on() -> None:
+            if cancelled is not None and cancelled():
+                raise _CancelledError
+
         while self.position < count:
             if cancelled is not None and cancelled():
                 break
@@ -341,7 +372,10 @@ class Session:
             # A breakpoint that the session stands on does not stop it from leaving.
             if operator.index == stop or (records and operator.name in self.breakpoints):
                 break
-            record = self.step()
+            try:
+                record = self.step(go_on)
+            except _CancelledError:
+                break
             records.append(record)
             if on_step is not None:
                 on_step(record)
@@ -357,6 +391,7 @@ class Session:
         elif self.position:
             self.position -= 1
             self._forget(self.graph.operators[self.position])
+        self._let_keeper_go_back()
         self._settle()
 
     def supply(
@@ -445,12 +480,61 @@ class Session:
         record = self.record(operator)
         return record.status if record is not None else OperatorStatus.PENDING
 
+    @property
+    def memory_limit(self) -> int | None:
+        """Most bytes of computed values to keep; None for no limit.
+
+        Old values are dropped then, and computed again when somebody looks at them: the same
+        numbers, and nothing else changes. What was fed or supplied does not count and is never
+        dropped; nor is what the operators to come need, and what the model gives, even where
+        that takes more. May be changed at any time; what is too much is dropped at once.
+        """
+        return self._keeper.limit if self._keeper is not None else None
+
+    @memory_limit.setter
+    def memory_limit(self, nbytes: int | None) -> None:
+        if nbytes is not None and nbytes < 0:
+            raise SessionStateError(f"a memory limit is a number of bytes, not {nbytes}")
+        if self._keeper is not None:
+            self._keeper.set_limit(nbytes)
+        elif nbytes is not None:
+            self._keeper = Keeper(self.graph.operators, self._kernels, self._values, nbytes)
+            for record in self._records.values():
+                self._keep(record)
+            self._let_keeper_go_back()
+
+    @property
+    def kept_bytes(self) -> int | None:
+        """Bytes of computed values that are kept now; not counted without a memory limit."""
+        return self._keeper.nbytes if self._keeper is not None else None
+
     def has_value(self, operand: str) -> bool:
-        """Whether an operand has a value."""
+        """Whether an operand has a value, kept or dropped."""
+        return operand in self._values or self._outputs_with(operand) is not None
+
+    def is_kept(self, operand: str) -> bool:
+        """Whether an operand's value is there without computing it again."""
         return operand in self._values
 
-    def value(self, operand: str) -> Value:
+    def facts(self, operand: str) -> ValueFacts:
+        """What is known of an operand's value without its elements; never computes anything.
+
+        Raises
+        ------
+        UnknownNameError, ValueNotComputedError
+            As for `value`.
+        """
+        return self._outputs_of(operand).facts(operand)
+
+    def value(self, operand: str, go_on: Callable[[], None] | None = None) -> Value:
         """Value of an operand.
+
+        Parameters
+        ----------
+        operand : str
+        go_on : callable, optional
+            Called between operators when the value must be computed again, because a memory
+            limit has dropped it; what it raises ends that.
 
         Returns
         -------
@@ -465,10 +549,22 @@ class Session:
         ValueNotComputedError
             If it has no value yet, with the reason.
         """
-        try:
+        if self._keeper is None and operand in self._values:
             return self._values[operand]
-        except KeyError:
-            producer = self.graph.operand(operand).producer
+        return self._outputs_of(operand).look(go_on)[operand]
+
+    def _outputs_with(self, operand: str) -> StepOutputs | None:
+        """What was computed together with an operand; None where it has no value."""
+        known = self.graph.operands.get(operand)
+        producer = known.producer if known is not None else None
+        record = self._records.get(producer.name) if producer is not None else None
+        return record.outputs if record is not None and operand in record.outputs else None
+
+    def _outputs_of(self, operand: str) -> StepOutputs:
+        outputs = self._outputs_with(operand)
+        if outputs is not None:
+            return outputs
+        producer = self.graph.operand(operand).producer
         if producer is None:
             raise ValueNotComputedError(operand, "nothing produces it")
         record = self._records.get(producer.name)
@@ -497,6 +593,29 @@ class Session:
 
     # Inside
 
+    def _keep(self, record: StepRecord) -> None:
+        if self._keeper is not None and record.status is not OperatorStatus.FAILED:
+            self._keeper.take(
+                record.operator,
+                record.outputs,
+                record.backend,
+                record.kernel,
+                record.supplied,
+                self._seed,
+            )
+
+    def _let_keeper_go_back(self) -> None:
+        if self._keeper is not None:
+            self._keeper.go_back(self.position)
+
+    def _look_at_inputs(
+        self, operator: RuntimeOperator, go_on: Callable[[], None] | None
+    ) -> None:
+        """Have the inputs of the next operator computed again, if they were dropped."""
+        for name in self._names[operator.index][0]:
+            if name not in self._values and (outputs := self._outputs_with(name)) is not None:
+                outputs.look(go_on)
+
     def _forget(self, operator: RuntimeOperator) -> None:
         self._records.pop(operator.name, None)
         for operand in operator.outputs:
@@ -515,6 +634,7 @@ class Session:
         for operator in self.graph.operators[first:]:
             self._forget(operator)
         self.position = first
+        self._let_keeper_go_back()
         self._settle()
 
     def _settle(self) -> None:
@@ -593,8 +713,8 @@ class Session:
             raise exc.under(found.text, found.suspect) from exc
 
     def _shape_of(self, operand: str) -> tuple[int, ...] | None:
-        value = self._values.get(operand)
-        return value.shape if isinstance(value, np.ndarray) else None
+        facts = self.facts(operand) if self.has_value(operand) else None
+        return facts.shape if isinstance(facts, ArrayFacts) else None
 
     def _record(
         self,
@@ -614,7 +734,7 @@ class Session:
         return StepRecord(
             operator.index,
             operator,
-            MappingProxyType(outputs),
+            StepOutputs(outputs),
             seconds,
             status,
             backend_of(kernel),
@@ -623,6 +743,10 @@ class Session:
             seed,
             kernel,
         )
+
+
+class _CancelledError(Exception):
+    """Whoever asked for a run has cancelled it."""
 
 
 def _checked_seed(seed: int) -> int:

@@ -6,7 +6,9 @@ one, None, or a tuple of values for a list or tuple.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,59 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Array", "Value", "describe_value", "flatten_value", "freeze", "value_nbytes"]
+__all__ = [
+    "Array",
+    "ArrayFacts",
+    "Value",
+    "ValueFacts",
+    "describe_value",
+    "facts_of",
+    "flatten_value",
+    "freeze",
+    "value_nbytes",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = Array | int | float | complex | bool | str | tuple["Value", ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFacts:
+    """What is known of an array without its elements.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements."""
+        return self.size * self.dtype.itemsize
+
+
+# A value with facts in the place of its arrays.
+ValueFacts: TypeAlias = (
+    ArrayFacts | int | float | complex | bool | str | tuple["ValueFacts", ...] | None
+)
+
+
+def facts_of(value: Value) -> ValueFacts:
+    """What is known of a value without the elements of its arrays."""
+    if isinstance(value, np.ndarray):
+        return ArrayFacts(value.shape, value.dtype)
+    if isinstance(value, tuple):
+        return tuple([facts_of(item) for item in value])
+    return value
 
 
 def freeze(value: object) -> Value:
@@ -56,8 +107,12 @@ def describe_value(value: Value) -> tuple[int, ...] | str:
     return type(value).__name__ if value is not None else "None"
 
 
-def flatten_value(value: Value) -> Iterator[Value]:
-    """Members of a value in order, nested tuples taken apart."""
+@overload
+def flatten_value(value: Value) -> Iterator[Value]: ...  # type: ignore[overload-overlap]
+@overload
+def flatten_value(value: ValueFacts) -> Iterator[ValueFacts]: ...
+def flatten_value(value: Value | ValueFacts) -> Iterator[Value | ValueFacts]:
+    """Members of a value in order, nested tuples taken apart; or of facts of one."""
     if isinstance(value, tuple):
         for item in value:
             yield from flatten_value(item)
@@ -65,6 +120,8 @@ def flatten_value(value: Value) -> Iterator[Value]:
         yield value
 
 
-def value_nbytes(value: Value) -> int:
-    """Bytes that the arrays of a value take."""
-    return sum(v.nbytes for v in flatten_value(value) if isinstance(v, np.ndarray))
+def value_nbytes(value: Value | ValueFacts) -> int:
+    """Bytes that the arrays of a value take; or of one that facts are known of."""
+    if isinstance(value, tuple):
+        return sum(map(value_nbytes, value))
+    return value.nbytes if isinstance(value, (np.ndarray, ArrayFacts)) else 0

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from engine.backends.automatic import Automatic
+from engine.backends.buffers import let_go
 from engine.backends.choices import Choices, cache_folder
 from engine.backends.kernel import (
     ALONE,
@@ -49,6 +50,7 @@ __all__ = [
     "cache_folder",
     "describe_kernel",
     "installed_version",
+    "let_go",
     "libraries",
     "make_kernels",
     "missing_packages",

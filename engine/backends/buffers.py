@@ -8,7 +8,8 @@ again only while nobody else refers to it or to a view of it.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from engine.promotion import DType
     from engine.values import Array
 
-__all__ = ["Buffer"]
+__all__ = ["Buffer", "let_go"]
+
+_NO_MEMORY: Final = np.empty(0)
 
 
 class Buffer:
@@ -35,14 +38,15 @@ class Buffer:
         Writable, C-contiguous, of `shape`.
     """
 
-    __slots__ = ("_idle", "_presented", "_shown", "memory")
+    __slots__ = ("__weakref__", "_dtype", "_idle", "_presented", "_shape", "_shown", "memory")
 
     def __init__(
         self, shape: tuple[int, ...], dtype: DType, presented: tuple[int, ...] | None = None
     ) -> None:
+        self._shape, self._dtype = shape, dtype
         self._presented = shape if presented is None else presented
-        self.memory = np.empty(shape, dtype)
-        self._shown = self._view()
+        self.memory = self._shown = _NO_MEMORY
+        self._take_memory()
         # How many references there are while nobody else has any differs between Pythons.
         self._idle = self._references()
 
@@ -52,13 +56,18 @@ class Buffer:
         Returns
         -------
         bool
-            Whether new memory had to be taken, because somebody keeps the last result.
+            Whether new memory had to be taken, because somebody keeps the last result, or
+            the memory was let go.
         """
-        if self._references() == self._idle:
+        if self.memory is not _NO_MEMORY and self._references() == self._idle:
             return False
-        self.memory = np.empty(self.memory.shape, self.memory.dtype)
-        self._shown = self._view()
+        self._take_memory()
         return True
+
+    def let_go(self) -> None:
+        """Take no memory up until the next result."""
+        _buffer_of.pop(id(self.memory), None)
+        self.memory = self._shown = _NO_MEMORY
 
     @property
     def shown(self) -> Array:
@@ -68,7 +77,25 @@ class Buffer:
     def _references(self) -> tuple[int, int]:
         return sys.getrefcount(self._shown), sys.getrefcount(self.memory)
 
-    def _view(self) -> Array:
-        view = self.memory.reshape(self._presented)
-        view.flags.writeable = False
-        return view
+    def _take_memory(self) -> None:
+        self.let_go()
+        self.memory = np.empty(self._shape, self._dtype)
+        self._shown = self.memory.reshape(self._presented)
+        self._shown.flags.writeable = False
+        _buffer_of[id(self.memory)] = self
+
+
+# By the identity of the memory; no other array has it while the buffer holds on to it.
+_buffer_of: WeakValueDictionary[int, Buffer] = WeakValueDictionary()
+
+
+def let_go(array: Array) -> None:
+    """Have the buffer that an array lies in, if it lies in one, take no memory up any more.
+
+    Whoever refers to the array has it for as long as they like.
+    """
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    buffer = _buffer_of.get(id(array))
+    if buffer is not None and buffer.memory is array:
+        buffer.let_go()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +13,20 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.errors import ExportError, ModelFileError, UnknownNameError
 from engine.plain import Plain, plain
+from engine.values import ArrayFacts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from engine.dump.options import DumpOptions
+    from engine.keeping import StepOutputs
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from engine.runtime.parameter import RuntimeAttribute
     from engine.session import Session
-    from engine.values import Array, Value
+    from engine.values import Array, ValueFacts
+
+    # Takes what is called between operators where the array must be computed again.
+    Load = Callable[[Callable[[], None] | None], Array]
 
 __all__ = ["Entry", "collect_entries", "select_operators"]
 
@@ -39,8 +47,11 @@ class Entry:
         Producer, or owner of the weight.
     kind : str
         ``tensor``, or the Python type of a value that is none.
-    array : ndarray or None
-        A Python number as a 0-d array. None for what no file of arrays can hold.
+    facts : ArrayFacts or None
+        Of the array; a Python number is a 0-d one. None for what no file of arrays can hold.
+    load : callable
+        Gives the array; a session with a memory limit may have to compute it again, and calls
+        its argument, where that is not None, between operators.
     operand : RuntimeOperand or None
         None for a weight.
     member : tuple of int
@@ -57,7 +68,8 @@ class Entry:
     key: str
     operator: RuntimeOperator
     kind: str
-    array: Array | None = field(repr=False)
+    facts: ArrayFacts | None
+    load: Load = field(repr=False)
     operand: RuntimeOperand | None = None
     member: tuple[int, ...] = ()
     stored_dtype: str = ""
@@ -111,7 +123,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def collect_entries(session: Session, options: DumpOptions) -> list[Entry]:
-    """Everything that a dump of a session holds; arrays are the session's own.
+    """Everything that a dump of a session holds; the arrays will be the session's own.
 
     Raises
     ------
@@ -143,19 +155,33 @@ def _operands(session: Session, selected: set[int], options: DumpOptions) -> Ite
             place += f"_{operator.type}"
         for operand in operator.outputs:
             if operand.name in record.outputs:
-                for member, value in _members(record.outputs[operand.name]):
-                    yield _operand_entry(place, operand, operator, member, value)
+                for member, facts in _members(record.outputs.facts(operand.name)):
+                    load = partial(_member, record.outputs, operand.name, member)
+                    yield _operand_entry(place, operand, operator, member, facts, load)
 
 
 def _members(
-    value: Value, place: tuple[int, ...] = ()
-) -> Iterator[tuple[tuple[int, ...], Value]]:
+    facts: ValueFacts, place: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], ValueFacts]]:
     """Members of nested tuples with their places; an empty tuple is itself one."""
-    if isinstance(value, tuple) and value:
-        for index, item in enumerate(value):
+    if isinstance(facts, tuple) and facts:
+        for index, item in enumerate(facts):
             yield from _members(item, (*place, index))
     else:
-        yield place, value
+        yield place, facts
+
+
+def _member(
+    outputs: StepOutputs,
+    name: str,
+    place: tuple[int, ...],
+    go_on: Callable[[], None] | None = None,
+) -> Array:
+    value = outputs.look(go_on)[name]
+    for index in place:
+        assert isinstance(value, tuple)  # noqa: S101 - the facts said so
+        value = value[index]
+    return np.asarray(value)
 
 
 def _operand_entry(
@@ -163,36 +189,39 @@ def _operand_entry(
     operand: RuntimeOperand,
     operator: RuntimeOperator,
     member: tuple[int, ...],
-    value: Value,
+    facts: ValueFacts,
+    load: Load,
 ) -> Entry:
     key = "_".join([operand.name, *map(str, member)])
-    is_array = isinstance(value, np.ndarray)
-    array = None
-    if isinstance(value, (np.ndarray, bool, int, float, complex)):
-        array = np.asarray(value)
+    array = facts if isinstance(facts, ArrayFacts) else None
+    if isinstance(facts, (bool, int, float, complex)):
+        number = np.asarray(facts)
+        array = ArrayFacts(number.shape, number.dtype)
     if array is not None and not is_numeric(array):
         array = None  # an int of more than 64 bits; text or objects of somebody's layer
+    is_array = isinstance(facts, ArrayFacts)
     return Entry(
         role="inputs" if operator.is_input else "ops",
         name=operand.name,
         stem=f"{place}__{key}",
         key=key,
         operator=operator,
-        kind="tensor" if is_array else type(value).__name__,
-        array=array,
+        kind="tensor" if is_array else type(facts).__name__,
+        facts=array,
+        load=load,
         operand=operand,
         member=member,
-        value=None if is_array else plain(value),
+        value=None if is_array else plain(facts),
     )
 
 
 def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
     for key, attribute in operator.attributes.items():
         name = f"{operator.name}.{key}"
-        try:
-            array = attribute.array
-        except ModelFileError:
-            array = None  # pnnx did not know its dtype, and stored nothing of it
+        facts = None
+        # pnnx may not have known its dtype, and stored nothing of it
+        with suppress(ModelFileError):
+            facts = ArrayFacts(attribute.array.shape, attribute.array.dtype)
         yield Entry(
             role="weights",
             name=name,
@@ -200,6 +229,11 @@ def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
             key=f"weights.{name}",
             operator=operator,
             kind="tensor",
-            array=array,
+            facts=facts,
+            load=partial(_weight, attribute),
             stored_dtype=attribute.stored_dtype,
         )
+
+
+def _weight(attribute: RuntimeAttribute, _: Callable[[], None] | None) -> Array:
+    return attribute.array

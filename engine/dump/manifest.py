@@ -168,7 +168,7 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
     facts : Facts or None
         None for an entry that is no array.
     """
-    array, consumers = entry.array, entry.operand.consumers if entry.operand else ()
+    array, consumers = entry.facts, entry.operand.consumers if entry.operand else ()
     row: dict[str, Any] = {
         "name": entry.name,
         "member": list(entry.member),
@@ -185,7 +185,7 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
         "sha256": facts.sha256 if facts is not None else None,
     }
     if array is not None and entry.operand is not None:
-        row["layout"] = _LAYOUTS.get(array.ndim, "")
+        row["layout"] = _LAYOUTS.get(len(array.shape), "")
     if entry.operand is None:
         row["stored_dtype"] = entry.stored_dtype
     if entry.kind != "tensor":

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph
     from engine.session import Session
-    from engine.values import Array
+    from engine.values import Array, ArrayFacts
 
 __all__ = ["check_destination", "write_arrays", "write_dump"]
 
@@ -182,7 +182,7 @@ def _check_folder(path: Path, options: DumpOptions) -> None:
 def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> None:
     if options.statistics_only or options.format == "png":
         return
-    wanted = sum(entry.array.nbytes + 256 for entry in entries if entry.array is not None)
+    wanted = sum(entry.facts.nbytes + 256 for entry in entries if entry.facts is not None)
     free = shutil.disk_usage(path.parent).free
     if wanted > free:
         raise ExportError(
@@ -302,21 +302,19 @@ def _write_folder(
     names = {role: UniqueNames() for role in ("inputs", "ops", "weights")}
     files: dict[int, str] = {}
     for index, entry in enumerate(entries):
-        if entry.array is not None and not options.statistics_only:
+        if entry.facts is not None and not options.statistics_only:
             files[index] = f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
     for path in (folder, *(folder / role for role in {entries[i].role for i in files})):
         path.mkdir()
 
-    def write(index: int) -> None:
-        array = _array_of(entries[index])
+    def write(index: int, array: Array) -> None:
         if picture:
             _write_png(folder / files[index], array)
         else:
             write_npy(f"{folder}{os.sep}{files[index]}", array, job.go_on)
 
-    writing = (partial(write, index) for index in files)
     names_of_files = [files.get(index, "") for index in range(len(entries))]
-    manifest = _describe(session, options, entries, names_of_files, job, writing)
+    manifest = _describe(session, options, entries, names_of_files, job, write)
     summary = summary_text(manifest["operands"])
     (folder / "summary.csv").write_text(summary, encoding="utf-8", newline="")
     (folder / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8", newline="")
@@ -328,13 +326,12 @@ def _describe(
     entries: Sequence[Entry],
     files: Sequence[str],
     job: _Job,
-    writing: Iterable[Callable[[], None]] = (),
+    write: Callable[[int, Array], None] | None = None,
 ) -> dict[str, Any]:
-    """Make the manifest while the arrays are written."""
+    """Make the manifest while those arrays are written that have a file."""
     found: dict[int, Facts] = {}
 
-    def examine(index: int) -> None:
-        array = _array_of(entries[index])
+    def examine(index: int, array: Array) -> None:
         digest = hashlib.sha256() if options.checksums else None
         if digest is not None:
             for piece in pieces(array):
@@ -343,10 +340,23 @@ def _describe(
         checksum = digest.hexdigest() if digest is not None else None
         found[index] = Facts(statistics(array), checksum)
 
+    def do(index: int, *kinds: Callable[[int, Array], None]) -> None:
+        array = entries[index].load(job.go_on)
+        for kind in kinds:
+            kind(index, array)
+
+    examined = [index for index, entry in enumerate(entries) if entry.facts is not None]
+    written = [index for index in examined if write is not None and files[index]]
+    lanes = [
+        [partial(do, index, write) for index in written if write is not None],
+        [partial(do, index, examine) for index in examined],
+    ]
+    if session.memory_limit is not None and write is not None and written:
+        # Values that were dropped are best computed again once, for both.
+        lanes = [[partial(do, index, write, examine) for index in written]]
     manifest = job.run(
         len(entries),
-        writing,
-        (partial(examine, i) for i, entry in enumerate(entries) if entry.array is not None),
+        *lanes,
         meanwhile=lambda: make_manifest(session, options, job.ask),
     )
     manifest["operands"] = [
@@ -356,19 +366,14 @@ def _describe(
     return manifest
 
 
-def _array_of(entry: Entry) -> Array:
-    assert entry.array is not None  # noqa: S101 - what has none is neither written nor examined
-    return entry.array
-
-
 def _write_npz(
     path: Path, _session: Session, _options: DumpOptions, entries: Sequence[Entry], job: _Job
 ) -> None:
     names = UniqueNames(archive_name, str)
     arrays = (
-        (names.claim(entry.key), entry.array)
+        (names.claim(entry.key), entry.load(job.ask))
         for entry in job.counted(entries)
-        if entry.array is not None
+        if entry.facts is not None
     )
     write_npz(path, arrays, job.ask)
 
@@ -376,24 +381,27 @@ def _write_npz(
 def _write_safetensors(
     path: Path, session: Session, options: DumpOptions, entries: Sequence[Entry], job: _Job
 ) -> None:
-    arrays = {}
+    facts: dict[str, ArrayFacts] = {}
+    loads: dict[str, Callable[[], Array]] = {}
     names = UniqueNames(archive_name, str)
     keys: list[str] = []
     for entry in entries:
-        keys.append(names.claim(entry.key) if entry.array is not None else "")
-        if entry.array is not None:
-            _require_dtype(entry.name, entry.array)
-            arrays[keys[-1]] = entry.array
+        keys.append(names.claim(entry.key) if entry.facts is not None else "")
+        if entry.facts is not None:
+            _require_dtype(entry.name, entry.facts)
+            facts[keys[-1]] = entry.facts
+            loads[keys[-1]] = partial(entry.load, job.ask)
     manifest = manifest_text(_describe(session, options, entries, keys, job))
     try:
-        write_safetensors(path, arrays, {"format": "np", "manifest": manifest}, job.ask)
+        metadata = {"format": "np", "manifest": manifest}
+        write_safetensors(path, facts, metadata, job.ask, lambda name: loads[name]())
     except ValueError as exc:
         raise ExportError(
             f"safetensors cannot hold this dump: {exc}; choose a folder or .npz"
         ) from exc
 
 
-def _require_dtype(name: str, array: Array) -> None:
+def _require_dtype(name: str, array: ArrayFacts) -> None:
     if array.dtype.newbyteorder("<") not in SAFETENSORS_DTYPES:
         raise ExportError(
             f"safetensors cannot hold {name!r}, which is {array.dtype}; choose a folder or .npz"

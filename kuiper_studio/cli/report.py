@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from engine.cost import cost
 from engine.errors import UnsupportedOperatorError, spell_shape
 from engine.plain import plain
+from engine.values import ArrayFacts
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
@@ -78,9 +77,9 @@ def _operator_facts(operator: RuntimeOperator, session: Session | None) -> dict[
 def _operand_facts(operand: RuntimeOperand, session: Session | None) -> dict[str, Any]:
     shape, dtype = operand.shape, operand.dtype
     if session is not None and session.has_value(operand.name):
-        value = session.value(operand.name)
-        if isinstance(value, np.ndarray):
-            shape, dtype = value.shape, value.dtype
+        facts = session.facts(operand.name)
+        if isinstance(facts, ArrayFacts):
+            shape, dtype = facts.shape, facts.dtype
     return {
         "name": operand.name,
         "shape": plain(shape),

@@ -324,8 +324,8 @@ class ExportDialog(QDialog):
             wanted = self.inputs if operator.is_input else self.outputs
             if wanted.isChecked() and operator.outputs:
                 record = self._session.record(operator.name)
-                values = record.outputs.values() if record is not None else ()
-                members = [member for value in values for member in flatten_value(value)]
+                facts = record.facts if record is not None else ()
+                members = [member for each in facts for member in flatten_value(each)]
                 arrays += sum(not isinstance(m, (str, type(None))) for m in members)
                 nbytes += sum(value_nbytes(member) for member in members)
                 without += not members

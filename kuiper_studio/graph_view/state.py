@@ -121,8 +121,8 @@ class SceneState:
         for record in records:
             self.states[record.index] = _STATE_OF[record.status]
             self.summaries.pop(record.index, None)
-            for name, value in record.outputs.items():
-                shape = getattr(value, "shape", None)
+            for name in record.outputs:
+                shape = getattr(record.outputs.facts(name), "shape", None)
                 if shape is not None:
                     self._shapes[name] = shape_text(shape)
             changed.append(record.index)
@@ -212,8 +212,7 @@ class SceneState:
     def shape(self, operand: str) -> str:
         """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
         if operand not in self._shapes and self._session is not None:
-            value = self._session.value(operand)
-            shape = getattr(value, "shape", None)
+            shape = getattr(self._session.facts(operand), "shape", None)
             self._shapes[operand] = "" if shape is None else shape_text(shape)
         return self._shapes.get(operand, "")
 

@@ -44,17 +44,17 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
     """Operand of an edge, its shape and dtype, and its range where it is known."""
     shown = state.scene.edges[edge]
     boxes = state.scene.boxes
-    value = session.value(shown.operand)
-    shape = getattr(value, "shape", None)
+    facts = session.facts(shown.operand)
+    shape = getattr(facts, "shape", None)
     operand = session.graph.operand(shown.operand) if session.graph is not None else None
     if shape is None and operand is not None:
         shape = operand.shape
-    dtype = getattr(value, "dtype", None)
+    dtype = getattr(facts, "dtype", None)
     carried = dtype_text(dtype) if dtype is not None else shown.dtype
-    facts = " ".join(filter(None, (shape_text(shape, with_batch=True), carried)))
+    spelt = " ".join(filter(None, (shape_text(shape, with_batch=True), carried)))
     lines = [
         f"operand {shown.operand}",
-        facts,
+        spelt,
         f"{boxes[shown.source].name} → {boxes[shown.target].name}",
     ]
     summary = state.summaries.get(shown.source)
@@ -64,7 +64,7 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
                 f"range {number_text(summary.low, 5)} … {number_text(summary.high, 5)}"
             )
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
-    elif value is None:
+    elif facts is None:
         lines.append("not computed yet")
     if shown.count > 1:
         lines.append(f"taken {shown.count} times")

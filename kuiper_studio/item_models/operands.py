@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
@@ -16,9 +15,12 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from engine.values import ArrayFacts
 from kuiper_studio.item_models.text import dtype_text, shape_text
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.runtime import RuntimeOperand, RuntimeOperator
     from kuiper_studio.session import StudioSession
 
@@ -111,9 +113,9 @@ class OperandsModel(QAbstractTableModel):
         self, row: OperandRow
     ) -> tuple[tuple[int | str | None, ...] | None, np.dtype[Any] | None]:
         """Computed shape and dtype, else the exported ones."""
-        value = self._session.value(row.operand.name)
-        if isinstance(value, np.ndarray):
-            return value.shape, value.dtype
+        facts = self._session.facts(row.operand.name)
+        if isinstance(facts, ArrayFacts):
+            return facts.shape, facts.dtype
         return row.operand.shape, row.operand.dtype
 
     def _tool_tip(self, row: OperandRow, column: int) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 from PySide6.QtCore import (
     QAbstractTableModel,
     QModelIndex,
@@ -20,6 +19,7 @@ from typing_extensions import override
 
 from engine.backends import describe_kernel
 from engine.session import OperatorStatus
+from engine.values import ArrayFacts
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.operator_filter import (
     FilterError,
@@ -140,10 +140,10 @@ def output_shapes(
     session: StudioSession, operator: RuntimeOperator
 ) -> tuple[ExportedShape | None, ...]:
     """Shapes of the outputs: the computed one, else the exported one, else None."""
-    values = (session.value(operand.name) for operand in operator.outputs)
+    computed = (session.facts(operand.name) for operand in operator.outputs)
     return tuple(
-        value.shape if isinstance(value, np.ndarray) else operand.shape
-        for operand, value in zip(operator.outputs, values, strict=True)
+        facts.shape if isinstance(facts, ArrayFacts) else operand.shape
+        for operand, facts in zip(operator.outputs, computed, strict=True)
     )
 
 

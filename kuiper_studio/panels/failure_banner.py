@@ -141,8 +141,8 @@ class FailureBanner(MessageBanner):
         lines = [f"model: {graph.param_path.name}", f"{operator.type} {operator.name}"]
         lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
         for operand in operator.inputs:
-            value = self._session.value(operand.name)
-            computed = shape_text(getattr(value, "shape", None)) or "not an array"
+            facts = self._session.facts(operand.name)
+            computed = shape_text(getattr(facts, "shape", None)) or "not an array"
             exported = shape_text(operand.shape) or "?"
             lines.append(f"  input {operand.name}: {computed}, exported as {exported}")
         return "\n".join(lines)

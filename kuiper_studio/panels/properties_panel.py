@@ -524,8 +524,8 @@ class PropertiesPanel(Panel):
         self._header.show_operator(operator, state, note, self._reason(operator))
         shape = None
         if operator.inputs:
-            value = self.session.value(operator.inputs[0].name)
-            shape = getattr(value, "shape", None) or operator.inputs[0].shape
+            facts = self.session.facts(operator.inputs[0].name)
+            shape = getattr(facts, "shape", None) or operator.inputs[0].shape
         formulas = size_formulas(operator, shape)
         self._formula.setText(self._formula_text(formulas))
         self._formula_section.setVisible(bool(formulas))

@@ -50,10 +50,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.dump import DumpOptions
+    from engine.keeping import StepOutputs
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
-    from engine.values import Value
+    from engine.values import Value, ValueFacts
 
 __all__ = ["StudioSession"]
 
@@ -161,7 +162,7 @@ class StudioSession(QObject):
         self._position = 0
         self._selected = ""
         self._operand = ""
-        self._values: dict[str, Value] = {}
+        self._outputs: dict[str, StepOutputs] = {}
         self._records: dict[str, StepRecord] = {}
         self._statistics: dict[str, TensorStatistics] = {}
         self._sources: dict[str, InputSource] = {}
@@ -315,12 +316,30 @@ class StudioSession(QObject):
         return tuple(self._log_entries)
 
     def value(self, operand: str) -> Value:
-        """Value of an operand, read-only; None when it has none yet (see `has_value`)."""
-        return self._values.get(operand)
+        """Value of an operand, read-only.
+
+        None when it has none yet (see `has_value`), and while a memory limit has dropped it
+        (see `is_kept`).
+        """
+        kept = self._kept_with(operand)
+        return kept.get(operand) if kept is not None else None
 
     def has_value(self, operand: str) -> bool:
         """Whether an operand has been computed."""
-        return operand in self._values
+        return operand in self._outputs
+
+    def is_kept(self, operand: str) -> bool:
+        """Whether an operand has been computed, and its value is there."""
+        return self._kept_with(operand) is not None
+
+    def facts(self, operand: str) -> ValueFacts:
+        """What is known of an operand's value, dropped or not; None when it has none yet."""
+        outputs = self._outputs.get(operand)
+        return outputs.facts(operand) if outputs is not None else None
+
+    def _kept_with(self, operand: str) -> Mapping[str, Value] | None:
+        outputs = self._outputs.get(operand)
+        return outputs.kept if outputs is not None else None
 
     def record(self, operator: str) -> StepRecord | None:
         """Record of an operator in the present pass."""
@@ -355,7 +374,7 @@ class StudioSession(QObject):
 
         known = self._statistics.get(operand)
         if known is None:
-            value = self._values.get(operand)
+            value = self.value(operand)
             if not isinstance(value, np.ndarray):
                 return None
             known = self._statistics[operand] = statistics(value)
@@ -567,7 +586,7 @@ class StudioSession(QObject):
             return
         self._records.pop(undone.name, None)
         for operand in undone.outputs:
-            self._values.pop(operand.name, None)
+            self._outputs.pop(operand.name, None)
             self._statistics.pop(operand.name, None)
         self._failure = None
         self._position = undone.index
@@ -856,13 +875,13 @@ class StudioSession(QObject):
         for operator in self._graph.operators[position:]:
             if self._records.pop(operator.name, None) is not None:
                 for operand in operator.outputs:
-                    self._values.pop(operand.name, None)
+                    self._outputs.pop(operand.name, None)
                     self._statistics.pop(operand.name, None)
         self.values_reset.emit()
         self.position_changed.emit()
 
     def _forget_values(self, *, silent: bool = False) -> None:
-        self._values.clear()
+        self._outputs.clear()
         self._records.clear()
         self._statistics.clear()
         self._failure = None
@@ -986,7 +1005,7 @@ class StudioSession(QObject):
             return
         for record in answer.records:
             self._records[record.operator.name] = record
-            self._values.update(record.outputs)
+            self._outputs.update(dict.fromkeys(record.outputs, record.outputs))
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.log("warning", record.reason)
                 self._passed_by.append(record.operator)

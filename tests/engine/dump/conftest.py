@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import engine
+from engine.keeping import StepOutputs
 from engine.session import OperatorStatus, Session, StepRecord
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def session_with(make_pair: Callable[..., Path]) -> Callable[..., Session]:
         for operator, (name, value) in zip(
             session.graph.operators, values.items(), strict=True
         ):
-            outputs = MappingProxyType({name: value})
+            outputs = StepOutputs({name: value})
             session._records[operator.name] = StepRecord(
                 operator.index, operator, outputs, 0.001, OperatorStatus.EXECUTED, "numpy"
             )

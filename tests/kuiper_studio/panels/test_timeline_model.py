@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import engine
+from engine.keeping import StepOutputs
 from engine.session import OperatorStatus, StepRecord
+from engine.values import facts_of
 from kuiper_studio.panels.timeline_model import (
     Measure,
     Scale,
@@ -27,7 +29,7 @@ NET = (
     "my.Thing odd 1 1 3 4 #3=(1,6)f32 #4=(1,6)f32",
     "pnnx.Output out 1 0 4",
 )
-NOTHING = SimpleNamespace(has_value=lambda _: False, value=lambda _: None)
+NOTHING = SimpleNamespace(has_value=lambda _: False, facts=lambda _: None)
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def model(graph):
 
 def record(graph, name, ms, status=OperatorStatus.EXECUTED):
     operator = graph.operator(name)
-    return StepRecord(operator.index, operator, {}, ms / 1e3, status)
+    return StepRecord(operator.index, operator, StepOutputs({}), ms / 1e3, status)
 
 
 def test_before_anything_ran(model):
@@ -90,7 +92,9 @@ def test_step_back_takes_one_back(graph, model):
 def test_macs_follow_the_shapes_that_came(graph, model):
     operator = graph.operator("a")
     values = {"0": np.zeros((5, 3), "f4"), "1": np.zeros((5, 4), "f4")}
-    source = SimpleNamespace(has_value=values.__contains__, value=values.__getitem__)
+    source = SimpleNamespace(
+        has_value=values.__contains__, facts=lambda name: facts_of(values[name])
+    )
     model.note([record(graph, "a", 1)], source)
     assert model.macs[operator.index] == 60
 

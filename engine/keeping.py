@@ -1,0 +1,485 @@
+"""What a session keeps of what it has computed: everything, or as much as a limit allows.
+
+With a limit old values are dropped, and computed again when somebody looks at them: from the
+nearest ones that are kept, by the kernel that computed them, and with the same random numbers.
+
+What the operators to come need is always kept. Of the rest, half of the room is for what was
+computed or looked at last. The other half is for values that computing again can begin with:
+those that are alive where a multiple of so many operators has run, as many as may be. From
+there it is never far to any other value, so that looking through all of them, in whatever
+order, does not begin with the model's input each time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import RLock
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.backends import SUPPLIED, let_go, make_kernels
+from engine.values import facts_of, flatten_value, value_nbytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from engine.backends import Kernel
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value, ValueFacts
+
+__all__ = ["Keeper", "StepOutputs"]
+
+# Choosing among many takes longer than an operator: then some more are dropped at once.
+_MANY: Final = 64
+_SHED_TO: Final = 7 / 8  # of the limit
+_WEIGHT: Final = "pnnx.Attribute"  # its value is the model's, and takes nothing
+
+
+class StepOutputs(Mapping[str, "Value"]):
+    """Outputs of a step by operand name; arrays are read-only.
+
+    Those that were dropped to stay within a memory limit are computed again when they are
+    asked for. Asking for the names or `facts` never computes anything.
+
+    Parameters
+    ----------
+    values : dict of str to Value
+        By operand name.
+
+    Attributes
+    ----------
+    kept : dict of str to Value, or None
+        The values; None while they are dropped. Nobody writes.
+    """
+
+    __slots__ = ("_facts", "_keeper", "_origin", "kept")
+
+    def __init__(self, values: dict[str, Value]) -> None:
+        self.kept: dict[str, Value] | None = values
+        self._facts: dict[str, ValueFacts] = {}
+        self._keeper: Keeper | None = None
+        self._origin: _Origin | None = None
+
+    @override
+    def __getitem__(self, name: str) -> Value:
+        return self.look()[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        kept = self.kept
+        return iter(self._facts if kept is None else kept)
+
+    @override
+    def __len__(self) -> int:
+        kept = self.kept
+        return len(self._facts if kept is None else kept)
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        kept = self.kept
+        return name in (self._facts if kept is None else kept)
+
+    __hash__ = object.__hash__
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def look(self, go_on: Callable[[], None] | None = None) -> Mapping[str, Value]:
+        """All values, which are computed again where they were dropped.
+
+        Parameters
+        ----------
+        go_on : callable, optional
+            Called between operators; what it raises ends that.
+
+        Raises
+        ------
+        EngineError
+            If they cannot be computed again.
+        """
+        if self._keeper is not None:
+            return self._keeper.look(self, go_on)
+        assert self.kept is not None  # noqa: S101 - only a keeper drops
+        return self.kept
+
+    def facts(self, name: str) -> ValueFacts:
+        """What is known of a value without its elements, dropped or not."""
+        kept = self.kept
+        return self._facts[name] if kept is None else facts_of(kept[name])
+
+    # For the keeper
+
+    def attach(self, keeper: Keeper, origin: _Origin | None) -> None:
+        """Let a keeper decide from now on whether the values are kept."""
+        self._keeper, self._origin = keeper, origin
+
+    @property
+    def origin(self) -> _Origin | None:
+        """How to compute the values again; None for what is never dropped."""
+        return self._origin
+
+    def drop(self) -> dict[str, Value]:
+        """Keep facts alone; returns the values."""
+        values = self.kept or {}
+        # Another thread sees the values or the facts at any time.
+        self._facts = {name: facts_of(value) for name, value in values.items()}
+        self.kept = None
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Origin:
+    """How outputs were computed.
+
+    Attributes
+    ----------
+    operator : RuntimeOperator
+    sources : tuple of (StepOutputs, str)
+        Where each input comes from, and its name there.
+    kernel : str
+    seed : int
+    given : mapping of str to Value
+        Supplied outputs beside the computed ones.
+    """
+
+    operator: RuntimeOperator
+    sources: tuple[tuple[StepOutputs, str], ...]
+    kernel: str
+    seed: int
+    given: Mapping[str, Value]
+
+    @property
+    def index(self) -> int:
+        return self.operator.index
+
+
+class Keeper:
+    """Keeps a session's values within a limit.
+
+    The limit is soft: what the operators to come need is kept in any case, and a limit below
+    what an operator has needed at once counts as that much.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+        In execution order.
+    kernels : mapping of int to Kernel
+        Of each operator, by index.
+    values : dict of str to Value
+        What is kept, by operand name; what is dropped is taken out of it, and what is
+        computed again comes back.
+    limit : int
+        Bytes of computed arrays. What was fed or supplied does not count.
+
+    Attributes
+    ----------
+    limit : int or None
+        None for no limit any more.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[RuntimeOperator],
+        kernels: Mapping[int, Kernel],
+        values: dict[str, Value],
+        limit: int | None,
+    ) -> None:
+        self.limit = limit
+        self._kernels, self._values = kernels, values
+        self._last_uses = [_last_use(operator) for operator in operators]
+        self._position = 0
+        self._most_needed = 0
+        self._memory = _Memory()
+        self._steps: dict[int, StepOutputs] = {}
+        # What the operators to come need, and the rest: what was looked at last comes last.
+        self._busy: dict[StepOutputs, None] = {}
+        self._busy_bytes = 0
+        self._idle: OrderedDict[StepOutputs, None] = OrderedDict()
+        self._lock = RLock()  # views on another thread may look while a dump goes on
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are kept."""
+        return self._memory.nbytes
+
+    def set_limit(self, limit: int | None) -> None:
+        """Change the limit; what is too much is dropped at once."""
+        with self._lock:
+            self.limit = limit
+            self._shed()
+
+    def take(
+        self,
+        operator: RuntimeOperator,
+        outputs: StepOutputs,
+        backend: str,
+        kernel: str,
+        supplied: Mapping[str, str],
+        seed: int,
+    ) -> None:
+        """Take in a step that has just been executed; the operator behind it is next."""
+        with self._lock:
+            self._position = operator.index + 1
+            sources = self._sources(operator)
+            values = outputs.kept
+            if values:
+                origin = None
+                if backend not in {"", SUPPLIED} and operator.type != _WEIGHT:
+                    given = {name: values[name] for name in supplied}
+                    origin = _Origin(operator, sources, kernel, seed, given)
+                outputs.attach(self, origin)
+                self._steps[operator.index] = outputs
+                self._hold(outputs, values)
+            self._most_needed = max(self._most_needed, self._busy_bytes)
+            for source, _ in sources:
+                if source in self._busy and not self._is_needed(source):
+                    self._end_need(source)
+            self._shed()
+
+    def go_back(self, position: int) -> None:
+        """Make an operator the next one: it and those behind it have not run."""
+        with self._lock:
+            undone = [index for index in self._steps if index >= position]
+            for outputs in map(self._steps.pop, undone):
+                if outputs in self._busy:
+                    self._end_need(outputs)
+                self._idle.pop(outputs, None)
+                self._memory.remove(outputs)
+                # Whoever has the record computes them again; they belong to no pass now.
+                if outputs.origin is not None and outputs.kept is not None:
+                    _release(outputs.drop())
+            self._position = position
+            if not position:
+                self._most_needed = 0
+            for outputs in [each for each in self._idle if self._is_needed(each)]:
+                del self._idle[outputs]
+                self._need(outputs)
+
+    def look(
+        self, outputs: StepOutputs, go_on: Callable[[], None] | None = None
+    ) -> Mapping[str, Value]:
+        """Values of a step, computed again where they were dropped.
+
+        Raises
+        ------
+        EngineError
+            If they cannot be computed again.
+        """
+        with self._lock:
+            values = outputs.kept
+            if values is None:
+                values = self._compute(outputs, go_on)
+            if outputs in self._idle:
+                self._idle.move_to_end(outputs)
+            return values
+
+    # Keeping and dropping
+
+    def _sources(self, operator: RuntimeOperator) -> tuple[tuple[StepOutputs, str], ...]:
+        """Where the inputs of an operator come from, but for those that were not computed."""
+        producers = [(o.producer, o.name) for o in operator.inputs]
+        return tuple(
+            (self._steps[producer.index], name)
+            for producer, name in producers
+            if producer is not None and producer.index in self._steps
+        )
+
+    def _hold(self, outputs: StepOutputs, values: dict[str, Value]) -> None:
+        origin = outputs.origin
+        self._memory.add(outputs, values.values(), given=origin is None)
+        if origin is None or not any(map(value_nbytes, values.values())):
+            return  # nothing would be won by dropping it
+        if self._is_needed(outputs):
+            self._need(outputs)
+        else:
+            self._idle[outputs] = None
+
+    def _need(self, outputs: StepOutputs) -> None:
+        self._busy[outputs] = None
+        self._busy_bytes += self._memory.nbytes_of(outputs)
+
+    def _end_need(self, outputs: StepOutputs) -> None:
+        del self._busy[outputs]
+        self._busy_bytes -= self._memory.nbytes_of(outputs)
+        self._idle[outputs] = None
+
+    def _is_needed(self, outputs: StepOutputs) -> bool:
+        return self._last_use(outputs) >= self._position
+
+    def _last_use(self, outputs: StepOutputs) -> float:
+        return self._last_uses[outputs.origin.index] if outputs.origin is not None else math.inf
+
+    def _shed(self) -> None:
+        """Drop what is too much, the oldest first."""
+        if self.limit is None:
+            return
+        limit = max(self.limit, self._most_needed)
+        if self._memory.nbytes <= limit:
+            return
+        spacing = self._spacing(limit)
+        enough = limit if len(self._idle) < _MANY else _SHED_TO * limit
+        for sparing in (True, False):
+            for outputs in tuple(self._idle):
+                if self._memory.nbytes <= enough:
+                    return
+                if not (sparing and self._is_start(outputs, spacing)):
+                    self._drop(outputs)
+
+    def _spacing(self, limit: int) -> int:
+        """Least power of two that, as distance between starts, leaves half of the room."""
+        sizes = {outputs: self._memory.nbytes_of(outputs) for outputs in self._idle}
+        room = limit - self._memory.nbytes + sum(sizes.values())
+        spacing = 1
+        while spacing < len(self._last_uses):
+            starts = sum(size for each, size in sizes.items() if self._is_start(each, spacing))
+            if starts <= room / 2:
+                break
+            spacing *= 2
+        return spacing
+
+    def _is_start(self, outputs: StepOutputs, spacing: int) -> bool:
+        """Whether values are alive where a multiple of `spacing` operators has run."""
+        origin = outputs.origin
+        return (
+            origin is not None and self._last_use(outputs) // spacing > origin.index // spacing
+        )
+
+    def _drop(self, outputs: StepOutputs) -> None:
+        self._idle.pop(outputs, None)
+        self._memory.remove(outputs)
+        values = outputs.drop()
+        for name in values:
+            self._values.pop(name, None)
+        _release(values)
+
+    # Computing again
+
+    def _compute(
+        self, wanted: StepOutputs, go_on: Callable[[], None] | None
+    ) -> dict[str, Value]:
+        steps = _dropped_before(wanted)
+        uses = Counter(source for step in steps for source in _distinct_sources(step))
+        # What the steps to come need is held on to here, whatever is dropped meanwhile.
+        held = {source: source.kept for source in uses if source.kept is not None}
+        values: dict[str, Value] = {}
+        for step in steps:
+            if go_on is not None:
+                go_on()
+            origin = step.origin
+            assert origin is not None  # noqa: S101 - what has none is never dropped
+            values = self._run(origin, [held[source][name] for source, name in origin.sources])
+            if uses[step]:
+                held[step] = values
+            for source in _distinct_sources(step):
+                uses[source] -= 1
+                if not uses[source]:
+                    del held[source]
+            if self._steps.get(origin.index) is step:
+                step.kept = values
+                self._values.update(values)
+                self._hold(step, values)
+                self._shed()
+        return values
+
+    def _run(self, origin: _Origin, arguments: list[Value]) -> dict[str, Value]:
+        operator = origin.operator
+        if operator.random:
+            results = operator.forward(arguments, operator.generator(origin.seed))
+        else:
+            kernel = self._kernels[operator.index]
+            kernel.prepare(arguments)
+            results = kernel(arguments)
+            if (
+                kernel.name != origin.kernel
+            ):  # which was chosen among others that round otherwise
+                kernel = make_kernels({operator.name: origin.kernel}, (operator,))[0]
+                kernel.prepare(arguments)
+                results = kernel(arguments)
+        names = (operand.name for operand in operator.outputs)
+        return dict(zip(names, results, strict=True)) | dict(origin.given)
+
+
+class _Memory:
+    """Bytes that kept arrays lie in, once however many views of them there are."""
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self._users: Counter[int] = Counter()
+        self._taken: dict[StepOutputs, dict[int, int]] = {}
+        self._given: set[int] = set()
+
+    def add(self, outputs: StepOutputs, values: Iterable[Value], *, given: bool) -> None:
+        """Count what values lie in; what is `given` takes nothing of ours."""
+        owners = {id(owner): owner.nbytes for owner in map(_owner, _arrays(values))}
+        if given:
+            self._given.update(owners)
+        for key in self._given.intersection(owners):
+            owners[key] = 0
+        for key, nbytes in owners.items():
+            self.nbytes += 0 if self._users[key] else nbytes
+            self._users[key] += 1
+        self._taken[outputs] = owners
+
+    def remove(self, outputs: StepOutputs) -> None:
+        """Count them no more; values that were not counted are passed over."""
+        for key, nbytes in self._taken.pop(outputs, {}).items():
+            self._users[key] -= 1
+            if not self._users[key]:
+                self.nbytes -= nbytes
+                del self._users[key]
+                self._given.discard(key)
+
+    def nbytes_of(self, outputs: StepOutputs) -> int:
+        """Bytes that values lie in, also where they share them with others."""
+        return sum(self._taken[outputs].values())
+
+
+def _arrays(values: Iterable[Value]) -> Iterator[Array]:
+    for value in values:
+        for member in flatten_value(value):
+            if isinstance(member, np.ndarray):
+                yield member
+
+
+def _owner(array: Array) -> Array:
+    """The array whose memory an array lies in."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _release(values: Mapping[str, Value]) -> None:
+    for array in _arrays(values.values()):
+        let_go(array)
+
+
+def _last_use(operator: RuntimeOperator) -> float:
+    """Index of the last operator that takes an output; what the model gives has no last one."""
+    consumers = [each for operand in operator.outputs for each in operand.consumers]
+    if any(consumer.is_output for consumer in consumers):
+        return math.inf
+    return max((consumer.index for consumer in consumers), default=operator.index)
+
+
+def _distinct_sources(outputs: StepOutputs) -> Iterable[StepOutputs]:
+    return (
+        dict.fromkeys(source for source, _ in outputs.origin.sources) if outputs.origin else ()
+    )
+
+
+def _dropped_before(wanted: StepOutputs) -> list[StepOutputs]:
+    """Steps to compute again for the outputs of one, in order, it being the last."""
+    found = {wanted: None}
+    remaining = [wanted]
+    while remaining:
+        for source in _distinct_sources(remaining.pop()):
+            if source.kept is None and source not in found:
+                found[source] = None
+                remaining.append(source)
+    return sorted(found, key=lambda step: step.origin.index if step.origin is not None else -1)
