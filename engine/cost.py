@@ -24,10 +24,10 @@ from engine.values import ArrayFacts, value_nbytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from engine.runtime import RuntimeOperand, RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.values import Value, ValueFacts
 
-__all__ = ["Cost", "ValueSource", "cost"]
+__all__ = ["Cost", "Memory", "ValueSource", "cost", "memory"]
 
 Shape = tuple[int, ...]
 
@@ -88,6 +88,55 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     macs = rule(call) if rule is not None else 0
     flops = 2 * macs if rule is not None else _elementwise(call)
     return Cost(macs, flops, nbytes, _parameters(operator))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Memory that the values of one pass take.
+
+    Attributes
+    ----------
+    total : int
+        Bytes of all that is computed.
+    needed : int
+        The most bytes that exist at once where each value is dropped when the last operator
+        that takes it has run.
+    """
+
+    total: int = 0
+    needed: int = 0
+
+
+def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
+    """Memory that the values of one pass take, its inputs and weights left out.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    session : ValueSource, optional
+        As for `cost`.
+
+    Returns
+    -------
+    Memory
+        What has no known size counts as nothing.
+    """
+    total = needed = alive = 0
+    uses = {name: len(operand.consumers) for name, operand in graph.operands.items()}
+    sizes: dict[str, int] = {}
+    for operator in graph.operators:
+        if not operator.is_input and operator.type != "pnnx.Attribute":
+            for operand in operator.outputs:
+                sizes[operand.name] = nbytes = _operand_nbytes(operand, session)
+                total, alive = total + nbytes, alive + nbytes
+        needed = max(needed, alive)
+        for operand in operator.inputs:
+            uses[operand.name] -= 1
+        for operand in {*operator.inputs, *operator.outputs}:
+            # What the model gives stays.
+            if not uses[operand.name] and not any(c.is_output for c in operand.consumers):
+                alive -= sizes.get(operand.name, 0)
+    return Memory(total, needed)
 
 
 class _Call:

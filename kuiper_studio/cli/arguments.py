@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
 
 __all__ = [
+    "MemoryLimit",
     "check_parser",
     "dump_parser",
     "image_options",
@@ -20,6 +21,12 @@ __all__ = [
     "run_parser",
     "window_parser",
 ]
+
+
+class MemoryLimit(NamedTuple):
+    """A memory limit as a command line asks for it; None is the wish for no limit."""
+
+    nbytes: int | None
 
 
 def window_parser() -> argparse.ArgumentParser:
@@ -39,6 +46,7 @@ def window_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     _add_inputs(parser)
     _add_backend(parser, recorded=False)
+    _add_memory_limit(parser, "; default the last one, or none")
     return parser
 
 
@@ -48,6 +56,7 @@ def info_parser() -> argparse.ArgumentParser:
     _add_model(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     _add_shapes(parser, "run once on zeros of these sizes, and list the shapes and costs found")
+    _add_memory_limit(parser, "; of use with --shape")
     return parser
 
 
@@ -57,6 +66,7 @@ def run_parser() -> argparse.ArgumentParser:
     _add_model(parser)
     _add_inputs(parser)
     _add_backend(parser)
+    _add_memory_limit(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
     return parser
 
@@ -69,6 +79,7 @@ def dump_parser() -> argparse.ArgumentParser:
     _add_model(parser)
     _add_inputs(parser)
     _add_backend(parser)
+    _add_memory_limit(parser)
     parser.add_argument("--output", metavar="PATH", required=True)
     parser.add_argument(
         "--format", choices=FORMATS,
@@ -103,6 +114,7 @@ def check_parser() -> argparse.ArgumentParser:
     parser.epilog = "Exit status: 0 all agree, 1 differences, 2 error."
     _add_model(parser)
     _add_inputs(parser)
+    _add_memory_limit(parser)
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
@@ -223,6 +235,14 @@ def _add_backend(parser: argparse.ArgumentParser, *, recorded: bool = True) -> N
         )  # fmt: skip
 
 
+def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> None:
+    parser.add_argument(
+        "--memory-limit", metavar="SIZE", type=_said(_memory_limit), default=None,
+        help="how much to keep of what was computed, e.g. 500MB, 2GiB, or none for all: the "
+        f"rest is dropped, and computed again when it is needed{default}",
+    )  # fmt: skip
+
+
 def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
     group.add_argument(
         "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
@@ -258,6 +278,12 @@ def _seed(text: str) -> int:
     from engine.inputs import parse_seed
 
     return parse_seed(text)
+
+
+def _memory_limit(text: str) -> MemoryLimit:
+    from engine.byte_sizes import parse_bytes
+
+    return MemoryLimit(None if text.lower() == "none" else parse_bytes(text))
 
 
 def _size(text: str) -> tuple[int, int]:

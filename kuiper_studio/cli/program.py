@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.values import Array
+    from kuiper_studio.cli.arguments import MemoryLimit
 
     Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 
@@ -150,7 +151,12 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
     shapes = parse_shapes(arguments.shape, operands)
     if operands and not sources:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
-    session = engine.Session(graph, backend=_backend(arguments), seed=_seed(arguments))
+    session = engine.Session(
+        graph,
+        backend=_backend(arguments),
+        seed=_seed(arguments),
+        memory_limit=_memory_limit(arguments),
+    )
     session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
         session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
@@ -163,6 +169,11 @@ def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
     if arguments.backend_from is None:
         return str(arguments.backend)
     return engine.kernels_of(arguments.backend_from)
+
+
+def _memory_limit(arguments: argparse.Namespace) -> int | None:
+    limit: MemoryLimit | None = arguments.memory_limit
+    return limit.nbytes if limit is not None else None
 
 
 def _seed(arguments: argparse.Namespace) -> int:
@@ -179,7 +190,7 @@ def _info(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.report import model_facts, say_facts
 
     graph = _load(arguments)
-    session = _propagated(graph, arguments.shape) if arguments.shape else None
+    session = _propagated(graph, arguments) if arguments.shape else None
     if arguments.json:
         _say_json(model_facts(graph, session))
     else:
@@ -187,7 +198,7 @@ def _info(arguments: argparse.Namespace) -> int:
     return _DONE
 
 
-def _propagated(graph: RuntimeGraph, shapes: Sequence[str]) -> Session:
+def _propagated(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
     """A session that has run once at other sizes, as far as the operators allow it."""
     import engine
     from engine.inputs import InputSource, load_inputs
@@ -195,8 +206,9 @@ def _propagated(graph: RuntimeGraph, shapes: Sequence[str]) -> Session:
 
     operands = graph.input_operands
     zeros = [InputSource("constant", value=0.0)] * len(operands)
-    session = engine.Session(graph)
-    session.feed(load_inputs(zeros, operands, shapes=parse_shapes(shapes, operands)))
+    session = engine.Session(graph, memory_limit=_memory_limit(arguments))
+    shapes = parse_shapes(arguments.shape, operands)
+    session.feed(load_inputs(zeros, operands, shapes=shapes))
     session.run()
     return session
 

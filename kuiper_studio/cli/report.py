@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.cost import cost
+from engine.cost import cost, memory
 from engine.errors import UnsupportedOperatorError, spell_shape
 from engine.plain import plain
 from engine.values import ArrayFacts
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
@@ -34,6 +34,7 @@ def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str
         dimension, a string a symbol.
     """
     rows = [_operator_facts(operator, session) for operator in graph.operators]
+    taken = memory(graph, session)
     return {
         "param": str(graph.param_path),
         "bin": str(graph.bin_path) if graph.bin_path is not None else None,
@@ -43,6 +44,7 @@ def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str
         "parameters": sum(row["parameters"] for row in rows),
         "macs": sum(row["macs"] for row in rows),
         "flops": sum(row["flops"] for row in rows),
+        "memory": {"values": taken.total, "needed": taken.needed},
         "unsupported": [
             {"index": op.index, "name": op.name, "type": op.type, "reason": op.reason}
             for op in graph.unsupported
@@ -111,8 +113,19 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
         macs = count_text(row["macs"]).rstrip() if row["macs"] else ""
         rows.append((str(row["index"]), row["type"], row["name"], shown, count, macs))
     say_table(rows, right={0, 4, 5})
+    _say_memory(facts["memory"])
     _say_random(graph)
     _say_unsupported(graph)
+
+
+def _say_memory(taken: Mapping[str, int]) -> None:
+    """What a pass keeps, and what it cannot do without."""
+    if taken["values"]:
+        say()
+        say(
+            f"a pass keeps {taken['values'] / 1e6:.1f} MB of values; --memory-limit SIZE keeps "
+            f"less, down to the {taken['needed'] / 1e6:.1f} MB that operators need at once"
+        )
 
 
 def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:

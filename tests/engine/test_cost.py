@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.cost import Cost, cost
+from engine.cost import Cost, Memory, cost, memory
 from engine.layers import registered_types
 
 if TYPE_CHECKING:
@@ -438,3 +438,33 @@ def test_no_type_and_shape_is_too_strange(structure, shape):
     ]
     graph = structure([*inputs(shape, shape), *lines])
     assert all(cost(operator).flops >= 0 for operator in graph.operators)
+
+
+def test_memory_of_a_pass(make_pair):
+    graph = engine.load(
+        make_pair(
+            "pnnx.Input in 0 1 x #x=(100)f32",
+            "pnnx.Attribute w 0 1 w @data=(100)f32 #w=(100)f32",
+            "pnnx.Expression a 2 1 x w a expr=add(@0,@1) #a=(100)f32",
+            "nn.ReLU b 1 1 a b #b=(100)f32",
+            "nn.ReLU unused 1 1 b c #c=(100)f32",
+            "torch.cat d 2 1 a b d dim=0 #d=(200)f32",
+            "nn.ReLU e 1 1 d e #e=(200)f32",
+            "pnnx.Output out 2 0 b e",
+            weights={"w.data": np.zeros(100, np.float32)},
+        )
+    )
+    # All but the input and the weight: a, b, c of 400 bytes, d and e of 800. When d is computed
+    # there are a, b and d; when e is, there are b, which the model gives, d and e.
+    assert memory(graph) == Memory(total=2800, needed=2000)
+
+
+def test_memory_of_another_size(make_pair):
+    graph = engine.load(
+        make_pair("pnnx.Input in 0 1 x #x=(4)f32", "nn.ReLU a 1 1 x a #a=(4)f32")
+    )
+    session = engine.Session(graph, "numpy")
+    session.feed([np.zeros(50, np.float32)])
+    session.run()
+    assert memory(graph).total == 16
+    assert memory(graph, session) == Memory(total=200, needed=200)

@@ -140,3 +140,9 @@ def test_no_library(run, digits, monkeypatch):
         "there is nothing to compare NumPy with: no other backend is installed; "
         "pip install onnxruntime onnx ncnn"
     )
+
+
+def test_a_memory_limit_changes_nothing(run, digits):
+    (line,) = check(run, digits, "--memory-limit", "0").lines
+    assert line.startswith("22 operators, ")
+    assert "all agree to 0.001." in line

@@ -157,3 +157,15 @@ def test_seed(run, make_pair, tmp_path):
         assert [row["name"] for row in manifest["operators"] if row["random"]] == ["noise"]
         drawn.append(np.load(output / "ops" / "001_torch.rand_like__n.npy").tolist())
     assert drawn[0] == drawn[1] == drawn[3] != drawn[2] == drawn[4]
+
+
+@pytest.mark.parametrize("limit", ["0", "200kB", "0.1 MiB", "none"])
+def test_a_memory_limit_changes_nothing(run, digits, tmp_path, limit):
+    arguments = ("dump", digits, "--input", digits / "digit_3.png", "--backend", "numpy")
+    rows = {}
+    for name, options in {"free": (), "tight": ("--memory-limit", limit)}.items():
+        run(*arguments, *options, "--output", tmp_path / name).lines  # noqa: B018
+        manifest = json.loads((tmp_path / name / "manifest.json").read_text(encoding="utf-8"))
+        rows[name] = manifest["operands"]
+    assert rows["tight"] == rows["free"]
+    assert all(row["sha256"] for row in rows["free"])

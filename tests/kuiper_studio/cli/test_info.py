@@ -31,7 +31,16 @@ def test_text(run, digits):
     assert lines[7] == (
         " 1  nn.Conv2d             convbn2d_0       1×16×32×32 float32         160   147 K"
     )
-    assert len(lines) == 6 + 25
+    # Seven images of 65 536 bytes, six of 32 768, six of 12 288 and 464 of vectors; at most
+    # three of the first are there at once, when two are added.
+    empty, sentence = lines[6 + 25 :]
+    assert empty == ""
+    assert sentence.startswith(
+        "a pass keeps 0.7 MB of values; --memory-limit SIZE keeps less, "
+    )
+    assert sentence.endswith(", down to the 0.2 MB that operators need at once")
+    facts = strict(run("info", digits, "--json").out)
+    assert facts["memory"] == {"values": 729_552, "needed": 196_608}
 
 
 def test_shapes_and_costs_at_another_size(run, digits):

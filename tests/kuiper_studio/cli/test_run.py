@@ -320,3 +320,24 @@ def test_what_is_no_seed(run, make_pair, seed):
     assert ended.err.endswith(
         "argument --seed: a seed is a whole number of at most 20 digits, such as 0\n"
     )
+
+
+def test_a_memory_limit_changes_nothing(run, digits, tmp_path):
+    found = []
+    for options in ((), ("--memory-limit", "1B")):
+        output = ("--backend", "numpy", "--output", tmp_path / "o.npz")
+        run("run", digits, "--input", digits / "digit_3.png", *output, *options).lines  # noqa: B018
+        with np.load(tmp_path / "o.npz") as written:
+            found.append(written["out0"].tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("limit", ["-1", "x", "5M", "", "1e6"])
+@pytest.mark.parametrize("command", ["run", "check", "dump", "info"])
+def test_what_is_no_memory_limit(run, digits, command, limit):
+    ended = run(command, digits, f"--memory-limit={limit}")
+    assert ended.status == 2
+    assert ended.err.endswith(
+        f"argument --memory-limit: {limit!r} is no amount of memory, such as 500MB, 2GiB or "
+        "1000000\n"
+    )
