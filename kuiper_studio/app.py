@@ -255,12 +255,12 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     session = window.session
     if arguments.layers:
         session.adopt_layers()
-    if arguments.seed is not None:
-        session.set_seed(arguments.seed)
     if arguments.sample:
         window.open_sample(default_sample())
     elif arguments.model is not None:
         _open(session, arguments, options)
+    if arguments.seed is not None:  # rather than that of a dump
+        session.set_seed(arguments.seed)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
     return window
 
@@ -271,4 +271,4 @@ def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageO
     session.prepare_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:
         session.prepare_labels(read_labels(Path(arguments.labels)))
-    session.open(arguments.model, arguments.bin)
+    session.open(arguments.model, arguments.bin, arguments.backend_from)

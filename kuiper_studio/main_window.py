@@ -78,6 +78,7 @@ __all__ = ["MainWindow"]
 _LAYOUT_VERSION: Final = 1
 _MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
 _ARRAY_FILES: Final = "NumPy files (*.npy *.npz);;All files (*)"
+_DUMP_FILES: Final = "Dumps (manifest.json *.safetensors);;All files (*)"
 _LAYER_FILES: Final = "Python (*.py);;All files (*)"
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
@@ -283,6 +284,8 @@ class MainWindow(QMainWindow):
             "debug.supplyOutput": self._supply_selected,
             "debug.withdrawOutput": self._withdraw_selected,
             "debug.seed": self.choose_seed,
+            "debug.useKernels": self.choose_kernels,
+            "debug.forgetKernels": session.forget_kernels,
             "debug.selfCheck": session.self_check,
             "debug.previousOperator": self._select_previous,
             "debug.nextOperator": self._select_next,
@@ -314,6 +317,7 @@ class MainWindow(QMainWindow):
         self.properties_panel.layers_requested.connect(self.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
         session.seed_changed.connect(self._on_seed_changed)
+        session.backend_changed.connect(self._on_state_changed)
         self.banner.layers_requested.connect(self.choose_layers)
         self.banner.supply_requested.connect(self.choose_output)
         self.operators_panel.supply_requested.connect(self.choose_output)
@@ -576,6 +580,15 @@ class MainWindow(QMainWindow):
         if dialog.exec():
             self.session.set_seed(dialog.seed)
 
+    def choose_kernels(self) -> None:
+        """Ask for a dump whose kernels compute the model."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Use the kernels of a dump", self._folder("dump"), _DUMP_FILES
+        )
+        if path:
+            self.settings.setValue("folder/dump", str(Path(path).parent))
+            self.session.use_kernels_of(path)
+
     def _select_previous(self) -> None:
         self._select_beside(-1)
 
@@ -696,6 +709,8 @@ class MainWindow(QMainWindow):
             self.actions_by_id[command.id].setEnabled(state in command.states)
         if not self.session.layer_files:
             self.actions_by_id["file.unloadLayers"].setEnabled(False)
+        if self.session.kernels_from is None:
+            self.actions_by_id["debug.forgetKernels"].setEnabled(False)
         selected = self.session.selected
         if not selected:
             for name in ("debug.runToSelected", "debug.toggleBreakpoint", "help.operator"):

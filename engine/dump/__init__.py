@@ -28,7 +28,7 @@ from __future__ import annotations
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
 from engine.dump.options import FORMATS, DumpOptions, Format
-from engine.dump.reading import kernels_of, read_manifest
+from engine.dump.reading import kernels_of, read_manifest, seed_of
 from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "clean_name",
     "kernels_of",
     "read_manifest",
+    "seed_of",
     "select_operators",
     "write_arrays",
     "write_dump",

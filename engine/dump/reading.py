@@ -14,7 +14,7 @@ from engine.errors import DumpFileError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["kernels_of", "read_manifest"]
+__all__ = ["kernels_of", "read_manifest", "seed_of"]
 
 _LARGEST_MANIFEST: Final = 1 << 30  # bytes; 100 000 operators take a twentieth of it
 
@@ -83,3 +83,25 @@ def kernels_of(path: str | Path) -> Mapping[str, str]:
         raise DumpFileError(
             path, "its manifest does not say which kernels computed it; write it anew"
         ) from exc
+
+
+def seed_of(path: str | Path) -> int:
+    """Seed that operators of a dump drew by that are random.
+
+    Parameters
+    ----------
+    path : path
+        As for `read_manifest`.
+
+    Returns
+    -------
+    int
+        0 where the dump does not say.
+
+    Raises
+    ------
+    DumpFileError
+        If the dump cannot be read.
+    """
+    seed = read_manifest(path).get("seed")
+    return seed if isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 else 0

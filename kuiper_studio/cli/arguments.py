@@ -45,7 +45,7 @@ def window_parser() -> argparse.ArgumentParser:
         help="without a display: step the model, write its dump and a picture of the window",
     )  # fmt: skip
     _add_inputs(parser)
-    _add_backend(parser, recorded=False)
+    _add_backend(parser)
     _add_memory_limit(parser, "; default the last one, or none")
     return parser
 
@@ -221,18 +221,17 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
 
 
-def _add_backend(parser: argparse.ArgumentParser, *, recorded: bool = True) -> None:
+def _add_backend(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--backend", metavar="NAME", default="auto",
         help="who computes: auto (for each operator the fastest, found by trying), numpy (the "
         "reference), onnxruntime or ncnn (numpy computes what they cannot)",
     )  # fmt: skip
-    if recorded:
-        group.add_argument(
-            "--backend-from", metavar="DUMP",
-            help="compute each operator as in an earlier dump, for the same numbers again",
-        )  # fmt: skip
+    group.add_argument(
+        "--backend-from", metavar="DUMP",
+        help="compute each operator as in an earlier dump, for the same numbers again",
+    )  # fmt: skip
 
 
 def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> None:

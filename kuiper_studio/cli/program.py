@@ -180,10 +180,9 @@ def _seed(arguments: argparse.Namespace) -> int:
     """The seed asked for, or that of the dump that is to be computed again."""
     if arguments.seed is not None or arguments.backend_from is None:
         return arguments.seed or 0
-    from engine.dump import read_manifest
+    from engine.dump import seed_of
 
-    seed = read_manifest(arguments.backend_from).get("seed", 0)
-    return seed if isinstance(seed, int) and seed >= 0 else 0
+    return seed_of(arguments.backend_from)
 
 
 def _info(arguments: argparse.Namespace) -> int:

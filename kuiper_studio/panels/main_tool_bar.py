@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import (
     QComboBox,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from engine.backends import BACKEND_NAMES, installed_version, missing_packages
 from kuiper_studio.commands import TOOL_BAR
 from kuiper_studio.icons import icon
+from kuiper_studio.session import dump_name
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QAction
@@ -102,10 +103,9 @@ class MainToolBar(QToolBar):
             self._backend.setItemData(place, _backend_tip(name), Qt.ItemDataRole.ToolTipRole)
             if missing_packages(name):
                 _disable(self._backend, place)
-        self._backend.setCurrentText(self._session.backend)
         self._backend.currentTextChanged.connect(self._session.set_backend)
-        self._backend.currentTextChanged.connect(self._on_backend_changed)
-        self._on_backend_changed(self._session.backend)
+        self._session.backend_changed.connect(self._on_backend_changed)
+        self._on_backend_changed()
         self._input = QPushButton()
         self._input.setObjectName("inputChoice")
         self._input.setProperty("role", "field")
@@ -125,9 +125,24 @@ class MainToolBar(QToolBar):
         box.clicked.connect(self.search_requested)
         return box
 
-    @Slot(str)
-    def _on_backend_changed(self, name: str) -> None:
-        self._backend.setToolTip(f"Who computes the operators. {name}: {_backend_tip(name)}")
+    @Slot()
+    def _on_backend_changed(self) -> None:
+        """Show the backend; kernels of a dump have a place of their own while they count."""
+        session, choice = self._session, self._backend
+        name, tip = session.backend, _backend_tip(session.backend)
+        if session.kernels_from is not None:
+            tip = (
+                f"as in {dump_name(session.kernels_from)}, {session.kernels_text}; "
+                "choose another to go back"
+            )
+        with QSignalBlocker(choice):
+            while choice.count() > len(BACKEND_NAMES):
+                choice.removeItem(choice.count() - 1)
+            if session.kernels_from is not None:
+                choice.addItem(icon("pin-filled", self._theme, "focus"), name, name)
+                choice.setItemData(choice.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+            choice.setCurrentText(name)
+        choice.setToolTip(f"Who computes the operators. {name}: {tip}")
 
     @Slot()
     def _on_inputs_changed(self) -> None:

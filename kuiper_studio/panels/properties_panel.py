@@ -180,7 +180,9 @@ class _Header(QFrame):
         )
         record = self._session.record(operator.name)
         kernel = record.kernel if state is OperatorState.EXECUTED and record is not None else ""
-        self._kernel.setText(f"by {kernel}")
+        pinned = self._session.pinned_kernel(operator.name)
+        self._kernel.setText(f"by {kernel}" if kernel else f"pinned to {pinned}")
+        kernel = kernel or pinned
         self._kernel.setToolTip(describe_kernel(kernel))
         self._kernel.setVisible(bool(kernel))
         self._reason.setText(reason)

@@ -17,7 +17,8 @@ from PySide6.QtWidgets import (
 )
 
 from kuiper_studio.icons import pixmap
-from kuiper_studio.session import Progress, RunState
+from kuiper_studio.item_models.text import elided
+from kuiper_studio.session import Progress, RunState, dump_name
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["StatusBar"]
 
 _LONG_MS: Final = 200  # a run that takes longer shows its progress
+_LONGEST_NAME: Final = 28  # characters of a dump's name
 # Word, icon and colour of each state.
 _LOOKS: Final = {
     RunState.EMPTY: ("Ready", "", "text2"),
@@ -97,10 +99,11 @@ class StatusBar(QStatusBar):
             self.show_zoom,
         ):  # fmt: skip
             show("")
-        session.state_changed.connect(self._on_state_changed)
-        session.position_changed.connect(self._on_state_changed)
-        session.graph_changed.connect(self._on_state_changed)
-        theme.changed.connect(self._on_state_changed)
+        for changed in (
+            session.state_changed, session.position_changed, session.graph_changed,
+            session.backend_changed, theme.changed,
+        ):  # fmt: skip
+            changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
         self._on_state_changed()
 
@@ -154,7 +157,13 @@ class StatusBar(QStatusBar):
             self._patience.start()
         self._on_progress_changed(session.progress)
         self._backend.setVisible(session.graph is not None)
-        self._backend.setText(f"backend {session.backend}")
+        dump, name = session.kernels_from, session.backend
+        if dump is not None:
+            self._backend.setText(f"kernels of {elided(dump_name(dump), _LONGEST_NAME)}")
+            self._backend.setToolTip(f"{dump}\n{session.kernels_text}")
+        else:
+            self._backend.setText(f"backend {name}")
+            self._backend.setToolTip("")
 
     def _describe(self) -> str:
         session = self._session

@@ -7,6 +7,6 @@ listen to it. The engine works on a thread of its own behind it; only frozen val
 from __future__ import annotations
 
 from kuiper_studio.session.events import Failure, LogEntry, Progress, RunState
-from kuiper_studio.session.studio_session import StudioSession
+from kuiper_studio.session.studio_session import StudioSession, dump_name
 
-__all__ = ["Failure", "LogEntry", "Progress", "RunState", "StudioSession"]
+__all__ = ["Failure", "LogEntry", "Progress", "RunState", "StudioSession", "dump_name"]

@@ -149,13 +149,18 @@ class OpenRequest:
     ----------
     param : Path
         The ``.param``, the ``.bin``, or their folder.
+    kernels_from : Path or None
+        A dump, whose kernels compute the model instead of the backend.
+    seed : int or None
+        None for that of the dump.
     """
 
     run_id: int
     param: Path
     bin: Path | None
     backend: str
-    seed: int
+    kernels_from: Path | None
+    seed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,11 +266,21 @@ class SelfCheckRequest:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model is open."""
+    """A model is open.
+
+    Attributes
+    ----------
+    kernels : mapping of str to str
+        Those of a dump that it is computed by, by operator; empty without one.
+    seed : int
+        What its session draws by.
+    """
 
     run_id: int
     graph: RuntimeGraph
     seconds: float
+    kernels: Mapping[str, str]
+    seed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
+from engine.backends import SUPPLIED, backend_of
 from engine.differences import TOLERANCE
-from engine.errors import EngineError, InferenceError, LayerFileError, OpenShapeError
+from engine.errors import (
+    DumpFileError,
+    EngineError,
+    InferenceError,
+    LayerFileError,
+    OpenShapeError,
+    SessionStateError,
+)
 from engine.inputs import ImageOptions, InputSource, named_outputs
 from engine.session import OperatorStatus, SessionState
 from engine.shapes import InputShapes, parse_shapes
@@ -56,7 +65,7 @@ if TYPE_CHECKING:
     from engine.session import StepRecord
     from engine.values import Value, ValueFacts
 
-__all__ = ["StudioSession"]
+__all__ = ["StudioSession", "dump_name"]
 
 _STATE_OF: Final = {
     SessionState.NEED_INPUT: RunState.NEED_INPUT,
@@ -67,6 +76,24 @@ _STATE_OF: Final = {
 }
 _LOG_LIMIT: Final = 2000
 _LISTED: Final = 50  # of what may be as many as there are operators
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What is open or being opened.
+
+    Attributes
+    ----------
+    path : Path
+        The ``.param``, the ``.bin``, or their folder.
+    bin : Path or None
+    kernels_from : Path or None
+        The dump whose kernels compute it, instead of the backend.
+    """
+
+    path: Path
+    bin: Path | None
+    kernels_from: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +136,8 @@ class StudioSession(QObject):
         Outputs were supplied or taken back.
     seed_changed
         Operators that are random draw by another seed.
+    backend_changed
+        The model is computed by another backend, or by the kernels of a dump.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
@@ -139,6 +168,7 @@ class StudioSession(QObject):
     input_needed = Signal()
     supplies_changed = Signal()
     seed_changed = Signal()
+    backend_changed = Signal()
     selection_changed = Signal(str)
     operand_changed = Signal(str)
     breakpoints_changed = Signal()
@@ -156,8 +186,10 @@ class StudioSession(QObject):
         self._backend = backend
         self._seed = 0
         self._graph: RuntimeGraph | None = None
-        self._paths: tuple[Path, Path | None] | None = None
-        self._opening: tuple[Path, Path | None] | None = None
+        self._model: _Model | None = None
+        self._opening: _Model | None = None
+        self._kernels: Mapping[str, str] = {}
+        self._takes_seed = False  # from the dump whose kernels the model gets
         self._state = RunState.EMPTY
         self._position = 0
         self._selected = ""
@@ -203,8 +235,25 @@ class StudioSession(QObject):
 
     @property
     def backend(self) -> str:
-        """Name of the backend that models are run on."""
-        return self._backend
+        """Name of the backend that models are run on; ``recorded`` for a dump's kernels."""
+        return "recorded" if self.kernels_from is not None else self._backend
+
+    @property
+    def kernels_from(self) -> Path | None:
+        """The dump whose kernels compute the model; None where a backend does."""
+        return self._model.kernels_from if self._model is not None else None
+
+    @property
+    def kernels_text(self) -> str:
+        """Whose kernels the dump's are, ``3 by onnxruntime, 8 by numpy``; ``""`` for none."""
+        used = (k for k in self._kernels.values() if k not in {"", SUPPLIED})
+        counts = Counter(map(backend_of, used))
+        return ", ".join(f"{count} by {backend}" for backend, count in counts.most_common())
+
+    def pinned_kernel(self, operator: str) -> str:
+        """The kernel that a dump names for an operator; ``""`` for none."""
+        kernel = self._kernels.get(operator, "")
+        return "" if kernel == SUPPLIED else kernel
 
     @property
     def seed(self) -> int:
@@ -382,16 +431,31 @@ class StudioSession(QObject):
 
     # Opening and closing
 
-    def open(self, path: str | Path, bin_path: str | Path | None = None) -> None:
-        """Open a pair by either of its files; the present model stays until that worked."""
+    def open(
+        self,
+        path: str | Path,
+        bin_path: str | Path | None = None,
+        kernels_from: str | Path | None = None,
+    ) -> None:
+        """Open a pair by either of its files; the present model stays until that worked.
+
+        With `kernels_from`, a dump, it is computed as in `use_kernels_of`.
+        """
+        paths = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
+        self._takes_seed = kernels_from is not None
+        self._open(_Model(Path(path), *paths))
+
+    def _open(self, model: _Model) -> None:
         self._stop_running()
-        param, weights = Path(path), Path(bin_path) if bin_path is not None else None
-        self._opening = (param, weights)
-        self._set_progress(Progress(f"Opening {param.name}"))
+        self._opening = model
+        self._set_progress(Progress(f"Opening {model.path.name}"))
         if self._graph is None:
             self._set_state(RunState.LOADING)
         run_id = self._next_run(keep_steps=True)
-        self._send(OpenRequest(run_id, param, weights, self._backend, self._seed))
+        seed = None if self._takes_seed else self._seed
+        self._send(
+            OpenRequest(run_id, model.path, model.bin, self._backend, model.kernels_from, seed)
+        )
 
     def reload(self) -> None:
         """Run the files of layers and open the present model anew, with the same inputs."""
@@ -404,29 +468,48 @@ class StudioSession(QObject):
         """Close the model."""
         self._stop_running()
         self._next_run()
-        self._paths = self._opening = None
+        self._model = self._opening = None
+        self._kernels, self._takes_seed = {}, False
         self._sources = {}
         self._labels = ()
         self._adopt(None)
         self._set_state(RunState.EMPTY)
+        self.backend_changed.emit()
 
     def set_backend(self, name: str) -> None:
-        """Run on another backend; an open model is opened anew."""
-        if name == self._backend:
+        """Run on another backend, not by the kernels of a dump; the model is opened anew."""
+        if name == self.backend:
             return
-        self._backend = name
+        self._backend, self._kernels = name, {}
+        self._takes_seed = False
+        self._model = _without_kernels(self._model)
+        self._opening = _without_kernels(self._opening)
+        self.backend_changed.emit()
         self.reload()
+
+    def use_kernels_of(self, dump: str | Path) -> None:
+        """Compute each operator as an earlier dump was, by its seed, for the same numbers.
+
+        The model is opened anew, inputs stay. It holds for this model, until another backend
+        is chosen; where it cannot be done, everything stays as it is.
+        """
+        if self._graph is not None:
+            self._takes_seed = True
+            self._reopen(Path(dump))
+
+    def forget_kernels(self) -> None:
+        """Go back to the backend from before `use_kernels_of`; the model is opened anew."""
+        self.set_backend(self._backend)
 
     def set_seed(self, seed: int) -> None:
         """Have operators that are random draw by another seed; silent when nothing changes.
 
         What the first of them gave is dropped, and all that was computed behind it.
         """
-        if seed == self._seed:
+        if seed == self._seed and not self._takes_seed:
             return
-        self._seed = seed
-        self.log("info", f"random seed {seed}")
-        self.seed_changed.emit()
+        self._takes_seed = False
+        self._note_seed(seed)
         if self._graph is not None or self._opening is not None:
             self._stop_running()
             # Without a number of its own: what is under way is carried out before.
@@ -746,11 +829,25 @@ class StudioSession(QObject):
     def _log_layers(self, file: LayerFile) -> None:
         self.log("info", f"layers of {file.path.name}: {', '.join(file.types)}")
 
-    def _reopen(self) -> None:
-        """Open the model anew: with its inputs, labels, breakpoints and selection."""
+    def _note_seed(self, seed: int) -> None:
+        if seed != self._seed:
+            self._seed = seed
+            self.log("info", f"random seed {seed}")
+            self.seed_changed.emit()
+
+    def _reopen(self, kernels_from: Path | None = None) -> None:
+        """Open the model anew: with its inputs, labels, breakpoints and selection.
+
+        It is computed as before, or by the kernels of a dump.
+        """
+        model = self._opening or self._model
+        if model is not None and kernels_from is not None:
+            model = replace(model, kernels_from=kernels_from)
+        if model is None:
+            return
         if self._opening is not None:  # what is being opened may have got the old layers
-            self.open(*self._opening)
-        elif self._paths is not None and self._graph is not None:
+            self._open(model)
+        elif self._graph is not None:
             wanted = [operand.name for operand in self._graph.input_operands]
             sources = [self._sources[name] for name in wanted if name in self._sources]
             self._pending = _Pending(
@@ -761,7 +858,7 @@ class StudioSession(QObject):
                 self._shapes.texts,
                 self._supplies,
             )
-            self.open(*self._paths)
+            self._open(model)
 
     def _idle(self, state: RunState) -> None:
         """A request has ended; go on with a run that waited for it."""
@@ -930,7 +1027,9 @@ class StudioSession(QObject):
             return
         self._busy = False
         self._set_progress(None)
-        self._paths, self._opening = self._opening, None
+        before = self.kernels_from
+        self._model, self._opening = self._opening, None
+        self._kernels = answer.kernels
         graph = answer.graph
         self._sources = {}
         self._labels = ()
@@ -942,6 +1041,14 @@ class StudioSession(QObject):
             f"opened {graph.param_path.name}{weights}: {len(graph.operators)} operators "
             f"in {answer.seconds * 1e3:.0f} ms",
         )
+        if self.kernels_from is not None:
+            self.log("info", f"kernels of {dump_name(self.kernels_from)}: {self.kernels_text}")
+        elif before is not None:
+            self.log("info", f"kernels of {dump_name(before)} are used no more")
+        if self._takes_seed:
+            self._takes_seed = False
+            self._note_seed(answer.seed)
+        self.backend_changed.emit()
         for operator in graph.unsupported[:_LISTED]:
             self.log("warning", operator.reason)
         pending, self._pending = self._pending, _Pending()
@@ -1044,7 +1151,8 @@ class StudioSession(QObject):
         self._busy = False
         self._step_over = ""
         deferred, self._deferred = self._deferred, None
-        self._opening, self._pending = None, _Pending()
+        opening, self._opening, self._pending = self._opening, None, _Pending()
+        self._takes_seed = False
         self._set_progress(None)
         if isinstance(answer.error, OpenShapeError):
             self._ask_for_sizes(answer.error, asked_to_run=deferred is not None)
@@ -1052,7 +1160,7 @@ class StudioSession(QObject):
         if self._supplying and self._graph is not None:
             self._report_not_supplied(self._graph, answer)
             return
-        self._failure = self._describe(answer)
+        self._failure = self._describe(answer, opening)
         self.log("error", str(answer.error))
         unfed = answer.state is SessionState.NEED_INPUT and bool(self._fed)
         if answer.record is not None:
@@ -1117,8 +1225,15 @@ class StudioSession(QObject):
             hint = f"{behind} blocked. {hint}"
         return Failure(title, first.reason, hint, first.name)
 
-    def _describe(self, answer: WorkFailed) -> Failure:
+    def _describe(self, answer: WorkFailed, opening: _Model | None) -> Failure:
         error = answer.error
+        dump = opening.kernels_from if opening is not None else None
+        if dump is not None and isinstance(error, (DumpFileError, SessionStateError)):
+            hint = "Open the model without them."
+            if self._graph is not None:
+                hint = "The model stays as it is, and is computed as before."
+            title = f"The kernels of the dump {dump_name(dump)} cannot be used"
+            return Failure(title, str(error), hint)
         if isinstance(error, LayerFileError):
             return Failure("The layers cannot be loaded", str(error), layer_file=error.path)
         if isinstance(error, InferenceError):
@@ -1132,6 +1247,15 @@ class StudioSession(QObject):
             return Failure(f"{name} failed", str(error), operator=name)
         title = "That did not work" if self._graph is not None else "The model cannot be opened"
         return Failure(title, str(error) or type(error).__name__)
+
+
+def dump_name(path: Path) -> str:
+    """What a dump is called: its folder may be named by the manifest in it."""
+    return path.parent.name if path.name == "manifest.json" else path.name
+
+
+def _without_kernels(model: _Model | None) -> _Model | None:
+    return replace(model, kernels_from=None) if model is not None else None
 
 
 def _found(graph: RuntimeGraph, supply: tuple[str, InputSource] | Supply) -> Supply:

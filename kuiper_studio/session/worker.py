@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 
 import engine
+from engine.dump import seed_of
 from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
 from engine.pnnx import pair
@@ -116,8 +118,16 @@ class Worker(QObject):
         started = time.perf_counter()
         graph = engine.load(*pair(request.param, request.bin))
         _ = graph.unsupported  # builds the layers here, for the window will ask for these
-        self._session = engine.Session(graph, backend=request.backend, seed=request.seed)
-        self.opened.emit(Opened(request.run_id, graph, time.perf_counter() - started))
+        dump, seed = request.kernels_from, request.seed
+        kernels = engine.kernels_of(dump) if dump is not None else {}
+        if seed is None:
+            seed = seed_of(dump) if dump is not None else 0
+        backend = kernels if dump is not None else request.backend
+        self._session = engine.Session(graph, backend=backend, seed=seed)
+        seconds = time.perf_counter() - started
+        self.opened.emit(
+            Opened(request.run_id, graph, seconds, MappingProxyType(kernels), seed)
+        )
 
     def _load_layers(self, request: LoadLayersRequest) -> None:
         from engine.layers import load_layers

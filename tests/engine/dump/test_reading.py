@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from engine.dump import DumpOptions, kernels_of, read_manifest, write_dump
+from engine.dump import DumpOptions, kernels_of, read_manifest, seed_of, write_dump
 from engine.errors import DumpFileError
 
 
@@ -79,3 +79,12 @@ def test_a_dump_that_does_not_say(tmp_path, operators):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(DumpFileError, match="does not say which kernels computed it; write"):
         kernels_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "seed"), [({}, 0), ({"seed": 7}, 7), ({"seed": -1}, 0), ({"seed": "7"}, 0)]
+)
+def test_seed(tmp_path, more, seed):
+    manifest = {"schema": "kuiper-studio-dump", **more}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    assert seed_of(tmp_path) == seed
