@@ -115,7 +115,7 @@ class ChannelStatistics:
     ninf: npt.NDArray[np.int64]
 
 
-def statistics(array: Array) -> TensorStatistics:
+def statistics(array: Array, threads: int = 2) -> TensorStatistics:
     """Compute the statistics of all elements.
 
     Parameters
@@ -123,6 +123,8 @@ def statistics(array: Array) -> TensorStatistics:
     array : ndarray of any shape, numbers of any dtype
         Complex numbers count by magnitude; one with a nan part is nan, with an infinite
         part +inf. Not copied, whatever its strides.
+    threads : int, optional
+        That go through a large array, at most two.
 
     Returns
     -------
@@ -130,11 +132,11 @@ def statistics(array: Array) -> TensorStatistics:
         All exact but for `mean` and `std`, whose errors are below a millionth of `std` and
         of the larger of both.
     """
-    total = moments = _go_through(array)
+    total = moments = _go_through(array, threads)
     biggest = max(-total.low, total.high)
     if total.low < total.high and not _WIDE[0] < biggest < _WIDE[1]:
         # A float64 cannot hold their squares.
-        moments = _go_through(array, -math.frexp(biggest)[1])
+        moments = _go_through(array, threads, -math.frexp(biggest)[1])
     known = total.finite > 0
     return TensorStatistics(
         count=array.size,
@@ -244,7 +246,11 @@ def channel_statistics(array: Array, axis: int) -> ChannelStatistics:
 
 
 def _in_parts(
-    work: Callable[[Iterator[Array]], T], array: Array, length: int, step: int = 1
+    work: Callable[[Iterator[Array]], T],
+    array: Array,
+    length: int,
+    step: int = 1,
+    threads: int = 2,
 ) -> list[T]:
     """Let `work` go through the chunks of an array, those of a large one by two threads.
 
@@ -257,11 +263,13 @@ def _in_parts(
         Of a chunk, at most.
     step : int
         One of so many elements is in the chunks.
+    threads : int
+        With 1 it goes through all arrays by itself.
     """
     flat = _flat(array)
     if flat is None:
         return [work(_chunks_of_any(array, length, step))]
-    if flat.size < _IN_HALVES:
+    if flat.size < _IN_HALVES or threads < 2:
         return [work(_chunks_of(flat, length, step))]
     middle = flat.size // 2
     with ThreadPoolExecutor(1) as helper:
@@ -311,7 +319,7 @@ def _real(values: Array) -> Array:
     return values.astype(np.float32) if values.dtype == np.float16 else values
 
 
-def _go_through(array: Array, exponent: int = 0) -> _Accumulator:
+def _go_through(array: Array, threads: int, exponent: int = 0) -> _Accumulator:
     """Add up an array, see `_Accumulator`."""
 
     def add_up(chunks: Iterator[Array]) -> _Accumulator:
@@ -322,7 +330,7 @@ def _go_through(array: Array, exponent: int = 0) -> _Accumulator:
                 total.add(chunk)
         return total
 
-    total, *others = _in_parts(add_up, array, _CHUNK)
+    total, *others = _in_parts(add_up, array, _CHUNK, threads=threads)
     for other in others:
         total.join(other)
     return total

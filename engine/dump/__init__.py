@@ -14,10 +14,11 @@ renamed at the end: an export that is cancelled, fails or finds the disk full le
 behind. File names are made of cleaned names that can neither leave the folder nor collide,
 also where case does not count; the true names stand in the manifest.
 
-The manifest has statistics of every array, and SHA-256 checksums unless they are unwanted. The
-model's files are told apart by the checksum of the ``.param`` and of what the ``.bin`` lists of
-its weights, CRC-32 included. Of the user's files of layers that the graph was built with
-(``layers``) it has the name, the checksum of what was run, and the types that are theirs.
+The manifest has statistics of every array. What was computed is told by SHA-256: of the
+inputs, of the ``.param`` and of what the ``.bin`` lists of its weights, CRC-32 included; where
+that is asked for, of every array and of the whole ``.bin``. Of the user's files of layers that
+the graph was built with (``layers``) it has the name, the checksum of what was run, and the
+types that are theirs.
 
 An ``.npz`` holds the arrays alone, by operand name, and a ``.safetensors`` the manifest too,
 as the entry ``manifest`` of its metadata. Pictures come as a folder of the same layout.

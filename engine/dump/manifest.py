@@ -6,10 +6,10 @@ import csv
 import hashlib
 import io
 import json
-import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost
@@ -32,8 +32,8 @@ __all__ = [
     "Facts",
     "file_hash",
     "is_dump",
-    "make_manifest",
     "make_row",
+    "manifest_head",
     "manifest_text",
     "summary_text",
 ]
@@ -41,7 +41,8 @@ __all__ = [
 SCHEMA: Final = "kuiper-studio-dump"
 # 2: checksums may be missing; what the directory of the .bin says stands beside them
 # 3: the user's files of layers
-SCHEMA_VERSION: Final = 3
+# 4: SHA-256 of the inputs whatever else
+SCHEMA_VERSION: Final = 4
 
 _CHUNK: Final = 1 << 20
 _LAYOUTS: Final = {4: "NCHW", 5: "NCDHW"}
@@ -72,10 +73,8 @@ def is_dump(folder: Path) -> bool:
     return isinstance(manifest, dict) and manifest.get("schema") == SCHEMA
 
 
-def make_manifest(
-    session: Session, options: DumpOptions, go_on: Callable[[], None]
-) -> dict[str, Any]:
-    """Put together what a manifest says, all but what is known of the operands.
+def manifest_head(session: Session, options: DumpOptions, go_on: Callable[[], None]) -> str:
+    """Spell all that a manifest says but the operands, which `manifest_text` adds.
 
     Parameters
     ----------
@@ -86,11 +85,11 @@ def make_manifest(
 
     Returns
     -------
-    dict
-        Rows of the operands, from `make_row`, belong in its empty list ``operands``.
+    str
+        The beginning of a JSON object.
     """
     graph = session.graph
-    return {
+    manifest = {
         "schema": SCHEMA,
         "version": SCHEMA_VERSION,
         "tool": {"name": "kuiper-studio", "version": _tool_version()},
@@ -99,7 +98,7 @@ def make_manifest(
             "bin": graph.bin_path.name if graph.bin_path else None,
             "param_sha256": _existing(file_hash, graph.param_path, go_on),
             "bin_sha256": _existing(file_hash, graph.bin_path, go_on)
-            if options.checksums
+            if options.sha256
             else None,
             "bin_directory_sha256": _existing(_directory_hash, graph.bin_path, go_on),
         },
@@ -112,8 +111,8 @@ def make_manifest(
             for file in graph.layer_files
         ],
         "operators": [_operator_row(session, operator) for operator in graph.operators],
-        "operands": [],
     }
+    return "{\n" + "".join(f"{_member(key, value)},\n" for key, value in manifest.items())
 
 
 def _existing(
@@ -193,25 +192,30 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
     return row
 
 
+_NUMBERS: Final = ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf")
+_numbers_of: Final = attrgetter(*_NUMBERS)
+
+
 def _numbers(found: TensorStatistics | None) -> dict[str, Any]:
-    names = ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf")
-    numbers = {name: getattr(found, name) if found is not None else None for name in names}
-    # A tensor without finite elements has no range.
-    return {
-        k: None if isinstance(v, float) and math.isnan(v) else v for k, v in numbers.items()
-    }
+    if found is None:
+        return dict.fromkeys(_NUMBERS)
+    numbers = dict(zip(_NUMBERS, _numbers_of(found), strict=True))
+    if not found.finite:  # then it has no range
+        numbers.update(dict.fromkeys(("min", "max", "mean", "std")))
+    return numbers
 
 
-def manifest_text(manifest: Mapping[str, Any]) -> str:
-    """Spell a manifest as JSON, with one line per operator and operand."""
-    parts = []
-    for key, value in manifest.items():
-        if isinstance(value, list) and value:
-            rows = ",\n  ".join(map(_json, value))
-            parts.append(f" {_json(key)}: [\n  {rows}\n ]")
-        else:
-            parts.append(f" {_json(key)}: {_json(value)}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+def manifest_text(head: str, rows: list[dict[str, Any]]) -> str:
+    """Complete what `manifest_head` has begun by the rows of the operands, from `make_row`."""
+    return f"{head}{_member('operands', rows)}\n}}\n"
+
+
+def _member(key: str, value: object) -> str:
+    """Spell a member of the manifest, a list with one line for each item."""
+    if isinstance(value, list) and value:
+        rows = ",\n  ".join(map(_json, value))
+        return f" {_json(key)}: [\n  {rows}\n ]"
+    return f" {_json(key)}: {_json(value)}"
 
 
 _json: Final = json.JSONEncoder(allow_nan=False).encode
@@ -224,14 +228,15 @@ _COLUMNS: Final = ("name", "member", "role", "kind", "producer", "dtype", "shape
 def summary_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Spell the rows as CSV, for spreadsheets and scripts that know nothing of us."""
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
     for row in rows:
         shape = row["shape"]
-        shown = dict(row)
-        shown["shape"] = "" if shape is None else "x".join(map(str, shape)) or "scalar"
-        shown["member"] = "".join(f"[{index}]" for index in row["member"])
-        writer.writerow({key: _harmless(value) for key, value in shown.items()})
+        shown = dict(row) | {
+            "shape": "" if shape is None else "x".join(map(str, shape)) or "scalar",
+            "member": "".join([f"[{index}]" for index in row["member"]]),
+        }
+        writer.writerow([_harmless(shown[column]) for column in _COLUMNS])
     return text.getvalue()
 
 

@@ -31,9 +31,9 @@ class DumpOptions:
         A folder with manifest and summary, without arrays.
     overwrite : bool
         Replace an earlier dump at the destination.
-    checksums : bool
-        Whether to work out the SHA-256 of every array and of the ``.bin``, which takes longer
-        than all the writing.
+    sha256 : bool
+        Whether to work out the SHA-256 of every array and of the ``.bin``, and not of the
+        inputs and the ``.param`` alone. That takes longer than all the rest.
     """
 
     format: Format = "folder"
@@ -43,7 +43,7 @@ class DumpOptions:
     weights: bool = False
     statistics_only: bool = False
     overwrite: bool = False
-    checksums: bool = True
+    sha256: bool = False
 
     @property
     def is_folder(self) -> bool:

@@ -25,8 +25,8 @@ from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
     Facts,
     is_dump,
-    make_manifest,
     make_row,
+    manifest_head,
     manifest_text,
     summary_text,
 )
@@ -314,10 +314,12 @@ def _write_folder(
             write_npy(f"{folder}{os.sep}{files[index]}", array, job.go_on)
 
     names_of_files = [files.get(index, "") for index in range(len(entries))]
-    manifest = _describe(session, options, entries, names_of_files, job, write)
-    summary = summary_text(manifest["operands"])
-    (folder / "summary.csv").write_text(summary, encoding="utf-8", newline="")
-    (folder / "manifest.json").write_text(manifest_text(manifest), encoding="utf-8", newline="")
+    head, rows = _describe(session, options, entries, names_of_files, job, write)
+    for name, text in (
+        ("summary.csv", summary_text(rows)),
+        ("manifest.json", manifest_text(head, rows)),
+    ):
+        (folder / name).write_text(text, encoding="utf-8", newline="")
 
 
 def _describe(
@@ -327,18 +329,20 @@ def _describe(
     files: Sequence[str],
     job: _Job,
     write: Callable[[int, Array], None] | None = None,
-) -> dict[str, Any]:
-    """Make the manifest while those arrays are written that have a file."""
-    found: dict[int, Facts] = {}
+) -> tuple[str, list[dict[str, Any]]]:
+    """Make the head of the manifest and its rows while those arrays are written with a file."""
+    rows: list[dict[str, Any]] = [{}] * len(entries)
 
     def examine(index: int, array: Array) -> None:
-        digest = hashlib.sha256() if options.checksums else None
-        if digest is not None:
+        entry, checksum = entries[index], None
+        if options.sha256 or entry.role == "inputs":
+            digest = hashlib.sha256()
             for piece in pieces(array):
                 job.go_on()
                 digest.update(piece)
-        checksum = digest.hexdigest() if digest is not None else None
-        found[index] = Facts(statistics(array), checksum)
+            checksum = digest.hexdigest()
+        facts = Facts(statistics(array, threads=1), checksum)
+        rows[index] = make_row(entry, files[index], facts)
 
     def do(index: int, *kinds: Callable[[int, Array], None]) -> None:
         array = entries[index].load(job.go_on)
@@ -354,16 +358,15 @@ def _describe(
     if session.memory_limit is not None and write is not None and written:
         # Values that were dropped are best computed again once, for both.
         lanes = [[partial(do, index, write, examine) for index in written]]
-    manifest = job.run(
+    head = job.run(
         len(entries),
         *lanes,
-        meanwhile=lambda: make_manifest(session, options, job.ask),
+        meanwhile=lambda: manifest_head(session, options, job.ask),
     )
-    manifest["operands"] = [
-        make_row(entry, file, found.get(index))
-        for index, (entry, file) in enumerate(zip(entries, files, strict=True))
-    ]
-    return manifest
+    for index, entry in enumerate(entries):
+        if entry.facts is None:
+            rows[index] = make_row(entry, files[index], None)
+    return head, rows
 
 
 def _write_npz(
@@ -391,7 +394,7 @@ def _write_safetensors(
             _require_dtype(entry.name, entry.facts)
             facts[keys[-1]] = entry.facts
             loads[keys[-1]] = partial(entry.load, job.ask)
-    manifest = manifest_text(_describe(session, options, entries, keys, job))
+    manifest = manifest_text(*_describe(session, options, entries, keys, job))
     try:
         metadata = {"format": "np", "manifest": manifest}
         write_safetensors(path, facts, metadata, job.ask, lambda name: loads[name]())

@@ -96,8 +96,9 @@ def dump_parser() -> argparse.ArgumentParser:
         "--statistics-only", action="store_true", help="manifest and summary, no arrays"
     )
     parser.add_argument(
-        "--no-checksums", action="store_true", help="leave SHA-256 out, in half the time"
-    )
+        "--sha256", action="store_true",
+        help="SHA-256 of every array, not of the inputs alone; takes longer",
+    )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
     return parser
 

@@ -400,7 +400,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
         weights=arguments.weights,
         statistics_only=arguments.statistics_only,
         overwrite=arguments.overwrite,
-        checksums=not arguments.no_checksums,
+        sha256=arguments.sha256,
     )
 
 

@@ -99,9 +99,10 @@ class ExportDialog(QDialog):
         self.outputs = QCheckBox("Outputs of the operators")
         self.weights = QCheckBox("Weights")
         self.statistics_only = QCheckBox("Statistics only, no arrays")
-        self.checksums = QCheckBox("Checksums")
-        self.checksums.setChecked(True)
-        self.checksums.setToolTip("SHA-256 of every array and of the .bin; takes longer")
+        self.sha256 = QCheckBox("SHA-256")
+        self.sha256.setToolTip(
+            "SHA-256 of every array and of the .bin, not of the inputs alone; takes longer"
+        )
         self.destination = QLineEdit()
         self.destination.setAccessibleName("Destination")
         self.overwrite = QCheckBox("Replace what is there")
@@ -182,7 +183,7 @@ class ExportDialog(QDialog):
         grid = QGridLayout()
         grid.setVerticalSpacing(5)
         boxes = (
-            self.inputs, self.outputs, self.weights, self.statistics_only, self.checksums,
+            self.inputs, self.outputs, self.weights, self.statistics_only, self.sha256,
         )  # fmt: skip
         for place, box in enumerate(boxes):
             grid.addWidget(box, place // 2, place % 2)
@@ -284,7 +285,7 @@ class ExportDialog(QDialog):
             weights=self.weights.isChecked(),
             statistics_only=self.statistics_only.isChecked() and self._is_folder(),
             overwrite=self.overwrite.isChecked() and not self.overwrite.isHidden(),
-            checksums=self.checksums.isChecked() and self.chosen_format != "npz",
+            sha256=self.sha256.isChecked() and self.chosen_format != "npz",
         )
 
     def _patterns(self) -> tuple[str, ...] | None:
@@ -396,7 +397,7 @@ class ExportDialog(QDialog):
     def _check(self) -> None:
         """Say what is wrong, or how much will be written."""
         self.statistics_only.setEnabled(self._is_folder())
-        self.checksums.setEnabled(self.chosen_format != "npz")  # which has no manifest
+        self.sha256.setEnabled(self.chosen_format != "npz")  # which has no manifest
         self.overwrite.setVisible(self._may_overwrite())
         amount = _Amount()
         try:

@@ -92,7 +92,7 @@ def test_layout_of_a_folder(digits, tmp_path):
 
 
 def test_arrays_are_those_of_the_session(digits, tmp_path):
-    write_dump(digits, tmp_path / "d", DumpOptions(weights=True))
+    write_dump(digits, tmp_path / "d", DumpOptions(weights=True, sha256=True))
     manifest = manifest_of(tmp_path / "d")
     assert len(manifest["operands"]) == 24 + 20
     for row in manifest["operands"]:
@@ -113,11 +113,11 @@ def test_arrays_are_those_of_the_session(digits, tmp_path):
 
 
 def test_manifest(digits, tmp_path, samples):
-    options = DumpOptions(operators=("convbn2d_0",))
+    options = DumpOptions(operators=("convbn2d_0",), sha256=True)
     write_dump(digits, tmp_path / "d", options)
     manifest = manifest_of(tmp_path / "d")
     assert manifest["schema"] == "kuiper-studio-dump"
-    assert manifest["version"] == 3
+    assert manifest["version"] == 4
     assert manifest["layers"] == []
     assert manifest["state"] == "finished"
     for kind in ("param", "bin"):
@@ -190,10 +190,13 @@ def test_files_of_layers(tmp_path, make_pair):
     assert "secret" not in (tmp_path / "d" / "manifest.json").read_text(encoding="utf-8")
 
 
-def test_without_checksums(digits, tmp_path, samples):
-    write_dump(digits, tmp_path / "d", DumpOptions(checksums=False))
+def test_checksums_tell_what_was_computed(digits, tmp_path, samples):
+    """Of the inputs and the model; of what was computed only where that is asked for."""
+    write_dump(digits, tmp_path / "d")
     manifest = manifest_of(tmp_path / "d")
-    assert {row["sha256"] for row in manifest["operands"]} == {None}
+    fed, *computed = manifest["operands"]
+    assert fed["sha256"] == hashlib.sha256(digits.value("0").tobytes()).hexdigest()
+    assert {row["sha256"] for row in computed} == {None}
     model = manifest["model"]
     assert model["param_sha256"]
     assert model["bin_sha256"] is None
@@ -208,7 +211,7 @@ def test_without_checksums(digits, tmp_path, samples):
 
 @pytest.mark.parametrize("format_", ["safetensors", "png"])
 def test_checksums_in_other_formats(digits, tmp_path, format_):
-    dump(digits, tmp_path / "d", format=format_, operators=("pool",))
+    dump(digits, tmp_path / "d", format=format_, operators=("pool",), sha256=True)
     if format_ == "png":
         manifest = manifest_of(tmp_path / "d")
     else:
@@ -263,7 +266,7 @@ def test_statistics_only(digits, tmp_path):
     assert names_in(tmp_path / "d") == ["manifest.json", "summary.csv"]
     rows = manifest_of(tmp_path / "d")["operands"]
     assert rows[5]["file"] == ""
-    assert rows[5]["sha256"]
+    assert rows[5]["mean"]
 
 
 def test_equal_sessions_give_equal_dumps(digits, tmp_path):
@@ -385,7 +388,7 @@ def test_odd_values(odd, tmp_path, format_):
 
 
 def test_rows_of_odd_values(odd, tmp_path):
-    dump(odd, tmp_path / "d")
+    dump(odd, tmp_path / "d", sha256=True)
     rows = {
         row["name"] + "".join(f"_{i}" for i in row["member"]): row
         for row in manifest_of(tmp_path / "d")["operands"]

@@ -116,9 +116,9 @@ def test_wrong_names_and_places_are_told_before_the_run(run, digits, tmp_path, m
 def test_the_same_numbers_again(run, digits, tmp_path):
     """A dump's kernels are taken by a later run and dump."""
     arguments = ("dump", digits, "--input", digits / "digit_3.png", "--output")
-    run(*arguments, tmp_path / "first").lines  # noqa: B018
+    run(*arguments, tmp_path / "first", "--sha256").lines  # noqa: B018
     again = ("--backend-from", tmp_path / "first")
-    run(*arguments, tmp_path / "second", *again).lines  # noqa: B018
+    run(*arguments, tmp_path / "second", "--sha256", *again).lines  # noqa: B018
     first, second = (
         json.loads((tmp_path / name / "manifest.json").read_text())
         for name in ("first", "second")
@@ -161,7 +161,8 @@ def test_seed(run, make_pair, tmp_path):
 
 @pytest.mark.parametrize("limit", ["0", "200kB", "0.1 MiB", "none"])
 def test_a_memory_limit_changes_nothing(run, digits, tmp_path, limit):
-    arguments = ("dump", digits, "--input", digits / "digit_3.png", "--backend", "numpy")
+    arguments = ("dump", digits, "--input", digits / "digit_3.png", "--backend", "numpy",
+                 "--sha256")  # fmt: skip
     rows = {}
     for name, options in {"free": (), "tight": ("--memory-limit", limit)}.items():
         run(*arguments, *options, "--output", tmp_path / name).lines  # noqa: B018

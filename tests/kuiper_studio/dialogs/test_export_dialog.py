@@ -116,7 +116,7 @@ def test_accept_hands_on_the_request(dialog, folder):
     path, options = dialog.request
     assert path == folder / "m_dump.npz"
     assert options == DumpOptions(
-        "npz", ("1",), inputs=False, outputs=True, weights=True, checksums=False
+        "npz", ("1",), inputs=False, outputs=True, weights=True, sha256=False
     )
 
 
@@ -147,14 +147,13 @@ def test_size_counts_members_and_weights(qtbot, opened, dialog):
     assert size(dialog) == "6 rows"
 
 
-def test_checksums_are_written_unless_unticked(dialog):
-    assert dialog.options().checksums
+def test_sha256_is_written_where_ticked(dialog):
+    assert not dialog.options().sha256
+    dialog.sha256.click()
+    assert dialog.options().sha256
     dialog.formats["npz"].click()  # which holds arrays alone
-    assert not dialog.checksums.isEnabled()
-    assert not dialog.options().checksums
-    dialog.formats["folder"].click()
-    dialog.checksums.click()
-    assert not dialog.options().checksums
+    assert not dialog.sha256.isEnabled()
+    assert not dialog.options().sha256
 
 
 @pytest.mark.parametrize(
