@@ -15,13 +15,14 @@ import numpy as np
 
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
+from engine.backends.heap import trim_heap
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from engine.backends.choices import Choices
     from engine.backends.kernel import Backend, Program
@@ -37,6 +38,8 @@ _HOPELESS: Final = 1.5  # times the best of the first burst: such take no part i
 # the milliseconds that a library needs to prepare.
 _SMALL: Final = 1 << 14
 _SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round of each
+# From so many bytes on, what libraries leave behind is worth giving back.
+_LARGE: Final = 1 << 20
 # In a pass, so many weights come from memory and not from the cache of the round before:
 # they are driven out in between.
 _COLD_WEIGHTS: Final = 4 << 20
@@ -61,10 +64,18 @@ class Automatic:
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
         """Find the fastest kernel for these inputs: its name and program."""
-        reference = alone(operator)
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
+        chosen = self._chosen(operator, inputs)
+        if nbytes >= _LARGE:
+            trim_heap()
+        return chosen
+
+    def _chosen(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> tuple[str, Program]:
+        reference = alone(operator)
         key = key_of(operator, inputs)
         known = self._choices.get(key) or ""
         if known == ALONE:
@@ -85,54 +96,79 @@ class Automatic:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
-        candidates: dict[str, Program] = {ALONE: reference}
+        race = _Race(inputs, self._evict if _weight_bytes(operator) > _COLD_WEIGHTS else None)
         typical = True
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
                 program = made(make)
                 try:
                     if program is not None and _computes(program, inputs, expected):
-                        candidates[f"{name}/{variant}"] = program
+                        if not race.programs:
+                            race.enter(ALONE, reference)
+                        race.enter(f"{name}/{variant}", program)
                 except SpecialNumbersError:
                     typical = False
-        best = ALONE
-        if len(candidates) > 1:
-            best = self._fastest(operator, candidates, inputs)
+        best, program = race.winner() if race.programs else (ALONE, reference)
+        self._evicting = None
         if typical:  # NaN and infinities say little about other inputs
             self._choices.put(key, best)
-        return best, candidates[best]
-
-    def _fastest(
-        self,
-        operator: RuntimeOperator,
-        candidates: dict[str, Program],
-        inputs: Sequence[Value],
-    ) -> str:
-        """Time bursts of each candidate in turn.
-
-        In a burst a library's threads are awake, as among alike operators in a pass; and the
-        least time is the one that nothing else on the machine has disturbed.
-        """
-        cold = _weight_bytes(operator) > _COLD_WEIGHTS
-        least = dict.fromkeys(candidates, np.inf)
-        for burst in range(_BURSTS):
-            for name, program in candidates.items():
-                if burst and least[name] > _HOPELESS * min(least.values()):
-                    continue
-                spent, rounds = 0.0, 0
-                while rounds < _ROUNDS and spent < _SECONDS:
-                    if cold:
-                        self._evict()
-                    seconds = _seconds(program, inputs)
-                    least[name] = min(least[name], seconds)
-                    spent, rounds = spent + seconds, rounds + 1
-        self._evicting = None
-        return min(least, key=lambda name: least[name])
+        return best, program
 
     def _evict(self) -> None:
         if self._evicting is None:
             self._evicting = np.zeros(_EVICTING_BYTES // 8, np.int64)
         self._evicting += 1
+
+
+class _Race:
+    """Times programs, and lets go of those that cannot win: they may hold much memory.
+
+    Parameters
+    ----------
+    inputs : sequence of Value
+    evict : callable or None
+        Called before each round.
+
+    Attributes
+    ----------
+    programs : dict of str to callable
+        Those that may still win, by kernel.
+    """
+
+    def __init__(self, inputs: Sequence[Value], evict: Callable[[], None] | None) -> None:
+        self._inputs, self._evict = inputs, evict
+        self._least: dict[str, float] = {}
+        self.programs: dict[str, Program] = {}
+
+    def enter(self, name: str, program: Program) -> None:
+        """Time the first burst of a program."""
+        self.programs[name] = program
+        self._least[name] = np.inf
+        self._time(name)
+        best = min(self._least.values())
+        for each in [n for n in self.programs if self._least[n] > _HOPELESS * best]:
+            del self.programs[each]
+
+    def winner(self) -> tuple[str, Program]:
+        """Time the other bursts in turn; the fastest kernel and its program."""
+        for _ in range(_BURSTS - 1):
+            for name in self.programs:
+                self._time(name)
+        return min(self.programs.items(), key=lambda item: self._least[item[0]])
+
+    def _time(self, name: str) -> None:
+        """Time a burst.
+
+        In a burst a library's threads are awake, as among alike operators in a pass; and the
+        least time is the one that nothing else on the machine has disturbed.
+        """
+        spent, rounds = 0.0, 0
+        while rounds < _ROUNDS and spent < _SECONDS:
+            if self._evict is not None:
+                self._evict()
+            seconds = _seconds(self.programs[name], self._inputs)
+            self._least[name] = min(self._least[name], seconds)
+            spent, rounds = spent + seconds, rounds + 1
 
 
 def _weight_bytes(operator: RuntimeOperator) -> int:
