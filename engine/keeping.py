@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
-from engine.backends import SUPPLIED, let_go, make_kernels
+from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
 from engine.values import facts_of, flatten_value, value_nbytes
 
 if TYPE_CHECKING:
@@ -181,6 +181,9 @@ class Keeper:
     ----------
     limit : int or None
         None for no limit any more.
+
+    Values that were computed together with others, before there was a limit, are not dropped
+    either: by themselves they would not come out the same.
     """
 
     def __init__(
@@ -230,7 +233,8 @@ class Keeper:
             values = outputs.kept
             if values:
                 origin = None
-                if backend not in {"", SUPPLIED} and operator.type != _WEIGHT:
+                again = backend not in {"", SUPPLIED} and not computed_together(kernel)
+                if again and operator.type != _WEIGHT:
                     given = {name: values[name] for name in supplied}
                     origin = _Origin(operator, sources, kernel, seed, given)
                 outputs.attach(self, origin)

@@ -2,7 +2,8 @@
 
 The model is run once with NumPy. Every library that has a form of an operator then computes
 it from the reference's inputs, in each of its ways, so that a difference belongs to the
-operator that it is found at and not to one before.
+operator that it is found at and not to one before. Then operators in a row are computed at
+once, as a session may do, and compared up to the first that differs.
 """
 
 from __future__ import annotations
@@ -10,10 +11,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.backends import REFERENCE, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
+from engine.backends.kernel import NumpyKernel
+from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.segments import Segment, part_of
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.session import OperatorStatus, SessionState
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from engine.backends import Backend
+    from engine.backends.kernel import Program
+    from engine.backends.segments import Part
     from engine.runtime import RuntimeOperator
     from engine.session import Session, StepRecord
     from engine.values import Value
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "SelfCheck", "Verdict", "self_check"]
 
 _NAMES_SHOWN: Final = 5
+_ROW: Final = 32  # operators that are computed at once
 
 
 class Verdict(Enum):
@@ -237,12 +245,19 @@ class _Check:
         self._comparisons: list[Comparison] = []
         self._alone: list[RuntimeOperator] = []
         self._ended = False
+        self._together = any(backend.name == OnnxRuntimeBackend.name for backend in backends)
+        self._row: list[tuple[Part, StepRecord]] = []
+        self._values: dict[str, Value] = {}
+
+    @property
+    def _operators(self) -> Sequence[RuntimeOperator]:
+        return self._reference.graph.operators
 
     def run(self, progress: Callable[[int, int], None] | None) -> SelfCheck:
         """Go through the operators."""
         started = time.perf_counter()
         error: EngineError | None = None
-        operators = self._reference.graph.operators
+        operators = self._operators
         for done in range(len(operators)):
             if progress is not None:
                 progress(done, len(operators))
@@ -251,10 +266,13 @@ class _Check:
             # Before the step: behind it they may be dropped, where there is a memory limit.
             inputs = self._inputs_of(operators[done])
             try:
-                self._check(self._reference.step(), inputs)
+                record = self._reference.step()
             except EngineError as exc:
                 error = exc
                 break
+            self._check(record, inputs)
+            self._follow(record, inputs)
+        self._check_row()
         return SelfCheck(
             tuple(backend.name for backend in self._backends),
             self._tolerance,
@@ -297,26 +315,72 @@ class _Check:
         for variant, make in backend.programs(record.operator, inputs).items():
             if self._asked_to_end():
                 return
-            name = f"{backend.name}/{variant}"
-            comparison = Comparison(record.operator, name, Verdict.LEFT)
-            try:
-                program = make()
-                started = time.perf_counter()
-                found = program(inputs)
-                seconds = time.perf_counter() - started
-            except SpecialNumbersError:
-                yield replace(comparison, reason="NaN or infinities")
-            except Exception as exc:  # noqa: BLE001 - whatever a library raises
-                yield replace(comparison, reason=str(exc) or type(exc).__name__)
-            else:
-                far = difference(found, tuple(record.outputs.values()), self._tolerance)
-                yield replace(
-                    comparison,
-                    verdict=Verdict.AGREES if far.agrees else Verdict.DIFFERS,
-                    difference=far,
-                    seconds=seconds,
-                    reference_seconds=record.seconds,
-                )
+            yield self._compared(record, f"{backend.name}/{variant}", make, inputs)
+
+    def _compared(
+        self,
+        record: StepRecord,
+        kernel: str,
+        make: Callable[[], Program],
+        inputs: Sequence[Value],
+    ) -> Comparison:
+        comparison = Comparison(record.operator, kernel, Verdict.LEFT)
+        try:
+            program = make()
+            started = time.perf_counter()
+            found = program(inputs)
+            seconds = time.perf_counter() - started
+        except SpecialNumbersError:
+            return replace(comparison, reason="NaN or infinities")
+        except Exception as exc:  # noqa: BLE001 - whatever a library raises
+            return replace(comparison, reason=str(exc) or type(exc).__name__)
+        far = difference(found, tuple(record.outputs.values()), self._tolerance)
+        return replace(
+            comparison,
+            verdict=Verdict.AGREES if far.agrees else Verdict.DIFFERS,
+            difference=far,
+            seconds=seconds,
+            reference_seconds=record.seconds,
+        )
+
+    # Operators that are computed together
+
+    def _follow(self, record: StepRecord, inputs: Sequence[Value]) -> None:
+        """Take an operator into the row that is going to be computed at once, or end it."""
+        part = None
+        usable = self._together and not self._ended and self._reference.memory_limit is None
+        if usable and backend_of(record.kernel) == REFERENCE and not record.supplied:
+            part = part_of(record.operator, inputs, tuple(record.outputs.values()))
+        if part is not None:
+            self._row.append((part, record))
+            self._values.update(zip(part.sources, inputs, strict=True))
+            self._values.update(record.outputs)
+        if part is None or len(self._row) == _ROW:
+            self._check_row()
+
+    def _check_row(self) -> None:
+        row, values = self._row, self._values
+        self._row, self._values = [], {}
+        if self._ended or sum(part.computed for part, _ in row) < 2:
+            return
+        try:
+            segment = Segment([part for part, _ in row], values, thread_count())
+            segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
+            segment.run()
+        except Exception:  # noqa: BLE001 - what cannot be computed at once never is
+            return
+        for part, record in row:
+            if part.computed:
+                inputs = [values[name] for name in part.sources]
+                program = partial(segment.result, record.index)
+                found = self._compared(record, segment.name, partial(_same, program), inputs)
+                self._comparisons.append(found)
+                if found.verdict is Verdict.DIFFERS:
+                    break  # what is behind it is computed from it
+
+
+def _same(program: Program) -> Program:
+    return program
 
 
 def _counted(count: int, noun: str) -> str:

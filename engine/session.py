@@ -242,6 +242,7 @@ class Session:
             If they do not fit; the session stays as it was.
         """
         self._inputs = self.graph.check_inputs(inputs)
+        self._kernels.fed()
         self._supplied.clear()
         self.restart()
 
@@ -495,6 +496,7 @@ class Session:
     def memory_limit(self, nbytes: int | None) -> None:
         if nbytes is not None and nbytes < 0:
             raise SessionStateError(f"a memory limit is a number of bytes, not {nbytes}")
+        self._kernels.keep_apart(apart=nbytes is not None)
         if self._keeper is not None:
             self._keeper.set_limit(nbytes)
         elif nbytes is not None:
@@ -677,6 +679,7 @@ class Session:
             return self._record(
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
+        self._kernels.approach(operator.index, self._values)
         kernel = self._kernels[operator.index]
         generator = operator.generator(self._seed) if operator.random else None
         fresh = None if generator is None else generator.bit_generator.state
@@ -705,7 +708,8 @@ class Session:
         try:
             kernel.prepare(arguments)
             started = time.perf_counter()
-            return compute(arguments), time.perf_counter() - started
+            results = compute(arguments)
+            return results, kernel.spent(time.perf_counter() - started)
         except InferenceError as exc:
             found = circumstances(operator, self.graph.input_operands, self._shape_of)
             if found is None:

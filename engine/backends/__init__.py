@@ -21,6 +21,7 @@ from engine.backends.kernel import (
     SUPPLIED,
     Backend,
     Kernel,
+    Kernels,
     NumpyKernel,
     SpecializedKernel,
     alone,
@@ -29,11 +30,13 @@ from engine.backends.kernel import (
 )
 from engine.backends.ncnn_net import NcnnBackend
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
-from engine.backends.recorded import Recorded
+from engine.backends.planned import PlannedKernels
+from engine.backends.recorded import RecordedKernels
+from engine.backends.segments import computed_together
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.backends.kernel import Chooser, Program
     from engine.runtime import RuntimeOperator
@@ -48,6 +51,7 @@ __all__ = [
     "Kernels",
     "backend_of",
     "cache_folder",
+    "computed_together",
     "describe_kernel",
     "installed_version",
     "let_go",
@@ -139,31 +143,6 @@ def _load(library: Backend, *, whole: bool = False) -> str:
     return ""
 
 
-class Kernels(dict[int, "Kernel"]):
-    """Kernels by the operators' index, made when they are first asked for.
-
-    A model of many operators opens without looking at each of them.
-
-    Parameters
-    ----------
-    operators : sequence of RuntimeOperator
-    make : callable
-        Makes the kernel of an operator.
-    """
-
-    def __init__(
-        self,
-        operators: Sequence[RuntimeOperator],
-        make: Callable[[RuntimeOperator], Kernel],
-    ) -> None:
-        super().__init__()
-        self._operators, self._make = operators, make
-
-    def __missing__(self, index: int) -> Kernel:
-        kernel = self[index] = self._make(self._operators[index])
-        return kernel
-
-
 def make_kernels(
     name: str | Mapping[str, str], operators: Sequence[RuntimeOperator]
 ) -> Kernels:
@@ -183,9 +162,14 @@ def make_kernels(
     """
     if not isinstance(name, str):
         usable = {each.name: each for each in usable_libraries()}
-        return Kernels(operators, Recorded(name, operators, usable).make)
+        return RecordedKernels(operators, name, usable)
     require_backend(name)
-    return Kernels(operators, NumpyKernel if name == "numpy" else _Choosing(name).make)
+    if name == "numpy":
+        return Kernels(operators, NumpyKernel)
+    choosing = _Choosing(name)
+    if name == "auto" and OnnxRuntimeBackend.name in libraries():
+        return PlannedKernels(operators, choosing.make, _choices())
+    return Kernels(operators, choosing.make)
 
 
 class _Choosing:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Choices", "cache_folder", "key_of"]
+__all__ = ["Choices", "cache_folder", "describe_work", "key_of"]
 
 _SCHEMA: Final = 1
 _MOST_ENTRIES: Final = 20_000
@@ -52,11 +52,17 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kuiper-studio"
 
 
-def key_of(operator: RuntimeOperator, inputs: Sequence[Value]) -> str:
-    """Name of an operator's work: its type, parameters, weights' shapes, inputs' shapes."""
+def describe_work(operator: RuntimeOperator) -> str:
+    """Describe what an operator computes: its type, parameters and weights' shapes."""
     described = [operator.type]
     described += [f"{name}={value}" for name, value in operator.params.items()]
     described += [f"@{name}={a.shape}{a.dtype}" for name, a in operator.attributes.items()]
+    return "|".join(described)
+
+
+def key_of(operator: RuntimeOperator, inputs: Sequence[Value]) -> str:
+    """Name of an operator's work on inputs of these shapes and dtypes."""
+    described = [describe_work(operator)]
     described += [
         f"{value.shape}{value.dtype}" if isinstance(value, np.ndarray) else repr(value)
         for value in inputs

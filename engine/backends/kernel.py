@@ -7,7 +7,7 @@ and another one when they change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     Program = Callable[[Sequence[Value]], tuple[Value, ...]]
     Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
 
+Made = TypeVar("Made")
+
 __all__ = [
     "ALONE",
+    "PROGRAMS_KEPT",
     "REFERENCE",
     "SUPPLIED",
     "Backend",
     "Kernel",
+    "Kernels",
     "NumpyKernel",
     "SpecializedKernel",
     "alone",
@@ -44,7 +48,7 @@ ALONE: Final = "numpy/one-thread"
 # Stands in records where a kernel's name does, for what the user supplied.
 SUPPLIED: Final = "supplied"
 
-_PROGRAMS_KEPT: Final = 4  # of sizes that a session takes in turn; each holds its outputs
+PROGRAMS_KEPT: Final = 4  # of sizes that a session takes in turn; each holds its outputs
 
 
 class Kernel(Protocol):
@@ -67,6 +71,13 @@ class Kernel(Protocol):
         """Compute the outputs of the inputs it was prepared for.
 
         Returns and raises as `RuntimeOperator.forward` does.
+        """
+        ...
+
+    def spent(self, seconds: float) -> float:
+        """Time to be stated for the last call, which took `seconds`.
+
+        Another one where several operators were computed at once.
         """
         ...
 
@@ -136,6 +147,10 @@ class NumpyKernel:
         """Compute the outputs."""
         return self._forward(inputs)
 
+    def spent(self, seconds: float) -> float:
+        """Time to be stated for the last call: all of it."""
+        return seconds
+
 
 class SpecializedKernel:
     """Runs a program that was chosen for the inputs' shapes and dtypes.
@@ -164,7 +179,7 @@ class SpecializedKernel:
         signature = signature_of(inputs)
         if signature != self._signature:
             if signature not in self._programs:
-                while len(self._programs) >= _PROGRAMS_KEPT:
+                while len(self._programs) >= PROGRAMS_KEPT:
                     del self._programs[next(iter(self._programs))]
                 self._programs[signature] = self._choose(self._operator, inputs)
             self._chosen = self._programs[signature]
@@ -181,6 +196,58 @@ class SpecializedKernel:
             self.name = ALONE
             return alone(self._operator)(inputs)
 
+    def spent(self, seconds: float) -> float:
+        """Time to be stated for the last call: all of it."""
+        return seconds
+
+
+class Kernels(dict[int, "Kernel"]):
+    """Kernels by the operators' index, made when they are first asked for.
+
+    A model of many operators opens without looking at each of them.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+    make : callable
+        Makes the kernel of an operator.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[RuntimeOperator],
+        make: Callable[[RuntimeOperator], Kernel],
+    ) -> None:
+        super().__init__()
+        self._operators, self._make = operators, make
+
+    def __missing__(self, index: int) -> Kernel:
+        kernel = self[index] = self.own(index)
+        return kernel
+
+    def own(self, index: int) -> Kernel:
+        """Make the kernel of an operator by itself."""
+        return self._make(self._operators[index])
+
+    def fed(self) -> None:
+        """Hear that the model was given inputs."""
+
+    def keep_apart(self, *, apart: bool) -> None:
+        """Say whether every operator is to be computed by itself.
+
+        Values that were computed together cannot be computed again one by one.
+        """
+
+    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+        """Hear that an operator comes next, which may take long.
+
+        Parameters
+        ----------
+        index : int
+        values : mapping of str to Value
+            Operands that are known by now.
+        """
+
 
 def alone(operator: RuntimeOperator) -> Program:
     """Run the reference on one thread, beside libraries whose threads it would hold up.
@@ -195,7 +262,7 @@ def alone(operator: RuntimeOperator) -> Program:
     return run
 
 
-def made(make: Callable[[], Program]) -> Program | None:
+def made(make: Callable[[], Made]) -> Made | None:
     """Make a program, or None where the library will not."""
     try:
         return make()

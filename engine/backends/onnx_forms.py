@@ -206,16 +206,11 @@ _ACTIVATIONS: Final[tuple[tuple[Callable[..., Array], str], ...]] = (
 )  # fmt: skip
 
 
-def _flat(operand: Operand) -> tuple[int]:
-    return (math.prod(operand.shape),)
-
-
 def _one_node(op_type: str) -> Callable[..., Any]:
     integers = op_type in _OF_INTEGERS
 
     def form(graph: OnnxGraph, input: Operand) -> Result:
-        read = graph.read(input, _flat(input), integers=integers)
-        return graph.node(op_type, read), input.shape
+        return graph.node(op_type, graph.read(input, integers=integers))
 
     return form
 
@@ -248,36 +243,36 @@ def _hardtanh(
     graph: OnnxGraph, input: Operand, min_val: float = -1.0, max_val: float = 1.0
 ) -> Result:
     low, high = graph.constant(float(min_val)), graph.constant(float(max_val))
-    return graph.node("Clip", graph.read(input, _flat(input)), low, high), input.shape
+    return graph.node("Clip", graph.read(input), low, high)
 
 
 @FORMS.register(hardsigmoid)
 def _hardsigmoid(graph: OnnxGraph, input: Operand) -> Result:
-    read = graph.read(input, _flat(input))
-    return graph.node("HardSigmoid", read, alpha=1 / 6, beta=0.5), input.shape
+    read = graph.read(input)
+    return graph.node("HardSigmoid", read, alpha=1 / 6, beta=0.5)
 
 
 @FORMS.register(silu)
 def _silu(graph: OnnxGraph, input: Operand) -> Result:
-    read = graph.read(input, _flat(input))
-    return graph.node("Mul", read, graph.node("Sigmoid", read)), input.shape
+    read = graph.read(input)
+    return graph.node("Mul", read, graph.node("Sigmoid", read))
 
 
 @FORMS.register(gelu)
 def _gelu(graph: OnnxGraph, input: Operand, approximate: str = "none") -> Result:
-    read = graph.read(input, _flat(input))
-    return graph.node("Gelu", read, approximate=approximate), input.shape
+    read = graph.read(input)
+    return graph.node("Gelu", read, approximate=approximate)
 
 
 @FORMS.register(leaky_relu)
 def _leaky_relu(graph: OnnxGraph, input: Operand, negative_slope: float = 0.01) -> Result:
-    read = graph.read(input, _flat(input))
-    return graph.node("LeakyRelu", read, alpha=float(negative_slope)), input.shape
+    read = graph.read(input)
+    return graph.node("LeakyRelu", read, alpha=float(negative_slope))
 
 
 @FORMS.register(elu)
 def _elu(graph: OnnxGraph, input: Operand, alpha: float = 1.0) -> Result:
-    return graph.node("Elu", graph.read(input, _flat(input)), alpha=float(alpha)), input.shape
+    return graph.node("Elu", graph.read(input), alpha=float(alpha))
 
 
 @FORMS.register(prelu)
@@ -294,7 +289,7 @@ def _softplus(
 ) -> Result:
     if beta != 1 or threshold != 20:
         raise NoFormError("beta or threshold")
-    return graph.node("Softplus", graph.read(input, _flat(input))), input.shape
+    return graph.node("Softplus", graph.read(input))
 
 
 @FORMS.register(Expression)
@@ -306,12 +301,10 @@ def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
         raise NoFormError("mixed dtypes")
     integers = operands[0].dtype == np.int64
     numbers = int if integers else (int, float)
-    same = len({operand.shape for operand in operands}) == 1
-    shape = _flat(operands[0]) if same else None
     names: list[str] = []
     for node in layer.expression.nodes:
         if isinstance(node, OperandRef):
-            names.append(graph.read(operands[node.operand], shape, integers=True))
+            names.append(graph.read(operands[node.operand], integers=True))
         elif isinstance(node, Constant) and isinstance(node.value, numbers):
             names.append(graph.constant(node.value if integers else float(node.value)))
         elif isinstance(node, Call):
@@ -319,7 +312,7 @@ def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
             names.append(graph.node(*_called(node, arguments, integers=integers)))
         else:
             raise NoFormError(f"{node.label} in an expression")
-    return (names[-1], operands[0].shape) if same else names[-1]
+    return names[-1]
 
 
 def _called(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, ...]:

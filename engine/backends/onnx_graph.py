@@ -1,8 +1,9 @@
-"""A small ONNX model, written node by node, for one operator.
+"""A small ONNX model, written node by node, for one operator or for several in a row.
 
 Inputs and outputs may be declared in another shape than the operands have, as long as the
 bytes are the same: an unbatched image goes in as a batch of one, a stack of rows as one
-matrix, and nothing is copied for it.
+matrix, and nothing is copied for it. Large constants stay outside of the model, so that the
+weights are read where they lie.
 """
 
 from __future__ import annotations
@@ -18,13 +19,62 @@ from onnx import helper, numpy_helper
 from engine.backends.forms import NoFormError, Operand
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["OnnxGraph", "OnnxModel"]
+    from engine.promotion import DType
+    from engine.values import Array
+
+__all__ = ["OnnxGraph", "OnnxInput", "OnnxModel", "OnnxOutput"]
 
 _OPSET: Final = 20
 _IR_VERSION: Final = 9
 _LAID_OUT: Final = frozenset(["Conv", "MaxPool", "AveragePool", "GlobalAveragePool"])
+_KINDS: Final = {
+    np.dtype(np.float32): onnx.TensorProto.FLOAT,
+    np.dtype(np.int64): onnx.TensorProto.INT64,
+}
+_INSIDE_BYTES: Final = 1024  # of a constant that is written into the model
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxInput:
+    """One input of a model.
+
+    Attributes
+    ----------
+    name : str
+    operand : str
+        The operand that it reads; several inputs may read one in different shapes.
+    shape : tuple of int
+        As declared.
+    dtype : dtype
+    """
+
+    name: str
+    operand: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxOutput:
+    """What one operator gives.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int or None
+        What shape it is to be given afterwards; None as it comes.
+    above_infinity : tuple of int
+        Which of the operator's inputs must hold neither NaN nor -inf.
+    finite : bool
+        Whether the output must hold neither NaN nor infinities.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    above_infinity: tuple[int, ...] = ()
+    finite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +85,20 @@ class OnnxModel:
     ----------
     content : bytes
         As ONNX stores it.
-    inputs : tuple of Operand
-        The operands that it reads, in the shapes that it declares.
-    output : str
-    shape : tuple of int or None
-        What shape the output is to be given afterwards; None as it comes.
+    weights : mapping of str to ndarray
+        Constants that are to be handed over beside it; C-contiguous and aligned.
+    inputs : tuple of OnnxInput
+    outputs : tuple of OnnxOutput
+        One for each operator, in order.
     has_convolution : bool
         Whether ONNX Runtime would change the layout of images for it.
-    above_infinity : tuple of int
-        Which of the operator's inputs must hold neither NaN nor -inf.
-    finite : bool
-        Whether the output must hold neither NaN nor infinities.
     """
 
     content: bytes
-    inputs: tuple[Operand, ...]
-    output: str
-    shape: tuple[int, ...] | None
+    weights: Mapping[str, Array]
+    inputs: tuple[OnnxInput, ...]
+    outputs: tuple[OnnxOutput, ...]
     has_convolution: bool
-    above_infinity: tuple[int, ...] = ()
-    finite: bool = False
 
 
 class OnnxGraph:
@@ -63,7 +107,13 @@ class OnnxGraph:
     def __init__(self) -> None:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
-        self._inputs: dict[str, Operand] = {}
+        self._weights: dict[str, Array] = {}
+        self._inputs: dict[str, OnnxInput] = {}
+        self._outputs: list[OnnxOutput] = []
+        # Operands that are computed here: the value's name, and its shape where that is known.
+        self._computed: dict[str, tuple[str, tuple[int, ...] | None]] = {}
+        self._same: dict[str, str] = {}
+        self._reshaped: dict[tuple[str, tuple[int, ...]], str] = {}
         self._above_infinity: list[int] = []
         self._finite = False
         self._count = 0
@@ -99,9 +149,22 @@ class OnnxGraph:
         wanted = operand.shape if shape is None else tuple(shape)
         if math.prod(wanted) != math.prod(operand.shape):
             raise NoFormError(f"{operand.shape} cannot be read as {wanted}")
-        name = f"{operand.name}_{'x'.join(map(str, wanted))}"
-        self._inputs[name] = Operand(name, operand.index, wanted, operand.dtype)
+        source = self._same.get(operand.name, operand.name)
+        if source in self._computed:
+            return self._in_shape(*self._computed[source], wanted)
+        name = f"{source}_{'x'.join(map(str, wanted))}"
+        self._inputs[name] = OnnxInput(name, source, wanted, operand.dtype)
         return name
+
+    def _in_shape(
+        self, name: str, shape: tuple[int, ...] | None, wanted: tuple[int, ...]
+    ) -> str:
+        if shape == wanted:
+            return name
+        if (name, wanted) not in self._reshaped:
+            sizes = self.integers(*wanted)
+            self._reshaped[name, wanted] = self.node("Reshape", name, sizes, allowzero=1)
+        return self._reshaped[name, wanted]
 
     def constant(self, value: object, shape: Sequence[int] | None = None) -> str:
         """Add a constant: an array, or a float32 from a number."""
@@ -110,12 +173,25 @@ class OnnxGraph:
         array = np.asarray(value)
         if not isinstance(value, np.ndarray) and array.dtype != np.int64:
             array = array.astype(np.float32)
-        if array.dtype not in {np.dtype(np.float32), np.dtype(np.int64)}:
+        if array.dtype not in _KINDS:
             raise NoFormError(f"a constant of {array.dtype} is not supported")
         if shape is not None:
             array = array.reshape(shape)
         name = self._name("c")
-        self._constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        array = np.require(array, None, ["C", "A"])
+        if array.nbytes <= _INSIDE_BYTES:
+            self._constants.append(numpy_helper.from_array(array, name))
+            return name
+        outside = onnx.TensorProto(
+            name=name,
+            data_type=_KINDS[array.dtype],
+            dims=array.shape,
+            data_location=onnx.TensorProto.EXTERNAL,
+        )
+        # The place is never read: the array is handed over under its name.
+        outside.external_data.add(key="location", value=name)
+        self._constants.append(outside)
+        self._weights[name] = array
         return name
 
     def integers(self, *values: int) -> str:
@@ -158,27 +234,59 @@ class OnnxGraph:
         """
         self._finite = True
 
-    def finish(self, result: str, shape: tuple[int, ...] | None) -> OnnxModel:
-        """Close the model.
+    def give(
+        self,
+        operand: str,
+        result: str,
+        shape: tuple[int, ...] | None,
+        natural: tuple[int, ...] | None = None,
+    ) -> None:
+        """End an operator: say which value is its result.
 
         Parameters
         ----------
+        operand : str
+            Name of the operand for operators behind.
         result : str
-            Name of the value that comes out.
+            Name of the value.
         shape : tuple of int or None
-            See `OnnxModel.shape`.
+            See `OnnxOutput.shape`.
+        natural : tuple of int, optional
+            Shape of the operand, where that is known.
+
+        Raises
+        ------
+        NoFormError
+            If nothing was computed.
         """
-        produced = {name for node in self._nodes for name in node.output}
-        if not self._inputs or result not in produced:
+        if not any(result in node.output for node in reversed(self._nodes)):
             raise NoFormError("nothing is computed")
-        kinds = {np.dtype(np.float32): onnx.TensorProto.FLOAT,
-                 np.dtype(np.int64): onnx.TensorProto.INT64}  # fmt: skip
+        self._outputs.append(
+            OnnxOutput(result, shape, tuple(self._above_infinity), self._finite)
+        )
+        self._computed[operand] = (result, natural if shape is None else None)
+        self._above_infinity, self._finite = [], False
+
+    def same(self, operand: str, other: str) -> None:
+        """Say that an operand has the bytes of another one, in another shape perhaps."""
+        self._same[operand] = self._same.get(other, other)
+
+    def finish(self) -> OnnxModel:
+        """Close the model.
+
+        Raises
+        ------
+        NoFormError
+            If it reads nothing.
+        """
+        if not self._inputs:
+            raise NoFormError("nothing is computed")
         declared = [
-            helper.make_tensor_value_info(o.name, kinds[o.dtype], o.shape)
-            for o in self._inputs.values()
+            helper.make_tensor_value_info(i.name, _KINDS[i.dtype], i.shape)
+            for i in self._inputs.values()
         ]
-        outputs = [helper.make_empty_tensor_value_info(result)]
-        graph = helper.make_graph(self._nodes, "operator", declared, outputs, self._constants)
+        outputs = [helper.make_empty_tensor_value_info(o.name) for o in self._outputs]
+        graph = helper.make_graph(self._nodes, "operators", declared, outputs, self._constants)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", _OPSET)],
@@ -187,12 +295,10 @@ class OnnxGraph:
         )
         return OnnxModel(
             model.SerializeToString(),
+            self._weights,
             tuple(self._inputs.values()),
-            result,
-            shape,
+            tuple(self._outputs),
             any(node.op_type in _LAID_OUT for node in self._nodes),
-            tuple(self._above_infinity),
-            self._finite,
         )
 
     def _name(self, prefix: str) -> str:

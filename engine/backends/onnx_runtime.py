@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.backends.kernel import Program
-    from engine.backends.onnx_graph import OnnxModel
+    from engine.backends.onnx_graph import OnnxGraph, OnnxModel
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["OnnxRuntimeBackend", "thread_count"]
+__all__ = ["OnnxProgram", "OnnxRuntimeBackend", "thread_count", "write_operator"]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
 # With fewer bytes of operands, waking another thread costs more than it brings; with more
@@ -62,6 +62,9 @@ class OnnxRuntimeBackend:
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
         level, _, count = variant.partition("-")
+        count, _, operators = count.partition("@")
+        if level == "segment":
+            level = f"operators {operators.replace('-', ' to ')} at once"
         layout = {"all": "all its optimisations", "basic": "images as they lie"}.get(
             level, level
         )
@@ -88,8 +91,6 @@ class OnnxRuntimeBackend:
         Going over to that layout and back costs as much as a small convolution, and so does
         waking a second thread.
         """
-        if any(_is_foreign(value) for value in inputs):
-            return {}
         try:
             model = _written(operator, inputs)
         except NoFormError:
@@ -100,7 +101,7 @@ class OnnxRuntimeBackend:
         least, surely = _WORTH_THREADS
         threads = (1,) if size < least else (everyone,) if size > surely else (everyone, 1)
         return {
-            f"{level}-{count}": partial(_OnnxProgram, model, inputs, level, count)
+            f"{level}-{count}": partial(_one, model, inputs, level, count)
             for level in levels
             for count in dict.fromkeys(threads)
         }
@@ -111,29 +112,91 @@ def _is_foreign(value: Value) -> bool:
 
 
 def _written(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxModel:
-    from engine.backends.onnx_forms import FORMS
     from engine.backends.onnx_graph import OnnxGraph
 
     graph = OnnxGraph()
-    operands = [
-        Operand(f"x{index}", index, value.shape, value.dtype)
-        if isinstance(value, np.ndarray)
-        else value
-        for index, value in enumerate(inputs)
-    ]
+    write_operator(graph, operator, inputs, _names(inputs), "y")
+    return graph.finish()
+
+
+def _names(inputs: Sequence[Value]) -> list[str]:
+    return [f"x{index}" for index in range(len(inputs))]
+
+
+def write_operator(
+    graph: OnnxGraph,
+    operator: RuntimeOperator,
+    inputs: Sequence[Value],
+    names: Sequence[str],
+    output: str,
+    natural: tuple[int, ...] | None = None,
+) -> None:
+    """Write an operator into a graph.
+
+    Parameters
+    ----------
+    graph : OnnxGraph
+    operator : RuntimeOperator
+    inputs : sequence of Value
+        Only shapes and dtypes of arrays count.
+    names : sequence of str
+        Of the inputs, in the graph.
+    output : str
+        Name of what it gives.
+    natural : tuple of int, optional
+        Shape of what it gives, where that is known.
+
+    Raises
+    ------
+    NoFormError
+        If ONNX Runtime cannot compute it.
+    """
+    from engine.backends.onnx_forms import FORMS
+
+    if any(_is_foreign(value) for value in inputs):
+        raise NoFormError("another dtype, or nothing in it")
     if len(operator.outputs) != 1:
         raise NoFormError("several outputs")
+    operands = [
+        Operand(name, index, value.shape, value.dtype)
+        if isinstance(value, np.ndarray)
+        else value
+        for index, (name, value) in enumerate(zip(names, inputs, strict=True))
+    ]
     result = FORMS.write(graph, operator, operands)
     # A bare name is a result in its own shape, a pair of name and shape one in that shape.
-    name, shape = (result, None) if isinstance(result, str) else result
-    return graph.finish(name, shape)
+    value, shape = (result, None) if isinstance(result, str) else result
+    graph.give(output, value, shape, natural)
 
 
-class _OnnxProgram:
-    """A session whose inputs and outputs are bound to our memory."""
+class OnnxProgram:
+    """A session whose inputs and outputs are bound to our memory.
+
+    Parameters
+    ----------
+    model : OnnxModel
+    operands : sequence of str
+        Names of the arrays that it is called with.
+    inputs : sequence of Value
+        Arrays of that kind.
+    level : str
+        ``all`` or ``basic``: how far ONNX Runtime may change the model.
+    threads : int
+
+    Attributes
+    ----------
+    model : OnnxModel
+    buffers : list of Buffer
+        Results, one for each operator.
+    """
 
     def __init__(
-        self, model: OnnxModel, inputs: Sequence[Value], level: str, threads: int
+        self,
+        model: OnnxModel,
+        operands: Sequence[str],
+        inputs: Sequence[Value],
+        level: str,
+        threads: int,
     ) -> None:
         ort = _library()
         options = ort.SessionOptions()
@@ -147,28 +210,33 @@ class _OnnxProgram:
         options.enable_cpu_mem_arena = False
         # Threads wait awake for the parts of one call, never between calls.
         options.add_session_config_entry("session.force_spinning_stop", "1")
+        if model.weights:
+            values = map(ort.OrtValue.ortvalue_from_numpy, model.weights.values())
+            options.add_external_initializers(list(model.weights), list(values))
+        self.model = model
         self._session = ort.InferenceSession(
             model.content, options, providers=["CPUExecutionProvider"]
         )
         # The wrapper keeps the model, weights and all, to begin anew with other providers.
         self._session._model_bytes = None  # noqa: SLF001
         self._binding = self._session.io_binding()
-        self._operands = model.inputs
-        self._above_infinity, self._finite = model.above_infinity, model.finite
+        self._sources = [(i, operands.index(i.operand)) for i in model.inputs]
         self._addresses = [0] * len(model.inputs)
         # The library works out the shapes of the results when it first computes them.
-        feeds = {o.name: _array(inputs[o.index]).reshape(o.shape) for o in model.inputs}
-        (result,) = self._session.run([model.output], feeds)
-        self._output = model.output
-        self._buffer = Buffer(result.shape, result.dtype, model.shape)
-        self._bind_output()
+        feeds = {i.name: _array(inputs[at]).reshape(i.shape) for i, at in self._sources}
+        results = self._session.run([output.name for output in model.outputs], feeds)
+        self.buffers = [
+            Buffer(result.shape, result.dtype, output.shape)
+            for result, output in zip(results, model.outputs, strict=True)
+        ]
+        for place in range(len(self.buffers)):
+            self._bind_output(place)
 
-    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
-        for index in self._above_infinity:
-            require_above_infinity(inputs[index])
+    def run(self, inputs: Sequence[Value]) -> None:
+        """Compute the results into `buffers`; those that somebody keeps get new memory."""
         kept = []  # copies must live until the session has read them
-        for place, operand in enumerate(self._operands):
-            array = inputs[operand.index]
+        for place, (declared, at) in enumerate(self._sources):
+            array = inputs[at]
             assert isinstance(array, np.ndarray)  # noqa: S101 - the signature says so
             if not (array.flags.c_contiguous and array.flags.aligned):
                 array = np.require(array, None, ["C", "A"])
@@ -176,20 +244,44 @@ class _OnnxProgram:
             address = array.__array_interface__["data"][0]
             if address != self._addresses[place]:
                 self._binding.bind_input(
-                    operand.name, "cpu", 0, operand.dtype, operand.shape, address
+                    declared.name, "cpu", 0, declared.dtype, declared.shape, address
                 )
                 self._addresses[place] = address
-        if self._buffer.renew():
-            self._bind_output()
+        for place, buffer in enumerate(self.buffers):
+            if buffer.renew():
+                self._bind_output(place)
         self._session.run_with_iobinding(self._binding)
-        if self._finite:
-            require_finite(self._buffer.memory)
-        return (self._buffer.shown,)
 
-    def _bind_output(self) -> None:
-        memory = self._buffer.memory
+    def checked(self, place: int, inputs: Sequence[Value]) -> Array:
+        """Give the result of an operator, for its inputs.
+
+        Raises
+        ------
+        SpecialNumbersError
+            If it is none that the reference would give.
+        """
+        output, buffer = self.model.outputs[place], self.buffers[place]
+        for index in output.above_infinity:
+            require_above_infinity(inputs[index])
+        if output.finite:
+            require_finite(buffer.memory)
+        return buffer.shown
+
+    def _bind_output(self, place: int) -> None:
+        memory = self.buffers[place].memory
         address = memory.__array_interface__["data"][0]
-        self._binding.bind_output(self._output, "cpu", 0, memory.dtype, memory.shape, address)
+        name = self.model.outputs[place].name
+        self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
+
+
+def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:
+    program = OnnxProgram(model, _names(inputs), inputs, level, threads)
+
+    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        program.run(inputs)
+        return (program.checked(0, inputs),)
+
+    return run
 
 
 def _array(value: Value) -> Array:

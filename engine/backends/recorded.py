@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from typing_extensions import override
+
 from engine.backends.kernel import (
     ALONE,
     REFERENCE,
     SUPPLIED,
+    Kernels,
     NumpyKernel,
     SpecializedKernel,
     alone,
     backend_of,
     made,
+    signature_of,
 )
+from engine.backends.planned import activate, tried
+from engine.backends.segments import Segment, SegmentName
 from engine.errors import InferenceError, InferStatus, SessionStateError
 from engine.values import describe_value
 
@@ -24,19 +30,19 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Recorded"]
+__all__ = ["RecordedKernels"]
 
 _NOT_COMPUTED: Final = ("", SUPPLIED)
 
 
-class Recorded:
-    """Makes the kernels of operators as an earlier run had them.
+class RecordedKernels(Kernels):
+    """Kernels as an earlier run had them, and its segments.
 
     Parameters
     ----------
+    operators : sequence of RuntimeOperator
     names : mapping of str to str
         Kernels by operator; NumPy computes what was not computed then.
-    operators : sequence of RuntimeOperator
     installed : mapping of str to Backend
 
     Raises
@@ -47,13 +53,42 @@ class Recorded:
 
     def __init__(
         self,
-        names: Mapping[str, str],
         operators: Sequence[RuntimeOperator],
+        names: Mapping[str, str],
         installed: Mapping[str, Backend],
     ) -> None:
+        super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
+        # By the first operator: how a segment is named, and who took part in it.
+        self._segments: dict[int, tuple[SegmentName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
+            name = SegmentName.read(names[operator.name])
+            if name is not None:
+                self._segments.setdefault(name.first, (name, []))[1].append(operator.index)
+        self._built: dict[int, dict[object, Segment | None]] = {}
+
+    @override
+    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+        """Get the segment ready that begins here, if one did."""
+        if index not in self._segments:
+            return
+        name, indices = self._segments[index]
+        inputs = self._operators[index].inputs
+        signature = signature_of([values.get(operand.name) for operand in inputs])
+        built = self._built.setdefault(index, {})
+        if signature not in built:
+            built[signature] = self._segment(name, values)
+        segment = built[signature]
+        if segment is not None:
+            activate(segment, indices, values, self, self.own)
+
+    def _segment(self, name: SegmentName, values: Mapping[str, Value]) -> Segment | None:
+        row = self._operators[name.first : name.last + 1]
+        parts, results = tried(row, values, lambda index: NumpyKernel(self._operators[index]))
+        if len(parts) < len(row):
+            return None  # who took part says that it cannot be computed as it was
+        return made(lambda: Segment(parts, {**values, **results}, name.threads))
 
     def _check(self, operator: RuntimeOperator) -> None:
         name = self._names.get(operator.name)
@@ -69,8 +104,7 @@ class Recorded:
                 "choose a backend that is"
             )
 
-    def make(self, operator: RuntimeOperator) -> Kernel:
-        """Make the kernel of an operator."""
+    def _make_recorded(self, operator: RuntimeOperator) -> Kernel:
         if self._names[operator.name] in {REFERENCE, *_NOT_COMPUTED}:
             return NumpyKernel(operator)
         return SpecializedKernel(operator, self._choose)

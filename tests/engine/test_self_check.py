@@ -9,6 +9,7 @@ import engine
 from engine import backends
 from engine.backends import ncnn_forms, onnx_forms
 from engine.backends.forms import NoFormError
+from engine.backends.segments import Segment, computed_together
 from engine.errors import InferenceError, SessionStateError
 from engine.layers.activations import relu
 from engine.layers.convolution import Convolution
@@ -39,6 +40,7 @@ def test_all_agree(digits):
     assert kinds == {"onnxruntime", "ncnn"}
     of_conv = {c.kernel for c in found.compared if c.operator.type == "nn.Conv2d"}
     assert {"ncnn/winograd", "ncnn/gemm"} <= of_conv
+    assert any(map(computed_together, of_conv))
     assert found.worst is not None
     assert 0 < found.worst.difference.relative < 1e-5
     assert all(c.seconds > 0 and c.reference_seconds > 0 for c in found.compared)
@@ -93,6 +95,42 @@ def test_a_fault_in_weights_is_named(digits, monkeypatch):
     found = self_check(digits)
     assert {name for name, _ in named(found.differing)} == {"convbn2d_1"}
     assert all(kernel.startswith("ncnn/") for _, kernel in named(found.differing))
+
+
+def test_a_fault_of_operators_at_once_is_named(digits, monkeypatch):
+    """Where it begins; what is behind it is computed from it."""
+    original = Segment.result
+    (faulty, *_) = [o.index for o in digits.graph.operators if o.type == "nn.ReLU"]
+
+    def result(self, index, inputs):
+        (found,) = original(self, index, inputs)
+        return (found + 1,) if index >= faulty else (found,)
+
+    monkeypatch.setattr(Segment, "result", result)
+    found = self_check(digits)
+    (comparison,) = found.differing
+    assert comparison.operator.index == faulty
+    assert computed_together(comparison.kernel)
+
+
+def test_operators_at_once_with_nan(make_pair):
+    """A pooling passes over them: then it is left to NumPy, and what is behind agrees."""
+    lines = (
+        "pnnx.Input in 0 1 0",
+        "nn.ReLU relu 1 1 0 1",
+        ("nn.MaxPool2d pool 1 1 1 2 kernel_size=(2,2) stride=(2,2) padding=(0,0)"
+        " dilation=(1,1) ceil_mode=False return_indices=False"),
+        "nn.Sigmoid sigmoid 1 1 2 3",
+        "pnnx.Output out 1 0 3",
+    )  # fmt: skip
+    session = Session(engine.load(make_pair(*lines)))
+    x = np.ones((1, 2, 8, 8), np.float32)
+    x[0, 1, 3, 3] = np.nan
+    session.feed([x])
+    at_once = [c for c in self_check(session).comparisons if computed_together(c.kernel)]
+    verdicts = {c.operator.name: c.verdict for c in at_once}
+    assert verdicts["pool"] is Verdict.LEFT
+    assert verdicts["relu"] is Verdict.AGREES
 
 
 def test_another_shape(digits, monkeypatch):

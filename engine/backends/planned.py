@@ -1,0 +1,279 @@
+"""Operators in a row, computed together where that is faster.
+
+When a model runs the second time, with inputs of its own, operators in a row are tried
+together and apart; what was faster is remembered for the next session. The first time is for
+finding each operator's own kernel, and repeating a pass with the same inputs never changes
+who computes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.backends.choices import describe_work
+from engine.backends.forms import SpecialNumbersError
+from engine.backends.kernel import PROGRAMS_KEPT, Kernels, made, signature_of
+from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.segments import Segment, SegmentKernel, part_of
+from engine.differences import agrees
+from engine.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from engine.backends.choices import Choices
+    from engine.backends.kernel import Kernel
+    from engine.backends.segments import Part
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["PlannedKernels", "activate", "tried"]
+
+_FEWEST: Final = 3  # operators that are worth a session of their own
+_MOST: Final = 256
+# After this time of one run a segment ends: a single step computes all of it, and behind it
+# the question is asked anew.
+_SECONDS: Final = 0.008
+_ROUNDS: Final = 6
+_SECONDS_OF_ROUNDS: Final = 0.2
+_GAIN: Final = 0.97  # of the time apart; a segment must stay under it
+_TOGETHER, _APART = "together", "apart"
+
+
+class PlannedKernels(Kernels):
+    """Kernels that find out which operators are better computed together.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+    make : callable
+        Makes the kernel of an operator by itself.
+    choices : Choices
+        What is known from earlier.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[RuntimeOperator],
+        make: Callable[[RuntimeOperator], Kernel],
+        choices: Choices,
+    ) -> None:
+        super().__init__(operators, make)
+        self._choices = choices
+        self._passes = 0
+        self._apart = False
+        # By the first operator and the shapes of its inputs; None where apart is better.
+        self._plans: dict[int, dict[object, Segment | None]] = {}
+        self._behind: set[int] = set()  # operators of a plan, but for the first
+        self._described: dict[int, str] = {}
+
+    @override
+    def fed(self) -> None:
+        """Count the passes."""
+        self._passes += 1
+
+    @override
+    def keep_apart(self, *, apart: bool) -> None:
+        """Give up the segments, or allow them again from the next inputs on."""
+        if apart and not self._apart:
+            for index in [i for i, k in self.items() if isinstance(k, SegmentKernel)]:
+                self[index] = self.own(index)
+            self._plans.clear()
+            self._behind.clear()
+        self._apart = apart
+
+    @override
+    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+        """Get the segment ready that begins here; find out whether one should."""
+        if self._passes < 2 or self._apart or index in self._behind:
+            return
+        operator = self._operators[index]
+        signature = signature_of([values.get(o.name) for o in operator.inputs])
+        plans = self._plans.setdefault(index, {})
+        if signature not in plans:
+            while len(plans) >= PROGRAMS_KEPT:
+                del plans[next(iter(plans))]
+            plans[signature] = self._plan(index, values)
+        segment = plans[signature]
+        if segment is not None:
+            activate(segment, segment.indices, values, self, self.own)
+
+    def _plan(self, first: int, values: Mapping[str, Value]) -> Segment | None:
+        if not OnnxRuntimeBackend().supports(self._operators[first]):
+            return None
+        row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
+        key = self._key_of(row, values)
+        known, _, length = (self._choices.get(key) or "").partition("/")
+        count = int(length) if length.isdecimal() else 0
+        if known == _APART and count:
+            self._behind.update(range(first + 1, first + count))
+            return None
+        limit = np.inf if count else _SECONDS
+        parts, results = tried(row[: count or None], values, self.__getitem__, limit)
+        self._behind.update(range(first + 1, first + len(parts)))
+        if sum(part.computed for part in parts) < _FEWEST:
+            return None
+        segment = made(lambda: Segment(parts, {**values, **results}, thread_count()))
+        if segment is None:
+            return None
+        if known == _TOGETHER and len(parts) == count:
+            return segment
+        return self._better(segment, parts, values, results, key)
+
+    def _better(
+        self,
+        segment: Segment,
+        parts: Sequence[Part],
+        values: Mapping[str, Value],
+        results: dict[str, Value],
+        key: str,
+    ) -> Segment | None:
+        """Give the segment if it computes the same, and faster."""
+        try:
+            right = segment.expect(values, self.__getitem__) and all(
+                agrees(segment.result(part.operator.index, _inputs(part, results, values)),
+                       (results[part.output],))
+                for part in parts if part.computed
+            )  # fmt: skip
+        except SpecialNumbersError:  # they say little about other inputs
+            return None
+        except Exception:  # noqa: BLE001 - whatever a library dislikes
+            right = False
+        results.clear()  # whose memory the next round takes again, as it does in a pass
+        faster = right and self._is_faster(segment, parts, values)
+        self._choices.put(key, f"{_TOGETHER if faster else _APART}/{len(parts)}")
+        return segment if faster else None
+
+    def _is_faster(
+        self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Value]
+    ) -> bool:
+        apart, together = np.inf, np.inf
+        ended = time.perf_counter() + _SECONDS_OF_ROUNDS
+        for round_ in range(_ROUNDS):
+            started = time.perf_counter()
+            self._run_apart(parts, values)
+            between = time.perf_counter()
+            segment.expect(values, self.__getitem__)
+            segment.run()
+            now = time.perf_counter()
+            apart, together = min(apart, between - started), min(together, now - between)
+            if round_ and now > ended:
+                break
+        segment.share_out(parts)
+        return together < _GAIN * apart
+
+    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Value]) -> None:
+        results: dict[str, Value] = {}
+        for part in parts:
+            started = time.perf_counter()
+            kernel, inputs = self[part.operator.index], _inputs(part, results, values)
+            kernel.prepare(inputs)
+            (results[part.output],) = kernel(inputs)
+            part.seconds = min(part.seconds, time.perf_counter() - started)
+
+    def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Value]) -> str:
+        for operator in row:
+            if operator.index not in self._described:
+                self._described[operator.index] = describe_work(operator)
+        work = [self._described[operator.index] for operator in row]
+        arrays = [values[o.name] for o in row[0].inputs if o.name in values]
+        text = "|".join([*work, repr(signature_of(arrays))])
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _may_take_part(operator: RuntimeOperator) -> bool:
+    return (
+        not (operator.is_input or operator.is_output or operator.random)
+        and operator.error is None
+        and len(operator.outputs) == 1
+    )
+
+
+def tried(
+    row: Iterable[RuntimeOperator],
+    values: Mapping[str, Value],
+    kernel_of: Callable[[int], Kernel],
+    limit: float = np.inf,
+) -> tuple[list[Part], dict[str, Value]]:
+    """Compute operators one by one, to see how they may take part in a segment.
+
+    Parameters
+    ----------
+    row : iterable of RuntimeOperator
+    values : mapping of str to Value
+        Operands that are known.
+    kernel_of : callable
+    limit : float, optional
+        Seconds after which to stop.
+
+    Returns
+    -------
+    parts : list of Part
+        As far as they can take part.
+    results : dict of str to Value
+        What they gave.
+    """
+    parts: list[Part] = []
+    results: dict[str, Value] = {}
+    spent = 0.0
+    for operator in row:
+        names = [operand.name for operand in operator.inputs]
+        if spent > limit or not all(n in results or n in values for n in names):
+            break
+        inputs = [results[name] if name in results else values[name] for name in names]
+        try:
+            started = time.perf_counter()
+            kernel = kernel_of(operator.index)
+            kernel.prepare(inputs)
+            outputs = kernel(inputs)
+            seconds = time.perf_counter() - started
+        except EngineError:  # the session will meet it, and tell
+            break
+        part = part_of(operator, inputs, outputs)
+        if part is None:
+            break
+        part.seconds = seconds
+        spent += seconds
+        parts.append(part)
+        results[part.output] = outputs[0]
+    return parts, results
+
+
+def activate(
+    segment: Segment,
+    indices: Iterable[int],
+    values: Mapping[str, Value],
+    kernels: dict[int, Kernel],
+    own: Callable[[int], Kernel],
+) -> None:
+    """Let the operators of a segment look at it, for the operands that are known now.
+
+    Parameters
+    ----------
+    segment : Segment
+    indices : iterable of int
+        Of those operators.
+    values : mapping of str to Value
+    kernels : dict of int to Kernel
+        By index; those that do not know of segments are replaced.
+    own : callable
+        Makes an operator's own kernel.
+    """
+    segment.expect(values, kernels.__getitem__)
+    for index in indices:
+        kernel = kernels[index]
+        if not isinstance(kernel, SegmentKernel):
+            kernel = kernels[index] = SegmentKernel(index, own)
+        kernel.segment = segment
+
+
+def _inputs(
+    part: Part, results: Mapping[str, Value], values: Mapping[str, Value]
+) -> list[Value]:
+    return [results[name] if name in results else values[name] for name in part.sources]

@@ -1,0 +1,356 @@
+"""Segments: operators in a row that ONNX Runtime computes at once, every operand kept.
+
+A session for each operator pays for waking threads, and for going over to ONNX Runtime's own
+layout of images and back, which among small operators is half of the time. One session for
+many of them, with every operand among its outputs, pays once: the first operator computes
+all, and the others hand out what is there already.
+
+What they hand out is right only for the operands that the first one saw. Each makes sure that
+its inputs are those very arrays, and is computed by a kernel of its own where they are not:
+after an operand was supplied, say, or where NaN make the library's result another than
+PyTorch's.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.backends.forms import NoFormError
+from engine.backends.kernel import signature_of
+from engine.backends.onnx_runtime import OnnxProgram, write_operator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from engine.backends.kernel import Kernel
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["Part", "Segment", "SegmentKernel", "SegmentName", "computed_together", "part_of"]
+
+_NOTHING: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """Kernel name of a segment's operators, e.g. ``onnxruntime/segment-2@14-37``.
+
+    Attributes
+    ----------
+    threads : int
+    first, last : int
+        Indices of operators.
+    """
+
+    threads: int
+    first: int
+    last: int
+
+    @override
+    def __str__(self) -> str:
+        return f"onnxruntime/segment-{self.threads}@{self.first}-{self.last}"
+
+    @classmethod
+    def read(cls, name: str) -> SegmentName | None:
+        """Read a kernel's name; None where it is none of a segment."""
+        found = re.fullmatch(r"onnxruntime/segment-(\d{1,4})@(\d{1,9})-(\d{1,9})", name)
+        return None if found is None else cls(*map(int, found.groups()))
+
+
+def computed_together(kernel: str) -> bool:
+    """Whether a kernel of this name computes several operators at once."""
+    return SegmentName.read(kernel) is not None
+
+
+@dataclass(slots=True)
+class Part:
+    """How an operator takes part in a segment.
+
+    Attributes
+    ----------
+    operator : RuntimeOperator
+    computed : bool
+        Whether ONNX Runtime computes it; else NumPy gives its input another shape, or it has
+        no input and gives a constant.
+    seconds : float
+        That it took apart from the others.
+    """
+
+    operator: RuntimeOperator
+    computed: bool
+    seconds: float = 0.0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the inputs."""
+        return tuple(operand.name for operand in self.operator.inputs)
+
+    @property
+    def output(self) -> str:
+        """Name of the output."""
+        return self.operator.outputs[0].name
+
+
+def part_of(
+    operator: RuntimeOperator, inputs: Sequence[Value], outputs: Sequence[Value]
+) -> Part | None:
+    """Tell how an operator may take part in a segment; None where it cannot.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    inputs, outputs : sequence of Value
+        As they are without a segment.
+    """
+    from engine.backends.onnx_graph import OnnxGraph
+
+    output = outputs[0] if len(outputs) == 1 else None
+    if operator.random or not isinstance(output, np.ndarray):
+        return None
+    if not inputs:
+        return Part(operator, computed=False)
+    try:
+        names = [f"x{index}" for index in range(len(inputs))]
+        write_operator(OnnxGraph(), operator, inputs, names, "y")
+    except NoFormError:
+        first = inputs[0]
+        if isinstance(first, np.ndarray) and _is_reshaped(output, first):
+            return Part(operator, computed=False)
+        return None
+    return Part(operator, computed=True)
+
+
+def _is_reshaped(array: Array, other: Array) -> bool:
+    """Whether an array is another one in another shape, and nothing else."""
+    return (
+        array.flags.c_contiguous
+        and other.flags.c_contiguous
+        and array.nbytes == other.nbytes
+        and array.dtype == other.dtype
+        and _address(array) == _address(other)
+    )
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+class Segment:
+    """Operators in a row, and the program that computes them.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Their seconds apart say how the time of a run is shared out.
+    values : mapping of str to Value
+        Inputs and outputs of all of them, as they are without a segment.
+    threads : int
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel.
+    indices : tuple of int
+        Of the operators that it computes.
+
+    Raises
+    ------
+    NoFormError
+        If it cannot be written. Other exceptions are the library's.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], values: Mapping[str, Value], threads: int
+    ) -> None:
+        from engine.backends.onnx_graph import OnnxGraph
+
+        first, last = parts[0].operator.index, parts[-1].operator.index
+        self.name = str(SegmentName(threads, first, last))
+        computed = [part for part in parts if part.computed]
+        self.indices = tuple(part.operator.index for part in computed)
+        self._sources = {part.operator.index: part.sources for part in computed}
+        self._places = {part.output: place for place, part in enumerate(computed)}
+        self._place_of = {index: place for place, index in enumerate(self.indices)}
+        self._constants = {p.output: p.operator.index for p in parts if not p.sources}
+        within = {part.output for part in parts} - set(self._constants)
+        fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
+        self._fed = tuple(name for name in fed if isinstance(values[name], np.ndarray))
+        self._plain = {name: values[name] for name in fed if name not in self._fed}
+        # Of operands that are another one in another shape: that other one.
+        self._roots: dict[str, str] = {}
+        graph = OnnxGraph()
+        for part in parts:
+            if part.computed:
+                inputs = [values[name] for name in part.sources]
+                output = values[part.output]
+                natural = output.shape if isinstance(output, np.ndarray) else None
+                write_operator(graph, part.operator, inputs, part.sources, part.output, natural)
+            elif part.sources:
+                graph.same(part.output, part.sources[0])
+                self._roots[part.output] = self._roots.get(part.sources[0], part.sources[0])
+        arrays = [values[name] for name in self._fed]
+        self._signature = signature_of(arrays)
+        self._program = OnnxProgram(graph.finish(), self._fed, arrays, "all", threads)
+        self._seen: dict[str, weakref.ref[Array]] = {}
+        self._waiting: list[Value] = []
+        self._valid = self._fresh = False
+        self._seconds = 0.0
+        self.share_out(parts)
+
+    def share_out(self, parts: Iterable[Part]) -> None:
+        """Take the seconds that the operators took apart for their shares."""
+        apart = {part.operator.index: part.seconds for part in parts if part.computed}
+        whole = sum(apart.values()) or 1.0
+        self._shares = {index: seconds / whole for index, seconds in apart.items()}
+
+    def expect(self, values: Mapping[str, Value], kernel_of: Callable[[int], Kernel]) -> bool:
+        """Take the operands of the next run.
+
+        Parameters
+        ----------
+        values : mapping of str to Value
+            Those that are known.
+        kernel_of : callable
+            Gives the kernel of an operator, for those that have no input.
+
+        Returns
+        -------
+        bool
+            Whether they are all there, in the same sizes.
+        """
+        self._valid, self._waiting, self._seen = False, [], {}
+        waiting = []
+        for name in self._fed:
+            if name in self._constants:
+                waiting.append(kernel_of(self._constants[name])(())[0])
+            elif name in values:
+                waiting.append(values[name])
+        if len(waiting) < len(self._fed) or signature_of(waiting) != self._signature:
+            return False
+        self._waiting = waiting
+        self._seen = {
+            name: weakref.ref(value)
+            for name, value in zip(self._fed, waiting, strict=True)
+            if isinstance(value, np.ndarray)
+        }
+        return True
+
+    def run(self) -> None:
+        """Compute all operators, where their operands wait."""
+        # Whoever holds an operand keeps its memory from being used again.
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._program.run(waiting)
+            self._valid = self._fresh = True
+
+    def serves(self, index: int, inputs: Sequence[Value]) -> bool:
+        """Whether what is, or is going to be computed is right for an operator's inputs."""
+        if not (self._valid or self._waiting):
+            return False
+        return all(map(self._is_the_same, self._sources[index], inputs))
+
+    def _is_the_same(self, name: str, value: Value) -> bool:
+        if not isinstance(value, np.ndarray):
+            plain = self._plain.get(name, _NOTHING)
+            return type(plain) is type(value) and plain == value
+        root = self._roots.get(name, name)
+        if root in self._places:
+            known: Array | None = self._program.buffers[self._places[root]].shown
+        else:
+            seen = self._seen.get(root)
+            known = None if seen is None else seen()
+        if known is value:
+            return True
+        return root is not name and known is not None and _is_reshaped(value, known)
+
+    def result(self, index: int, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Hand out what an operator gives, computing it first where it waits.
+
+        Raises
+        ------
+        SpecialNumbersError
+            If the reference would give something else.
+        """
+        self.run()
+        return (self._program.checked(self._place_of[index], inputs),)
+
+    def seconds_of(self, index: int, seconds: float) -> float:
+        """Share of an operator in the time of the last run.
+
+        Parameters
+        ----------
+        index : int
+        seconds : float
+            That handing out its result took, with the run where it came first.
+        """
+        if self._fresh:
+            self._seconds, self._fresh = seconds, False
+        return self._seconds * self._shares[index]
+
+
+class SegmentKernel:
+    """Hands out what a segment computed, or computes by a kernel of the operator's own.
+
+    Parameters
+    ----------
+    index : int
+        Of the operator.
+    make : callable
+        Makes the operator's own kernel, when it is needed.
+
+    Attributes
+    ----------
+    name : str
+    segment : Segment or None
+        The one to look at.
+    """
+
+    __slots__ = ("_index", "_make", "_own", "_served", "name", "segment")
+
+    def __init__(self, index: int, make: Callable[[int], Kernel]) -> None:
+        self.name = ""
+        self.segment: Segment | None = None
+        self._index, self._make = index, make
+        self._own: Kernel | None = None
+        self._served = False
+
+    def prepare(self, inputs: Sequence[Value]) -> None:
+        """Find out whether the segment serves these inputs."""
+        segment = self.segment
+        self._served = segment is not None and segment.serves(self._index, inputs)
+        if self._served and segment is not None:
+            self.name = segment.name
+        else:
+            self._prepare_own(inputs)
+
+    def _prepare_own(self, inputs: Sequence[Value]) -> Kernel:
+        if self._own is None:
+            self._own = self._make(self._index)
+        self._own.prepare(inputs)
+        self.name = self._own.name
+        return self._own
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs."""
+        if self._served and self.segment is not None:
+            try:
+                return self.segment.result(self._index, inputs)
+            except Exception:  # noqa: BLE001 - whatever a library raises
+                self._served = False
+        own = self._prepare_own(inputs)
+        outputs = own(inputs)
+        self.name = own.name
+        return outputs
+
+    def spent(self, seconds: float) -> float:
+        """Time to be stated for the last call."""
+        if self._served and self.segment is not None:
+            return self.segment.seconds_of(self._index, seconds)
+        return seconds

@@ -1,0 +1,355 @@
+"""Operators computed together: the same numbers as apart, whatever happens in between."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import engine
+from engine.backends import planned
+from engine.backends.choices import Choices
+from engine.backends.onnx_runtime import OnnxProgram
+from engine.backends.segments import SegmentName, computed_together
+
+pytest.importorskip("onnxruntime")
+
+CONV = "kernel_size=(3,3) stride=(1,1) padding=(1,1) dilation=(1,1) groups=1 padding_mode=zeros"
+# Two branches from one input, which meet; a pooling that the library leaves to NumPy where
+# there are NaN; a view of a result, and a product behind it.
+NETWORK = (
+    "pnnx.Input in 0 1 0",
+    (
+        f"nn.Conv2d conv1 1 1 0 1 {CONV} bias=False in_channels=3 out_channels=8"
+        " @weight=(8,3,3,3)f32"
+    ),
+    "nn.ReLU relu1 1 1 1 2",
+    (
+        f"nn.Conv2d branch 1 1 0 3 {CONV} bias=False in_channels=3 out_channels=8"
+        " @weight=(8,3,3,3)f32"
+    ),
+    "pnnx.Expression meet 2 1 2 3 4 expr=add(@0,@1)",
+    (
+        "nn.MaxPool2d pool 1 1 4 5 kernel_size=(2,2) stride=(2,2) padding=(0,0) dilation=(1,1)"
+        " ceil_mode=False return_indices=False"
+    ),
+    "nn.AdaptiveAvgPool2d mean 1 1 5 6 output_size=(1,1)",
+    "Tensor.reshape flat 1 1 6 7 shape=(-1,8)",
+    "nn.Linear product 1 1 7 8 bias=False in_features=8 out_features=5 @weight=(5,8)f32",
+    "nn.Softmax softmax 1 1 8 9 dim=1",
+    "pnnx.Output out 1 0 9",
+)
+TOGETHER = ["conv1", "relu1", "branch", "meet", "pool", "mean", "product", "softmax"]
+
+
+@pytest.fixture
+def network(make_pair):
+    rng = np.random.default_rng(3)
+    shapes = {"conv1.weight": (8, 3, 3, 3), "branch.weight": (8, 3, 3, 3),
+              "product.weight": (5, 8)}  # fmt: skip
+    weights = {k: rng.normal(size=s).astype(np.float32) for k, s in shapes.items()}
+    return engine.load(make_pair(*NETWORK, weights=weights))
+
+
+@pytest.fixture
+def choices(tmp_path, monkeypatch):
+    """Choices of the test's own."""
+    own = Choices(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends._choices", lambda: own)
+    return own
+
+
+@pytest.fixture
+def together(monkeypatch, choices):
+    """Together is faster, whatever the clock says, and nothing takes long."""
+    monkeypatch.setattr(planned, "_GAIN", np.inf)
+    monkeypatch.setattr(planned, "_SECONDS", 60.0)
+    return choices
+
+
+def image(seed, size=16):
+    return np.random.default_rng(seed).normal(size=(1, 3, size, size)).astype(np.float32)
+
+
+def passes(network, *inputs, backend="auto"):
+    session = engine.Session(network, backend=backend)
+    for x in inputs:
+        session.feed([x])
+        session.run()
+    return session
+
+
+def values(session):
+    return {name: session.value(name) for name in map(str, range(10))}
+
+
+def assert_right(session, x):
+    """Every operand as the reference computes it."""
+    expected = values(passes(session.graph, x, backend="numpy"))
+    for name, value in values(session).items():
+        np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5, strict=True)
+
+
+def computed(session):
+    return [r.operator.name for r in session.records if computed_together(r.kernel)]
+
+
+def test_from_the_second_inputs_on(network, together):
+    session = passes(network, image(1))
+    assert computed(session) == []
+    for seed in (2, 3):
+        session.feed([image(seed)])
+        session.run()
+        assert computed(session) == TOGETHER
+        assert_right(session, image(seed))
+    names = {r.kernel for r in session.records if computed_together(r.kernel)}
+    (name,) = map(SegmentName.read, names)
+    assert (name.first, name.last) == (1, 9)
+
+
+def test_the_same_inputs_again_are_computed_as_before(network, together):
+    session = passes(network, image(1))
+    for _ in range(3):
+        session.restart()
+        session.run()
+    assert computed(session) == []
+
+
+def test_step_by_step(network, together):
+    session = passes(network, image(1), image(2))
+    session.feed([image(3)])
+    while session.position < len(network.operators):
+        record = session.step()
+        assert record.seconds >= 0
+    assert computed(session) == TOGETHER
+    assert_right(session, image(3))
+
+
+def test_back_and_forth(network, together):
+    session = passes(network, image(1), image(2))
+    for _ in range(5):
+        session.step_back()
+    session.run()
+    assert_right(session, image(2))
+    for _ in range(len(network.operators) - 2):
+        session.step_back()
+    session.run()
+    assert computed(session) == TOGETHER
+    assert_right(session, image(2))
+
+
+@pytest.mark.parametrize("operand", ["1", "2", "3", "5", "7"])
+def test_a_supplied_operand(network, together, operand):
+    """What depends on it is computed from it, and the rest from the inputs."""
+    session = passes(network, image(1), image(2))
+    given = np.full(session.value(operand).shape, 0.25, np.float32)
+    session.supply(operand, given)
+    session.run()
+    reference = engine.Session(network, backend="numpy")
+    reference.feed([image(2)])
+    reference.supply(operand, given)
+    reference.run()
+    for name, value in values(session).items():
+        np.testing.assert_allclose(value, reference.value(name), rtol=1e-4, atol=1e-5)
+
+
+def test_supplied_before_the_first_step(network, together):
+    session = passes(network, image(1), image(2))
+    session.feed([image(3)])
+    given = np.full(session.graph.operand("1").shape or (1, 8, 16, 16), 0.5, np.float32)
+    session.supply("1", given)
+    session.run()
+    np.testing.assert_array_equal(session.value("2"), given)
+    expected = passes(network, image(3), backend="numpy").value("3")
+    np.testing.assert_allclose(session.value("3"), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_nan(network, together):
+    """The library passes over them where PyTorch does not."""
+    session = passes(network, image(1), image(2))
+    x = image(3)
+    x[0, 0, 5, 5] = np.nan
+    session.feed([x])
+    session.run()
+    assert_right(session, x)
+    assert "pool" not in computed(session)
+    session.feed([image(4)])
+    session.run()
+    assert_right(session, image(4))
+    assert computed(session) == TOGETHER
+
+
+def test_other_sizes_in_turn(network, together):
+    session = passes(network, image(1), image(2))
+    for size in (24, 16, 24, 12, 16, 24):
+        session.feed([image(size, size)])
+        session.run()
+        assert_right(session, image(size, size))
+    assert computed(session) == TOGETHER
+
+
+def test_what_is_kept_elsewhere_never_changes(network, together):
+    session = passes(network, image(1), image(2))
+    held = values(session)
+    copies = {name: value.copy() for name, value in held.items()}
+    session.feed([image(3)])
+    session.run()
+    for name, value in held.items():
+        np.testing.assert_array_equal(value, copies[name])
+        assert not value.flags.writeable
+
+
+def test_memory_is_used_again(network, together):
+    session = passes(network, image(1), image(2))
+    address = session.value("4").__array_interface__["data"][0]
+    session.feed([image(3)])
+    session.run()
+    assert session.value("4").__array_interface__["data"][0] == address
+
+
+def test_two_sessions_in_turn(network, together):
+    one, other = (passes(network, image(seed), image(seed)) for seed in (1, 2))
+    one.feed([image(3)])
+    other.feed([image(4)])
+    for _ in network.operators:
+        one.step()
+        other.step()
+    assert_right(one, image(3))
+    assert_right(other, image(4))
+
+
+def test_the_same_numbers_from_a_dump(network, together, tmp_path):
+    first = passes(network, image(1), image(2))
+    engine.write_dump(first, tmp_path / "d")
+    second = passes(network, image(2), backend=engine.kernels_of(tmp_path / "d"))
+    assert computed(second) == TOGETHER
+    for name, value in values(first).items():
+        np.testing.assert_array_equal(second.value(name), value, strict=True)
+
+
+def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
+    x = image(2)
+    x[0, 0, 5, 5] = np.nan
+    first = passes(network, image(1), image(1), x)
+    engine.write_dump(first, tmp_path / "d")
+    second = passes(network, x, backend=engine.kernels_of(tmp_path / "d"))
+    assert [r.kernel for r in second.records] == [r.kernel for r in first.records]
+    for name, value in values(first).items():
+        np.testing.assert_array_equal(second.value(name), value, strict=True)
+
+
+@pytest.mark.parametrize(("gain", "found"), [(np.inf, TOGETHER), (0.0, [])])
+def test_what_was_found_is_remembered(network, choices, monkeypatch, gain, found):
+    monkeypatch.setattr(planned, "_SECONDS", 60.0)
+    monkeypatch.setattr(planned, "_GAIN", gain)
+    assert computed(passes(network, image(1), image(2))) == found
+    choices.save()
+    again = Choices(choices.path)
+    monkeypatch.setattr("engine.backends._choices", lambda: again)
+    monkeypatch.setattr(planned.PlannedKernels, "_is_faster", None)  # nothing is measured
+    session = passes(network, image(1), image(2))
+    assert computed(session) == found
+    assert_right(session, image(2))
+
+
+def test_a_segment_ends_where_it_takes_long(network, together, monkeypatch):
+    """Three operators at least make one, and the next begins behind it."""
+    monkeypatch.setattr(planned, "_SECONDS", 0.0)
+    monkeypatch.setattr(planned, "_FEWEST", 1)
+    session = passes(network, image(1), image(2))
+    kernels = [r.kernel for r in session.records if computed_together(r.kernel)]
+    assert len(set(kernels)) == len(kernels) == len(TOGETHER)
+    assert_right(session, image(2))
+
+
+@pytest.mark.parametrize("failing", ["__init__", "run", "checked"])
+def test_a_library_that_fails(network, together, monkeypatch, failing):
+    monkeypatch.setattr(planned, "_FEWEST", 1)
+    session = passes(network, image(1))
+    original = getattr(OnnxProgram, failing)
+
+    def fail(self, *arguments):
+        caller = sys._getframe(1).f_code.co_filename  # single operators go on
+        if caller.endswith("segments.py"):
+            raise RuntimeError("out of something")
+        return original(self, *arguments)
+
+    monkeypatch.setattr(OnnxProgram, failing, fail)
+    for seed in (2, 3):
+        session.feed([image(seed)])
+        session.run()
+        assert computed(session) == []
+        assert_right(session, image(seed))
+
+
+def test_a_library_that_fails_later(network, together, monkeypatch):
+    session = passes(network, image(1), image(2))
+
+    def fail(self, inputs):
+        raise RuntimeError("out of something")
+
+    monkeypatch.setattr(OnnxProgram, "run", fail)
+    session.feed([image(3)])
+    session.run()
+    assert computed(session) == []
+    assert_right(session, image(3))
+
+
+def test_a_pinned_backend_computes_one_by_one(network, together):
+    for backend in ("numpy", "onnxruntime"):
+        session = passes(network, image(1), image(2), image(3), backend=backend)
+        assert computed(session) == []
+
+
+def test_a_memory_limit_keeps_them_apart(network, together):
+    session = passes(network, image(1), image(2))
+    assert computed(session) == TOGETHER
+    session.memory_limit = 1
+    assert_right(session, image(2))
+    session.feed([image(3)])
+    session.run()
+    assert computed(session) == []
+    assert_right(session, image(3))
+    session.memory_limit = None
+    session.feed([image(4)])
+    session.run()
+    assert_right(session, image(4))
+
+
+def test_constants_in_between(make_pair, together):
+    """An operator without inputs, whose operand others behind it read."""
+    lines = (
+        "pnnx.Input in 0 1 0",
+        "nn.ReLU relu 1 1 0 1",
+        "pnnx.Attribute table 0 1 2 @data=(1,4,8)f32",
+        "pnnx.Expression sum 2 1 1 2 3 expr=add(@0,@1)",
+        "nn.Sigmoid sigmoid 1 1 3 4",
+        "pnnx.Output out 1 0 4",
+    )
+    table = np.arange(32, dtype=np.float32).reshape(1, 4, 8) / 16
+    graph = engine.load(make_pair(*lines, weights={"table.data": table}))
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(1, 4, 8)
+    session = engine.Session(graph)
+    for sign in (1, -1, 1):
+        session.feed([sign * x])
+        session.run()
+    assert computed(session) == ["relu", "sum", "sigmoid"]
+    expected = 1 / (1 + np.exp(-(np.maximum(x, 0) + table)))
+    np.testing.assert_allclose(session.outputs()[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["numpy", "onnxruntime/all-2", "onnxruntime/segment-2", "onnxruntime/segment-2@1", ""],
+)
+def test_other_names(name):
+    assert not computed_together(name)
+
+
+def test_described():
+    name = str(SegmentName(2, 14, 37))
+    assert name == "onnxruntime/segment-2@14-37"
+    assert engine.backends.describe_kernel(name) == (
+        "ONNX Runtime, operators 14 to 37 at once, 2 threads"
+    )
