@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ModelFileError
+from engine.pnnx import archive as archive_module
 from engine.pnnx.archive import Archive, write_archive
 
 FULL = 0xFFFFFFFF
@@ -124,11 +125,43 @@ class TestSound:
         path.write_bytes(archive_bytes(ENTRIES, zip64=zip64, **unlike))
         assert read(path) == dict(ENTRIES)
 
+    @pytest.mark.parametrize("zip64", [True, False])
+    def test_local_headers_of_several_lengths(self, tmp_path, zip64):
+        """The data offset comes from each, also where entries follow at equal distances."""
+        field = b"\7\0\2\0ab"
+        entries = [(f"e{i}.w", bytes([i] * 9)) for i in range(6)]
+        path = tmp_path / "m.bin"
+        path.write_bytes(
+            archive_bytes(
+                entries,
+                zip64=zip64,
+                # Entries 0 and 5 have two fields, 2 and 3 one and none, with as much behind.
+                local_extras={0: field * 2, 1: field * 2, 2: field, 4: field * 2, 5: field * 2},
+                gaps={2: b"-" * 6, 3: b"-" * 12},
+            )
+        )
+        assert read(path) == dict(entries)
+        archive = Archive(path)
+        for _ in range(2):  # the same when asked again
+            assert archive.view(*archive.entries["e3.w"]).tolist() == [3] * 9
+
     def test_only_the_directory_is_looked_at(self, tmp_path, monkeypatch):
         path = tmp_path / "m.bin"
         entries = [(f"e{i}.w", bytes([i] * 9)) for i in range(100)]
         path.write_bytes(archive_bytes(entries, zip64=True))
         monkeypatch.setattr("engine.pnnx.archive._data_offset", None)
+        looked_at = []
+        look = archive_module._local_extra
+        monkeypatch.setattr(
+            archive_module,
+            "_local_extra",
+            lambda file, header, name: looked_at.append(name) or look(file, header, name),
+        )
+        archive = Archive(path)
+        assert looked_at == [b"e0.w", b"e99.w"]
+        for name in ("e7.w", "e7.w", "e0.w"):
+            assert archive.view(*archive.entries[name]).tobytes() == dict(entries)[name]
+        assert looked_at[2:] == [b"e7.w", b"e0.w"]
         assert read(path) == dict(entries)
 
     def test_empty_zip64_of_98_bytes(self, tmp_path):
@@ -297,6 +330,27 @@ class TestHostile:
         assert str(caught.value) == f"{path}: {reason}"
         assert caught.value.path == path
 
+    @pytest.mark.parametrize(
+        ("unlike", "reason"),
+        [
+            ({"local_names": {1: b"e9.w"}}, "entry 'e1.w' is not where it should be; the file"),
+            ({"local_extras": {1: b"\7\0\2\0ab"}, "sizes": [9, 15, 9]},
+             "entry 'e1.w' reaches into what follows; the file is damaged"),
+        ],
+    )  # fmt: skip
+    def test_a_local_header_between_others(self, tmp_path, unlike, reason):
+        """Told when its bytes are asked for, each time; the other entries are sound."""
+        entries = [(f"e{i}.w", bytes([i] * 9)) for i in range(3)]
+        path = tmp_path / "m.bin"
+        path.write_bytes(archive_bytes(entries, **unlike))
+        archive = Archive(path)
+        for _ in range(2):
+            with pytest.raises(ModelFileError) as caught:
+                archive.view(*archive.entries["e1.w"])
+            assert str(caught.value).startswith(f"{path}: {reason}")
+        for i in (0, 2):
+            assert archive.view(*archive.entries[f"e{i}.w"]).tolist() == [i] * 9
+
     def test_overlap(self, tmp_path):
         inner = archive_bytes([("b.w", b"2")])[:34]  # the local header and byte of an entry
         data = archive_bytes([("a.w", inner), ("b.w", b"2")], offsets=[0, 33])
@@ -335,6 +389,10 @@ class TestHostile:
             return
         for offset, size in archive.entries.values():
             assert 0 <= offset <= offset + size <= path.stat().st_size
+            try:
+                assert archive.view(offset, size).size == size
+            except ModelFileError:
+                continue
 
 
 class TestWrite:
