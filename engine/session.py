@@ -190,12 +190,7 @@ class Session:
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
         self._kernels = make_kernels(backend, graph.operators)
-        # Names of each operator's inputs and outputs; asking the operands costs a step more
-        # than everything else here.
-        self._names = [
-            (tuple(o.name for o in operator.inputs), tuple(o.name for o in operator.outputs))
-            for operator in graph.operators
-        ]
+        self._names = _Names(graph.operators)
         self._keeper: Keeper | None = None
         self.memory_limit = memory_limit
         if not graph.input_operands:
@@ -751,6 +746,25 @@ class Session:
 
 class _CancelledError(Exception):
     """Whoever asked for a run has cancelled it."""
+
+
+class _Names(dict[int, tuple[tuple[str, ...], tuple[str, ...]]]):
+    """Names of the inputs and outputs of operators by index, put together when first needed.
+
+    Asking the operands at every step would cost it more than everything else in a session.
+    """
+
+    def __init__(self, operators: Sequence[RuntimeOperator]) -> None:
+        super().__init__()
+        self._operators = operators
+
+    def __missing__(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        operator = self._operators[index]
+        inputs, outputs = (
+            [o.name for o in side] for side in (operator.inputs, operator.outputs)
+        )
+        names = self[index] = tuple(inputs), tuple(outputs)
+        return names
 
 
 def _checked_seed(seed: int) -> int:

@@ -18,7 +18,9 @@ from engine.pnnx.reader import Reader
 from engine.pnnx.survey import survey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from engine.pnnx.attribute import Attribute
 
 __all__ = ["find_param", "find_weights", "load", "pair"]
 
@@ -157,11 +159,13 @@ class _Structure:
         self._reader = Reader(path)
         self._lines = self._reader.lines
         self._graph: Graph | None = None
+        self._weights: list[tuple[str, Attribute]] = []
         # bytes of the weights by the names of their entries
         sizes = survey(self._reader) if len(self._lines) > _LONG else None
         if sizes is None:
             self._graph = self._reader.read()
-            sizes = {name: attribute.nbytes for name, attribute in self._graph.weights()}
+            self._weights = list(self._graph.weights())
+            sizes = {name: attribute.nbytes for name, attribute in self._weights}
         self._sizes = sizes
         self.needs_weights = any(sizes.values())
 
@@ -169,11 +173,16 @@ class _Structure:
         """The graph with its weights, which fit."""
         graph = self._graph
         if graph is None:
-            graph = Graph.deferred(lambda: _with_weights(self._reader.read(), archive))
+            graph = Graph.deferred(lambda: self._read(archive))
         else:
-            _with_weights(graph, archive)
+            _bind(self._weights, archive)
         graph.has_weights = archive is not None or not self.needs_weights
         graph.weights_path = archive.path if archive is not None else None
+        return graph
+
+    def _read(self, archive: Archive | None) -> Graph:
+        graph = self._reader.read()
+        _bind(graph.weights(), archive)
         return graph
 
     def find_weights(self) -> Archive | None:
@@ -237,12 +246,11 @@ class _Structure:
         return self.misfit(archive) or archive
 
 
-def _with_weights(graph: Graph, archive: Archive | None) -> Graph:
-    """Tell the weights of a graph where their bytes are."""
+def _bind(weights: Iterable[tuple[str, Attribute]], archive: Archive | None) -> None:
+    """Tell weights where their bytes are."""
     if archive is not None:
-        for name, attribute in graph.weights():
+        for name, attribute in weights:
             attribute.bind(archive, archive.entries.get(name, _NONE)[0])
-    return graph
 
 
 def _failure_of_param(

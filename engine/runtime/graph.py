@@ -225,17 +225,18 @@ class RuntimeGraph:
     @property
     def input_operands(self) -> tuple[RuntimeOperand, ...]:
         """What is to be fed, in the order of the ``pnnx.Input`` operators."""
-        return tuple(o for op in self.operators if op.is_input for o in op.outputs)
+        return self._contents().fed
 
     @property
     def output_operands(self) -> tuple[RuntimeOperand, ...]:
         """What comes out, in the order of the ``pnnx.Output`` operators."""
-        return tuple(o for op in self.operators if op.is_output for o in op.inputs)
+        return self._contents().given
 
     @property
     def unsupported(self) -> tuple[RuntimeOperator, ...]:
         """Operators that cannot run; each one's `reason` says why."""
-        return tuple(op for op in self.operators if op.error is not None)
+        with collector_paused():
+            return tuple([op for op in self.operators if op.error is not None])
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Copy the structure into networkx.
@@ -393,8 +394,14 @@ class RuntimeGraph:
                 )
                 for index, operator in enumerate(ordered)
             )
-            _connect(operators, operands)
-            return _Parts(operators, {op.name: op for op in operators}, operands)
+            _connect(operators)
+            return _Parts(
+                operators,
+                {op.name: op for op in operators},
+                operands,
+                tuple([o for op in operators if op.is_input for o in op.outputs]),
+                tuple([o for op in operators if op.is_output for o in op.inputs]),
+            )
 
 
 class _Parts(NamedTuple):
@@ -403,22 +410,25 @@ class _Parts(NamedTuple):
     operators: tuple[RuntimeOperator, ...]
     by_name: dict[str, RuntimeOperator]
     operands: dict[str, RuntimeOperand]
+    fed: tuple[RuntimeOperand, ...]
+    given: tuple[RuntimeOperand, ...]
 
 
-_NO_PARTS: Final = _Parts((), {}, {})
+_NO_PARTS: Final = _Parts((), {}, {}, (), ())
 
 
-def _connect(
-    operators: Sequence[RuntimeOperator], operands: Mapping[str, RuntimeOperand]
-) -> None:
-    consumers: dict[str, list[RuntimeOperator]] = {name: [] for name in operands}
+def _connect(operators: Sequence[RuntimeOperator]) -> None:
+    several: dict[RuntimeOperand, list[RuntimeOperator]] = {}  # few operands have
     for operator in operators:
         for operand in operator.outputs:
             operand.producer = operator
         for operand in operator.inputs:
-            consumers[operand.name].append(operator)
-    for name, taking in consumers.items():
-        operands[name].consumers = tuple(taking)
+            if not operand.consumers:
+                operand.consumers = (operator,)
+            else:
+                several.setdefault(operand, [*operand.consumers]).append(operator)
+    for operand, taking in several.items():
+        operand.consumers = tuple(taking)
 
 
 def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeGraph:
@@ -447,14 +457,21 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     return graph
 
 
+def _is_ordered(operators: Sequence[Operator]) -> bool:
+    """Whether operators only take what those before them produce."""
+    produced: set[str] = set()
+    for operator in operators:
+        for operand in operator.inputs:
+            if operand.name not in produced:
+                return False
+        for operand in operator.outputs:
+            produced.add(operand.name)
+    return True
+
+
 def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
     """Topological order; the file's own wherever that is one."""
-    produced: set[str] = set()
-    for operator in graph.operators:
-        if any(operand.name not in produced for operand in operator.inputs):
-            break
-        produced.update(operand.name for operand in operator.outputs)
-    else:
+    if _is_ordered(graph.operators):
         return graph.operators
     import networkx as nx
 

@@ -80,7 +80,7 @@ class LayerSource:
         """Build the layer of an operator; what is wrong is returned, never raised."""
         if operator.is_input or operator.is_output:
             return Bound()
-        if self._missing_weights is not None and operator.attributes:
+        if self._missing_weights is not None and operator.has_attributes:
             return Bound(error=self._missing_weights)
         with self._lock:
             if operator.type not in self._table:
@@ -116,7 +116,7 @@ class LayerSource:
 
         A layer of the user's may keep something from one call to the next.
         """
-        if operator.attributes or operator.constants():
+        if operator.has_attributes or operator.constants():
             return None
         if self._table[operator.type].file is not None:
             return None

@@ -66,7 +66,10 @@ class RuntimeOperator:
 
     Attributes
     ----------
-    name, type : str
+    name : str
+        Unique in the graph.
+    type : str
+        As the file writes it, e.g. ``nn.Conv2d``.
     index : int
         Position in execution order.
     inputs, outputs : tuple of RuntimeOperand
@@ -81,7 +84,9 @@ class RuntimeOperator:
         "_source",
         "index",
         "inputs",
+        "name",
         "outputs",
+        "type",
     )
 
     def __init__(
@@ -93,19 +98,10 @@ class RuntimeOperator:
         source: LayerSource,
     ) -> None:
         self._operator = operator
+        self.name, self.type = operator.name, operator.type
         self.index = index
         self.inputs, self.outputs = inputs, outputs
         self._source = source
-
-    @property
-    def name(self) -> str:
-        """Name, unique in the graph."""
-        return self._operator.name
-
-    @property
-    def type(self) -> str:
-        """Operator type as the file writes it, e.g. ``nn.Conv2d``."""
-        return self._operator.type
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -130,6 +126,11 @@ class RuntimeOperator:
         return MappingProxyType(
             {k: RuntimeAttribute(a) for k, a in self._operator.attrs.items()}
         )
+
+    @property
+    def has_attributes(self) -> bool:
+        """Whether the operator has weights."""
+        return bool(self._operator.attrs)
 
     @property
     def is_input(self) -> bool:
@@ -160,7 +161,7 @@ class RuntimeOperator:
         """What computes the operator; None when `error` says why, and for input and output."""
         return self._bound.layer
 
-    @cached_property
+    @property
     def error(self) -> EngineError | None:
         """Why the operator cannot run: no layer for its type, or wrong parameters.
 
@@ -182,7 +183,7 @@ class RuntimeOperator:
     @property
     def parameter_texts(self) -> tuple[tuple[str, str], ...]:
         """Parameters as the file spells them."""
-        return tuple((key, p.text) for key, p in self._operator.params.items())
+        return tuple([(key, p.text) for key, p in self._operator.params.items()])
 
     def generator(self, seed: int) -> Generator:
         """Give the random numbers that one execution draws from.
@@ -280,7 +281,9 @@ class RuntimeOperator:
         if len(self.outputs) != 1:
             return 0
         consumers = self.outputs[0].consumers
-        if not consumers or any(c.type != "prim::TupleUnpack" for c in consumers):
+        if not consumers or consumers[0].type != "prim::TupleUnpack":
+            return 0
+        if len(consumers) > 1 and any(c.type != "prim::TupleUnpack" for c in consumers):
             return 0
         return len(consumers[0].outputs)
 
