@@ -1,4 +1,13 @@
-"""Runs an operator here and in PyTorch and compares everything that shows."""
+"""Runs an operator here and in PyTorch and compares everything that shows.
+
+These tests call layers directly and go through grids as a whole: every dtype and pair of
+dtypes, NaN, infinities and negative zero, tensors of no dimensions and no elements, dims from
+either end, and what PyTorch refuses. ``tests/crosscheck`` looks at the same operators the other
+way: few, random arguments of the ordinary kind, but through pnnx and the file that it writes,
+which has no way to give most of these dtypes or a refusal; and as it needs pnnx and takes
+minutes, it is no part of the tests that run each time. So a fault of the arithmetic shows here,
+one of the names and forms that pnnx gives things shows there.
+"""
 
 from __future__ import annotations
 
