@@ -90,6 +90,8 @@ COMMANDS: Final = (
             states=_OPEN),
     Command("view.orientation", "Turn &orientation", "Lay the graph out left-right or top-down",
             ("Ctrl+K",), states=_OPEN),
+    Command("view.legend", "Le&gend", "Show what the marks of the graph mean", states=_OPEN,
+            checkable=True),
     Command("view.centerCurrent", "Go to &next operator", "Centre the operator that runs next",
             ("Ctrl+J",), "target", _OPEN),
     Command("view.themeSystem", "&System theme", "Follow the desktop's theme", checkable=True),
@@ -156,8 +158,9 @@ MENUS: Final = {
     "&Edit": ("edit.find", "view.commandPalette"),
     "&View": (
         "docks", "view.resetLayout", "", "view.fit", "view.zoomIn", "view.zoomOut",
-        "view.zoomReset", "view.orientation", "view.centerCurrent", "", "view.themeSystem",
-        "view.themeLight", "view.themeDark", "view.toggleTheme", "", "view.fullScreen",
+        "view.zoomReset", "view.orientation", "view.legend", "view.centerCurrent", "",
+        "view.themeSystem", "view.themeLight", "view.themeDark", "view.toggleTheme", "",
+        "view.fullScreen",
     ),
     "&Debug": (
         "debug.continue", "debug.step", "debug.stepBack", "debug.runToSelected", "",

@@ -268,6 +268,7 @@ class MainWindow(QMainWindow):
             "view.zoomOut": graph.zoom_out,
             "view.zoomReset": graph.zoom_reset,
             "view.orientation": self._turn_orientation,
+            "view.legend": self._toggle_legend,
             "view.centerCurrent": self._center_current,
             "view.toggleTheme": self._toggle_theme,
             "view.resetLayout": self.reset_layout,
@@ -620,6 +621,14 @@ class MainWindow(QMainWindow):
     def _turn_orientation(self) -> None:
         self.graph_view.turn_orientation()
 
+    def _toggle_legend(self) -> None:
+        self._show_legend(shown=self.actions_by_id["view.legend"].isChecked())
+
+    def _show_legend(self, *, shown: bool) -> None:
+        self.settings.setValue("graph/legend", str(shown).lower())
+        self.actions_by_id["view.legend"].setChecked(shown)
+        self.graph_view.set_legend_visible(shown)
+
     def _center_current(self) -> None:
         current = self.session.current
         if current is not None:
@@ -768,7 +777,9 @@ class MainWindow(QMainWindow):
     @Slot(str, QPoint)
     def _on_graph_menu(self, operator: str, place: QPoint) -> None:
         """Offer what can be done with an operator, or with the canvas."""
-        commands = ["view.fit", "view.zoomReset", "view.orientation", "file.exportGraph"]
+        commands = [
+            "view.fit", "view.zoomReset", "view.orientation", "view.legend", "file.exportGraph",
+        ]  # fmt: skip
         if operator:
             self.session.select(operator)
             commands = [
@@ -809,6 +820,7 @@ class MainWindow(QMainWindow):
         sizes = self.settings.value("window/splitter")
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
+        self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         with suppress(ValueError):  # of a file that somebody has written into
             self.session.set_seed(parse_seed(str(self.settings.value("seed", "0"))))
 

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from kuiper_studio.graph_view.canvas import GraphCanvas
 from kuiper_studio.graph_view.header import Header
+from kuiper_studio.item_models.module_runs import module_path
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QPointF, QRectF
@@ -113,6 +114,10 @@ class GraphView(QWidget):
         turned = "top-down" if self.orientation == "left-right" else "left-right"
         self.canvas.set_orientation(turned)
 
+    def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
+        """Show or hide what the marks of the boxes mean."""
+        self.canvas.set_legend_visible(visible)
+
     def box_rect(self, name: str) -> QRectF:
         """Rectangle of an operator's box in the canvas; null when not laid out."""
         return self.canvas.box_rect(name)
@@ -126,4 +131,6 @@ class GraphView(QWidget):
     def _on_place_changed(self, _name: str = "") -> None:
         path = self._session.model_path
         model = path.name.removesuffix(".param").removesuffix(".pnnx") if path else ""
-        self.header.show_breadcrumb(model, self._session.selected.rpartition(".")[0])
+        graph, selected = self._session.graph, self._session.selected
+        module = module_path(graph.operator(selected)) if graph and selected else ()
+        self.header.show_breadcrumb(model, ".".join(module))

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from engine.session import OperatorStatus
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.text import ms_text
-from kuiper_studio.panels.module_runs import module_runs
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter, axis_unit
 from kuiper_studio.session import RunState

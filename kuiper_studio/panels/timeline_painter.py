@@ -15,7 +15,7 @@ from kuiper_studio.panels.timeline_model import Measure, Scale, fractions, round
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kuiper_studio.panels.module_runs import ModuleRun
+    from kuiper_studio.item_models.module_runs import ModuleRun
     from kuiper_studio.panels.timeline_model import Bars, TimelineModel
     from kuiper_studio.theme import Theme
 

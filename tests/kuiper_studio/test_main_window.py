@@ -389,6 +389,23 @@ def test_export_from_the_window(qtbot, window, tmp_path):
     assert any("exported to" in entry.text for entry in window.session.log_entries)
 
 
+def test_legend_is_hidden_and_remembered(qtbot, window, open_window, settings):
+    def corner():
+        canvas = window.graph_view.canvas
+        return canvas.grab(canvas.rect().adjusted(0, canvas.height() - 40, -300, 0)).toImage()
+
+    assert window.findChild(QAction, "view.legend").isChecked()
+    with_legend = corner()
+    trigger(qtbot, window, "view.legend")
+    without = corner()
+    assert without != with_legend
+    assert not window.findChild(QAction, "view.legend").isChecked()
+    assert not open_window().findChild(QAction, "view.legend").isChecked()
+    trigger(qtbot, window, "view.legend")
+    assert corner() == with_legend
+    assert open_window().findChild(QAction, "view.legend").isChecked()
+
+
 def test_theme_is_switched_and_remembered(qtbot, window, settings):
     assert window.theme.dark
     trigger(qtbot, window, "view.toggleTheme")

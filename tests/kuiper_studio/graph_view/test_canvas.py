@@ -210,6 +210,29 @@ def test_breadcrumb(view, open_model, session):
     assert view.header.breadcrumb == "m"
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Tensor.reshape_332", "m"),
+        ("torch.linalg.norm_4", "m"),
+        ("F.relu6_1", "m"),
+        ("Tensor.copy_12_ncnnclone", "m"),
+        ("encoder.F.relu_1", "m › encoder.F"),
+    ],
+)
+def test_breadcrumb_of_what_is_in_no_module(view, open_model, session, name, expected):
+    open_model(
+        (
+            "pnnx.Input in 0 1 0 #0=(2)f32",
+            f"nn.Tanh {name} 1 1 0 1",
+            "pnnx.Output out 1 0 1",
+        ),
+        feed=False,
+    )
+    session.select(name)
+    assert view.header.breadcrumb == expected
+
+
 # Zoom, orientation
 
 

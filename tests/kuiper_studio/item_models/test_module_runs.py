@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kuiper_studio.panels.module_runs import ModuleRun, module_path, module_runs
+from kuiper_studio.item_models.module_runs import ModuleRun, module_path, module_runs
 
 
 def operators(*names):
@@ -22,6 +22,7 @@ def operators(*names):
         pytest.param("fc", (), id="top-level"),
         pytest.param("convbn2d_3", (), id="fused"),
         pytest.param("torch.cat:torch.cat_0", (), id="function"),
+        pytest.param("Tensor.reshape:Tensor.view_332", (), id="made-another"),
         pytest.param("pnnx_fold_a.b.1", (), id="folded"),
     ],
 )

@@ -7,9 +7,10 @@ counted to a module when they lie between two operators of it, and to none other
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["ModuleRun", "module_path", "module_runs"]
 
 Path = tuple[str, ...]
+
+# "torch.cat_0" and "Tensor.reshape_332" are functions with a number, not paths. The number of
+# one that pnnx has made another of stays with the old name.
+_NO_PATH: Final = re.compile(r"(torch|Tensor|F)\.[\w.]*_\d+(_ncnnclone)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,7 @@ class ModuleRun:
 def module_path(operator: RuntimeOperator) -> Path:
     """Modules around an operator, outermost first; empty where its name tells none."""
     name = operator.name
-    # "torch.cat_0" and "F.relu_3" are types with a number, not paths.
-    if "." not in name or name.startswith(("pnnx_", operator.type)):
+    if "." not in name or name.startswith(("pnnx_", operator.type)) or _NO_PATH.match(name):
         return ()
     return tuple(name.split(".")[:-1])
 
