@@ -58,6 +58,9 @@ COMMANDS: Final = (
                   ("G",), "grid", checkable=True),
     TensorCommand("tensor.table", "Numbers as &table", "The channel's numbers as a table",
                   ("T",), "table", checkable=True),
+    TensorCommand("tensor.channelsLast", "Channels last (N, H, W, C)",
+                  "Read the last dimension of every tensor as its channels, till switched off",
+                  ("L",), checkable=True),
     TensorCommand("tensor.previousChannel", "&Previous channel", "Show the channel before",
                   ("PgUp",), "chevron-left", told=True),
     TensorCommand("tensor.nextChannel", "&Next channel", "Show the channel behind",
@@ -109,7 +112,7 @@ RANGE_BUTTONS: Final = (
 
 # Menus: ids, "" for a separator, "maps" and "scopes" for submenus.
 _MENU: Final = (
-    "tensor.grid", "tensor.table", "",
+    "tensor.grid", "tensor.table", "tensor.channelsLast", "",
     "tensor.previousChannel", "tensor.nextChannel", "tensor.firstChannel",
     "tensor.lastChannel", "tensor.previousPage", "tensor.nextPage", "",
     "maps", "scopes", "tensor.autofit", "tensor.zoomRange", "tensor.reset",

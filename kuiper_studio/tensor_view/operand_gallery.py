@@ -65,6 +65,8 @@ class OperandCard:
         The one last looked at.
     missing : bool
         Whether it has no value.
+    channels_last : bool
+        Whether its last dimension is read as the channels.
     """
 
     place: int
@@ -74,6 +76,7 @@ class OperandCard:
     facts: TensorStatistics | None = field(default=None, compare=False)
     channel: int | None = None
     missing: bool = False
+    channels_last: bool = False
 
 
 def telling_channel(planes: Array) -> int:
@@ -163,6 +166,7 @@ class _Picture(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setMinimumSize(80, 60)
         model = TensorViewModel()
+        model.channels_last = card.channels_last
         model.set_value(card.name, card.value)
         if model.reading.kind is Kind.PLANES:
             known = card.channel if card.channel is not None else telling_channel(model.planes)

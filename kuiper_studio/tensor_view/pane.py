@@ -170,6 +170,7 @@ class TensorPane(QWidget):
         return {
             "grid": self._on_parts_toggled,
             "table": self._on_parts_toggled,
+            "channelsLast": self._on_channels_last,
             "histogram": self.range_bar.track.set_histogram_shown,
             "symmetric": self._on_symmetric,
             "nan": self._show_colors,
@@ -253,6 +254,7 @@ class TensorPane(QWidget):
         for action in actions.all():
             action.setEnabled(pictures or bars)
         actions["tensor.grid"].setEnabled(many)
+        actions["tensor.channelsLast"].setEnabled(self.model.has_channels)
         self.tools.maps.setEnabled(pictures or bars)
         self.tools.scopes.setEnabled(many)
         self._show_table()
@@ -498,6 +500,11 @@ class TensorPane(QWidget):
         self.model.set_fixed(position, place)
         self._show_sample()
         self._show_top()
+
+    @Slot(bool)
+    def _on_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        self.model.set_channels_last(checked)
+        self._show_value()
 
     @Slot()
     def _on_parts_toggled(self) -> None:

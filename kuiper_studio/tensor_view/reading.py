@@ -87,12 +87,14 @@ class Reading:
         return tuple(found)
 
 
-def read_shape(shape: tuple[int, ...]) -> Reading:
+def read_shape(shape: tuple[int, ...], *, channels_last: bool = False) -> Reading:
     """Decide what each dimension of an array is.
 
     Parameters
     ----------
     shape : tuple of int
+    channels_last : bool
+        Whether the channel comes behind the columns, where there are three dimensions.
 
     Returns
     -------
@@ -102,6 +104,7 @@ def read_shape(shape: tuple[int, ...]) -> Reading:
         and columns. An array that is longer than 1 in one dimension only is a vector, and
         so are channels of one pixel.
     """
+    channels_last &= len(shape) > 2
     if 0 in shape:
         return Reading(Kind.EMPTY, shape, note="a dimension is 0: there are no numbers")
     long = [axis for axis, size in enumerate(shape) if size > 1]
@@ -109,14 +112,14 @@ def read_shape(shape: tuple[int, ...]) -> Reading:
         return Reading(Kind.NUMBER, shape, fixed=_fixed(shape, range(len(shape))))
     if len(long) == 1:
         return _vector(shape, long[0])
-    if len(shape) >= 4 and shape[2:] == (1,) * (len(shape) - 2):
-        return _vector(shape, 1)
-    rows, columns = len(shape) - 2, len(shape) - 1
-    channel = {2: None, 3: 0}.get(len(shape), 1)
+    pixels = shape[1:-1] if channels_last else shape[2:]
+    if len(shape) >= 4 and set(pixels) == {1}:
+        return _vector(shape, len(shape) - 1 if channels_last else 1)
+    rows, columns = len(shape) - 2 - channels_last, len(shape) - 1 - channels_last
+    channel = len(shape) - 1 if channels_last else {2: None, 3: 0}.get(len(shape), 1)
     others = [axis for axis in range(rows) if axis != channel]
-    reading = Reading(
-        Kind.PLANES, shape, channel, rows, columns, _fixed(shape, others)
-    )  # fmt: skip
+    fixed = _fixed(shape, others, depth=1 if channels_last else 2)
+    reading = Reading(Kind.PLANES, shape, channel, rows, columns, fixed)
     names = {axis.axis: axis.name.lower() for axis in reading.fixed}
     names |= {rows: "rows", columns: "columns"}
     if channel is not None:
@@ -131,8 +134,10 @@ def _vector(shape: tuple[int, ...], axis: int) -> Reading:
     return Reading(Kind.VECTOR, shape, None, None, axis, _fixed(shape, others), note)
 
 
-def _fixed(shape: tuple[int, ...], axes: list[int] | range) -> tuple[FixedAxis, ...]:
+def _fixed(
+    shape: tuple[int, ...], axes: list[int] | range, depth: int = 2
+) -> tuple[FixedAxis, ...]:
     names = {0: "Batch"} if len(shape) > 3 or len(axes) < 2 else {}
     if len(shape) == 5:
-        names[2] = "Depth"
+        names[depth] = "Depth"
     return tuple(FixedAxis(axis, names.get(axis, f"Axis {axis}"), shape[axis]) for axis in axes)

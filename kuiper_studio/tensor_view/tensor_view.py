@@ -229,6 +229,7 @@ class TensorView(QWidget):
                     session.statistics(operand.name),
                     remembered.channel if remembered is not None else None,
                     missing=not session.has_value(operand.name),
+                    channels_last=self.pane.model.channels_last,
                 )
             )
         self._leave_pane(self.gallery)

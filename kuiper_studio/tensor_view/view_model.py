@@ -138,9 +138,12 @@ class TensorViewModel:
         The value, or the chosen member of a tuple; None where that is no array.
     reading : Reading
     choice : Choice
+    channels_last : bool
+        Whether arrays are read with the channel as their last dimension; of every operand.
     """
 
     def __init__(self) -> None:
+        self.channels_last = False
         self._choices: dict[str, Choice] = {}
         self.name = ""
         self.value: Value = None
@@ -191,18 +194,30 @@ class TensorViewModel:
         """Whether there is something with a range."""
         return self.reading.kind in {Kind.PLANES, Kind.VECTOR, Kind.NUMBER}
 
+    @property
+    def has_channels(self) -> bool:
+        """Whether it matters which dimension is read as the channel."""
+        return self.has_picture and self.array is not None and self.array.ndim > 2
+
     def describe(self) -> str:
-        """Shape and dtype, for the header: ``1×64×56×56 f32``."""
+        """Shape and dtype, and how it is read if not as usual: ``1×64×56×56 f32``."""
         prefix = f"[{self.choice.member}] " if self.members else ""
         if self.array is None:
             return prefix + type(self.member_value).__name__
-        return f"{prefix}{shape_text(self.array.shape)} {dtype_text(self.array.dtype)}"
+        suffix = " · channels last" if self.channels_last and self.has_channels else ""
+        return f"{prefix}{shape_text(self.array.shape)} {dtype_text(self.array.dtype)}{suffix}"
 
     # What is chosen
 
     def set_member(self, member: int) -> None:
         """Choose a member of a tuple."""
         self.choice = replace(self.choice, member=_clamped(member, max(1, self.members)))
+        self._adopt_member()
+
+    def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
+        """Read the last dimension as the channel, or the one before rows and columns."""
+        self.channels_last = channels_last
+        self.choice = replace(self.choice, fixed=(), channel=0, pick=None)
         self._adopt_member()
 
     def set_fixed(self, position: int, place: int) -> None:
@@ -275,7 +290,10 @@ class TensorViewModel:
     def planes(self) -> Array:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
-            self._planes = real_values(self._sample().data)
+            data = self._sample().data
+            if self.channels_last:  # one channel after the other: each is gone through alone
+                data = np.ascontiguousarray(data)
+            self._planes = real_values(data)
         return self._planes
 
     @property
@@ -438,7 +456,8 @@ class TensorViewModel:
             self.choice = replace(self.choice, member=0)
         value = self.member_value
         if isinstance(value, np.ndarray):
-            self.array, self.reading = value, read_shape(value.shape)
+            self.array = value
+            self.reading = read_shape(value.shape, channels_last=self.channels_last)
         else:
             self.array, self.reading = None, Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]
@@ -468,7 +487,9 @@ class TensorViewModel:
         chosen: list[int | slice] = [slice(None)] * self.array.ndim
         for axis, place in zip(self.reading.fixed, self.choice.fixed, strict=True):
             chosen[axis.axis] = place
-        return Tensor(self.array[tuple(chosen)])
+        sample = self.array[tuple(chosen)]
+        behind = self.reading.channel_axis == self.array.ndim - 1
+        return Tensor(np.moveaxis(sample, -1, 0) if behind else sample)
 
     def _member_path(self) -> tuple[int, ...]:
         if not self.members:

@@ -102,6 +102,48 @@ def test_messages(pane, name, title):
     assert pane.message.title.text() == title
 
 
+def test_channels_last(pane):
+    """N, H, W, C: the channel is the last dimension, and stays so for other operands."""
+    image = np.random.default_rng(5).normal(size=(2, 6, 9, 4)).astype(np.float32)
+    pane.set_value("x", image)
+    pane.show_channel(5)
+    assert not action(pane, "channelsLast").isChecked()
+    np.testing.assert_array_equal(pane.model.plane, image[0, 5])
+    assert action(pane, "channelsLast").shortcut().toString() == "L"
+    trigger(pane, "channelsLast")
+    assert action(pane, "channelsLast").isChecked()
+    assert pane.model.describe() == "2×6×9×4 f32 · channels last"
+    assert pane.tools.toolTip() == "2×6×9×4 read as batch × rows × columns × channel"
+    np.testing.assert_array_equal(pane.model.page_planes(), image[0].transpose(2, 0, 1))
+    pane.show_channel(3)
+    pane.model.set_fixed(0, 1)
+    np.testing.assert_array_equal(pane.model.plane, image[1, :, :, 3])
+    np.testing.assert_array_equal(pane.model.raw_plane, image[1, :, :, 3])
+    element = pane.model.element(4, 7)
+    assert element.index == (1, 4, 7, 3)
+    assert element.value == image[1, 4, 7, 3]
+    assert pane.model.expression(element.index) == "session.value('x')[1, 4, 7, 3]"
+    pane.forget()  # as when another model is opened
+    pane.set_value("y", np.zeros((1, 5, 6, 2), np.float32))
+    assert pane.model.reading.channels == 2
+    trigger(pane, "channelsLast")
+    assert pane.model.describe() == "1×5×6×2 f32"
+    assert pane.model.reading.channels == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "possible"),
+    [("4-D", True), ("3-D", True), ("5-D", True), ("2-D", False), ("1-D", False),
+     ("0-D", False), ("empty", False), ("None", False), ("pixels", True)],
+)  # fmt: skip
+def test_channels_last_where_there_are_channels(pane, name, possible):
+    pane.set_value("x", VALUES[name])
+    assert action(pane, "channelsLast").isEnabled() == possible
+    assert action(pane, "channelsLast").toolTip() == (
+        "Read the last dimension of every tensor as its channels, till switched off (L)"
+    )
+
+
 def test_statistics(pane):
     pane.set_value("x", np.array([[-1.0, 0, 0, 5], [np.nan, np.inf, np.nan, 0]]))
     assert numbers(pane) == {

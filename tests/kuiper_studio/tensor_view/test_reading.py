@@ -44,6 +44,35 @@ def test_readings(shape, kind, channels, plane, fixed):
         assert [(axis.name, axis.size) for axis in reading.fixed] == fixed
 
 
+@pytest.mark.parametrize(
+    ("shape", "channels", "plane", "fixed", "note"),
+    [
+        ((1, 56, 48, 96), 96, (56, 48), [("Batch", 1)], "batch × rows × columns × channel"),
+        ((5, 7, 3), 3, (5, 7), [], "rows × columns × channel"),
+        ((2, 4, 5, 6, 8), 8, (5, 6), [("Batch", 2), ("Depth", 4)],
+         "batch × depth × rows × columns × channel"),
+        ((5, 7), 1, (5, 7), [], "rows × columns"),
+        ((2, 512, 1, 1), 1, (512, 1), [("Batch", 2)], "batch × rows × columns × channel"),
+    ],
+)  # fmt: skip
+def test_channels_last(shape, channels, plane, fixed, note):
+    reading = read_shape(shape, channels_last=True)
+    assert (reading.kind, reading.channels, reading.plane) == (Kind.PLANES, channels, plane)
+    assert [(axis.name, axis.size) for axis in reading.fixed] == fixed
+    assert reading.note == f"{'×'.join(map(str, shape))} read as {note}"
+
+
+def test_channels_last_of_one_pixel():
+    reading = read_shape((2, 1, 1, 512), channels_last=True)
+    assert (reading.kind, reading.plane) == (Kind.VECTOR, (1, 512))
+    assert reading.index((1, 0, 0), 0, 0, 6) == (1, 0, 0, 6)
+
+
+def test_index_with_channels_last():
+    reading = read_shape((2, 4, 5, 7, 3), channels_last=True)
+    assert reading.index((1, 3), 2, 4, 6) == (1, 3, 4, 6, 2)
+
+
 def test_pixels_of_a_batch_keep_the_batch():
     reading = read_shape((2, 512, 1, 1))
     assert [(a.axis, a.size) for a in reading.fixed] == [(0, 2), (2, 1), (3, 1)]

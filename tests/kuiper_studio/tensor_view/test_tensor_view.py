@@ -293,3 +293,17 @@ def test_focus_goes_to_the_picture(view, studio, step, qtbot):
 
 def test_object_name(view):
     assert view.objectName() == "tensor"
+
+
+def test_channels_last_is_said_and_holds_for_the_inputs_of_what_fails(
+    view_of, open_model, failing, step
+):
+    session = open_model(failing)
+    view = view_of(session)
+    step(session, 1)
+    view.pane.actions_table["tensor.channelsLast"].trigger()
+    assert shape(view).endswith(" · channels last")
+    assert "× channel" in view.strip.findChild(QLabel, "tensorShape").toolTip()
+    step(session, 2)
+    assert session.state is RunState.FAILED
+    assert {card.channels_last for card in view.gallery.cards} == {True}
