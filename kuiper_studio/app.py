@@ -259,6 +259,8 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
         window.open_sample(default_sample())
     elif arguments.model is not None:
         _open(session, arguments, options)
+    if arguments.memory_limit is not None:
+        session.set_memory_limit(arguments.memory_limit.nbytes)
     if arguments.seed is not None:  # rather than that of a dump
         session.set_seed(arguments.seed)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.byte_sizes import parse_bytes
 from engine.errors import EngineError, UnsupportedOperatorError
 from engine.inputs import (
     IMAGE_SUFFIXES,
@@ -39,6 +40,7 @@ from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.dialogs.export_dialog import ExportDialog
+from kuiper_studio.dialogs.memory_dialog import MemoryDialog
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
 from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
@@ -285,6 +287,7 @@ class MainWindow(QMainWindow):
             "debug.supplyOutput": self._supply_selected,
             "debug.withdrawOutput": self._withdraw_selected,
             "debug.seed": self.choose_seed,
+            "debug.memoryLimit": self.choose_memory_limit,
             "debug.useKernels": self.choose_kernels,
             "debug.forgetKernels": session.forget_kernels,
             "debug.selfCheck": session.self_check,
@@ -318,6 +321,7 @@ class MainWindow(QMainWindow):
         self.properties_panel.layers_requested.connect(self.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
         session.seed_changed.connect(self._on_seed_changed)
+        session.memory_limit_changed.connect(self._on_memory_limit_changed)
         session.backend_changed.connect(self._on_state_changed)
         self.banner.layers_requested.connect(self.choose_layers)
         self.banner.supply_requested.connect(self.choose_output)
@@ -581,6 +585,12 @@ class MainWindow(QMainWindow):
         if dialog.exec():
             self.session.set_seed(dialog.seed)
 
+    def choose_memory_limit(self) -> None:
+        """Ask how much of what is computed is kept."""
+        dialog = MemoryDialog(self.session, self)
+        if dialog.exec():
+            self.session.set_memory_limit(dialog.limit)
+
     def choose_kernels(self) -> None:
         """Ask for a dump whose kernels compute the model."""
         path, _ = QFileDialog.getOpenFileName(
@@ -750,6 +760,11 @@ class MainWindow(QMainWindow):
     def _on_seed_changed(self) -> None:
         self.settings.setValue("seed", str(self.session.seed))
 
+    @Slot()
+    def _on_memory_limit_changed(self) -> None:
+        limit = self.session.memory_limit
+        self.settings.setValue("memoryLimit", "" if limit is None else str(limit))
+
     @Slot(object)
     def _on_self_checked(self, found: SelfCheck) -> None:
         """Show the result beside the window, in the dialog that is open already if one is."""
@@ -823,6 +838,9 @@ class MainWindow(QMainWindow):
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         with suppress(ValueError):  # of a file that somebody has written into
             self.session.set_seed(parse_seed(str(self.settings.value("seed", "0"))))
+        with suppress(ValueError):  # likewise, or there is no limit
+            limit = parse_bytes(str(self.settings.value("memoryLimit", "")))
+            self.session.set_memory_limit(limit)
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is remembered with its docks

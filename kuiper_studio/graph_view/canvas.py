@@ -161,6 +161,7 @@ class GraphCanvas(QWidget):
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
         session.values_reset.connect(self._on_values_reset)
+        session.recalled.connect(self._on_recalled)
         session.supplies_changed.connect(self._on_supplies_changed)
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
@@ -676,9 +677,30 @@ class GraphCanvas(QWidget):
                 and asked not in self._asked
                 and self._state.has_value(index)
             ):
-                self._asked.add(asked)
-                value = self._state.value(index)
-                self._background.submit(("summary", *asked), summarise, value)
+                if self._state.at_hand(index):
+                    self._ask_for_summary(index)
+                else:  # see `_on_recalled`
+                    self._session.want(self._scene.boxes[index].operand)
+
+    def _ask_for_summary(self, index: int) -> None:
+        asked = (self._state.generation, index)
+        self._asked.add(asked)
+        value = self._state.value(index)
+        self._background.submit(("summary", *asked), summarise, value)
+
+    @Slot(str)
+    def _on_recalled(self, operand: str) -> None:
+        """Look at a value that was dropped, now that it is at hand."""
+        graph = self._session.graph
+        producer = graph.operand(operand).producer if graph is not None else None
+        index = self._scene.index.get(producer.name, NONE) if producer is not None else NONE
+        if (
+            index != NONE
+            and self._scene.boxes[index].operand == operand
+            and (self._state.generation, index) not in self._asked
+            and self._state.at_hand(index)
+        ):
+            self._ask_for_summary(index)
 
     # Overrides of Qt methods
 

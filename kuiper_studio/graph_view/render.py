@@ -94,7 +94,7 @@ def render_graph(
     scene = make_scene(graph)
     state = SceneState(scene, session)
     for box in scene.boxes:
-        if state.has_value(box.index) and state.shown(box.index) is BoxState.EXECUTED:
+        if state.at_hand(box.index) and state.shown(box.index) is BoxState.EXECUTED:
             state.summaries[box.index] = summarise(state.value(box.index))
     geometry = Geometry(scene, layout(scene.request(orientation)))
     area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)

@@ -221,8 +221,13 @@ class SceneState:
         operand = self.scene.boxes[index].operand
         return self._session is not None and self._session.has_value(operand)
 
+    def at_hand(self, index: int) -> bool:
+        """Whether the value that a box shows is there; a memory limit may have dropped it."""
+        operand = self.scene.boxes[index].operand
+        return self._session is not None and self._session.at_hand(operand)
+
     def value(self, index: int) -> Value:
-        """The value that a box shows; None also where there is none."""
+        """The value that a box shows; None also where it is not at hand."""
         operand = self.scene.boxes[index].operand
         return None if self._session is None else self._session.value(operand)
 

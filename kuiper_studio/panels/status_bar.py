@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from engine.byte_sizes import spell_bytes
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.text import elided
 from kuiper_studio.session import Progress, RunState, dump_name
@@ -70,6 +71,7 @@ class StatusBar(QStatusBar):
         self._patience.timeout.connect(self._on_run_is_long)
         self._long_run = False
         self._backend = _label("statusBackend", mono=True, cell=True)
+        self._memory = _label("statusMemory", mono=True, cell=True)
         left = QWidget()
         row = QHBoxLayout(left)
         row.setContentsMargins(10, 0, 0, 0)
@@ -82,6 +84,7 @@ class StatusBar(QStatusBar):
         left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.addWidget(left)
         self.addWidget(self._backend)
+        self.addWidget(self._memory)
         self._swatch = QLabel()
         self._swatch.setFixedSize(12, 12)
         self._swatch.setAccessibleName("Colour under the cursor")
@@ -101,7 +104,7 @@ class StatusBar(QStatusBar):
             show("")
         for changed in (
             session.state_changed, session.position_changed, session.graph_changed,
-            session.backend_changed, theme.changed,
+            session.backend_changed, session.memory_limit_changed, theme.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
@@ -156,6 +159,7 @@ class StatusBar(QStatusBar):
         elif not self._patience.isActive():
             self._patience.start()
         self._on_progress_changed(session.progress)
+        self._show_memory_limit()
         self._backend.setVisible(session.graph is not None)
         dump, name = session.kernels_from, session.backend
         if dump is not None:
@@ -164,6 +168,15 @@ class StatusBar(QStatusBar):
         else:
             self._backend.setText(f"backend {name}")
             self._backend.setToolTip("")
+
+    def _show_memory_limit(self) -> None:
+        limit = self._session.memory_limit
+        self._memory.setVisible(limit is not None and self._session.graph is not None)
+        if limit is not None:
+            self._memory.setText(f"memory limit {spell_bytes(limit)}")
+            self._memory.setToolTip(
+                "Old values are dropped, and computed again when they are looked at"
+            )
 
     def _describe(self) -> str:
         session = self._session

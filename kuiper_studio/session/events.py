@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
+    from engine.keeping import StepOutputs
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph
     from engine.self_check import SelfCheck
     from engine.session import SessionState, StepRecord
     from engine.shapes import InputShapes
-    from engine.values import Array
+    from engine.values import Array, Value
 
 __all__ = [
     "ExportRequest",
@@ -29,9 +30,13 @@ __all__ = [
     "LayersLoaded",
     "LoadLayersRequest",
     "LogEntry",
+    "LookedRequest",
+    "MemoryLimitRequest",
     "OpenRequest",
     "Opened",
     "Progress",
+    "RecallRequest",
+    "Recalled",
     "ReseedRequest",
     "Reseeded",
     "RestartRequest",
@@ -161,6 +166,40 @@ class OpenRequest:
     backend: str
     kernels_from: Path | None
     seed: int | None
+    memory_limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryLimitRequest:
+    """Keep at most so many bytes of values; None for all. Has no answer."""
+
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecallRequest:
+    """Compute values again that were dropped.
+
+    Attributes
+    ----------
+    operand : str
+        The one that is wanted.
+    outputs : StepOutputs
+        What it was computed with.
+    cancel : threading.Event
+        Set by the GUI thread to stop between operators.
+    """
+
+    operand: str
+    outputs: StepOutputs = field(repr=False)
+    cancel: threading.Event = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookedRequest:
+    """Take note that somebody looks at values, which are dropped last then. Has no answer."""
+
+    outputs: StepOutputs = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +393,26 @@ class RunEnded:
     state: SessionState
     position: int
     text: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recalled:
+    """Answer to a `RecallRequest`.
+
+    Attributes
+    ----------
+    operand : str
+    outputs : StepOutputs
+    values : mapping of str to Value, or None
+        None where they were not computed.
+    reason : str
+        Why they cannot be; ``""`` where they could, or were cancelled.
+    """
+
+    operand: str
+    outputs: StepOutputs = field(repr=False)
+    values: Mapping[str, Value] | None = field(default=None, repr=False)
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

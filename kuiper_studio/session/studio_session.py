@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from engine.backends import SUPPLIED, backend_of
+from engine.byte_sizes import spell_bytes
 from engine.differences import TOLERANCE
 from engine.errors import (
     DumpFileError,
@@ -33,9 +34,12 @@ from kuiper_studio.session.events import (
     LayersLoaded,
     LoadLayersRequest,
     LogEntry,
+    LookedRequest,
+    MemoryLimitRequest,
     Opened,
     OpenRequest,
     Progress,
+    Recalled,
     Reseeded,
     ReseedRequest,
     RestartRequest,
@@ -53,6 +57,7 @@ from kuiper_studio.session.events import (
     WorkFailed,
 )
 from kuiper_studio.session.hints import hint_for, suspect_for
+from kuiper_studio.session.recall import Recall
 from kuiper_studio.session.worker import Worker
 
 if TYPE_CHECKING:
@@ -148,6 +153,10 @@ class StudioSession(QObject):
         Other class labels.
     layers_changed
         Files of the user's own layers came or went.
+    memory_limit_changed
+        Another part of the values is kept.
+    recalled
+        Name of an operand whose value is at hand again, or cannot be.
     self_checked
         A `SelfCheck` that was not cancelled.
     progress_changed
@@ -174,6 +183,8 @@ class StudioSession(QObject):
     breakpoints_changed = Signal()
     labels_changed = Signal()
     layers_changed = Signal()
+    memory_limit_changed = Signal()
+    recalled = Signal(str)
     self_checked = Signal(object)
     progress_changed = Signal(object)
     logged = Signal(object)
@@ -185,6 +196,8 @@ class StudioSession(QObject):
         super().__init__(parent)
         self._backend = backend
         self._seed = 0
+        self._memory_limit: int | None = None
+        self._recall = Recall()
         self._graph: RuntimeGraph | None = None
         self._model: _Model | None = None
         self._opening: _Model | None = None
@@ -259,6 +272,11 @@ class StudioSession(QObject):
     def seed(self) -> int:
         """What operators that are random draw by."""
         return self._seed
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Most bytes of computed values to keep; None for all."""
+        return self._memory_limit
 
     def random_text(self, operator: str) -> str:
         """``random, seed 7``; ``""`` for an operator that draws nothing, or drew nothing."""
@@ -368,27 +386,27 @@ class StudioSession(QObject):
         """Value of an operand, read-only.
 
         None when it has none yet (see `has_value`), and while a memory limit has dropped it
-        (see `is_kept`).
+        (see `at_hand` and `look`).
         """
-        kept = self._kept_with(operand)
-        return kept.get(operand) if kept is not None else None
+        values = self._values_with(operand)
+        return values.get(operand) if values is not None else None
 
     def has_value(self, operand: str) -> bool:
         """Whether an operand has been computed."""
         return operand in self._outputs
 
-    def is_kept(self, operand: str) -> bool:
-        """Whether an operand has been computed, and its value is there."""
-        return self._kept_with(operand) is not None
+    def at_hand(self, operand: str) -> bool:
+        """Whether an operand has been computed, and `value` gives what came out."""
+        return self._values_with(operand) is not None
 
     def facts(self, operand: str) -> ValueFacts:
         """What is known of an operand's value, dropped or not; None when it has none yet."""
         outputs = self._outputs.get(operand)
         return outputs.facts(operand) if outputs is not None else None
 
-    def _kept_with(self, operand: str) -> Mapping[str, Value] | None:
+    def _values_with(self, operand: str) -> Mapping[str, Value] | None:
         outputs = self._outputs.get(operand)
-        return outputs.kept if outputs is not None else None
+        return self._recall.values(outputs) if outputs is not None else None
 
     def record(self, operator: str) -> StepRecord | None:
         """Record of an operator in the present pass."""
@@ -454,7 +472,15 @@ class StudioSession(QObject):
         run_id = self._next_run(keep_steps=True)
         seed = None if self._takes_seed else self._seed
         self._send(
-            OpenRequest(run_id, model.path, model.bin, self._backend, model.kernels_from, seed)
+            OpenRequest(
+                run_id,
+                model.path,
+                model.bin,
+                self._backend,
+                model.kernels_from,
+                seed,
+                self._memory_limit,
+            )
         )
 
     def reload(self) -> None:
@@ -514,6 +540,18 @@ class StudioSession(QObject):
             self._stop_running()
             # Without a number of its own: what is under way is carried out before.
             self._send(ReseedRequest(self._run_id, seed))
+
+    def set_memory_limit(self, limit: int | None) -> None:
+        """Keep at most so many bytes of computed values; silent when nothing changes.
+
+        The others are computed again when they are looked at.
+        """
+        if limit == self._memory_limit:
+            return
+        self._memory_limit = limit
+        self.log("info", f"memory limit {spell_bytes(limit) if limit is not None else 'none'}")
+        self.memory_limit_changed.emit()
+        self._requested.emit(MemoryLimitRequest(limit))
 
     # Layers of the user's own
 
@@ -691,6 +729,8 @@ class StudioSession(QObject):
         """Stop a run between operators, or cancel an export; when idle go to the start."""
         if self._busy:
             self._cancel.set()
+        elif self._recall.current:
+            self._recall.cancel()
         elif self._records:
             self.restart()
 
@@ -720,9 +760,60 @@ class StudioSession(QObject):
 
     def show_operand(self, operand: str) -> None:
         """Show an operand as a tensor; silent when nothing changes."""
-        if operand != self._operand:
+        outputs = self._outputs.get(operand)
+        if outputs is not None and self._recall.why_not(outputs):
+            self._recall.try_again(outputs)
             self._operand = operand
             self.operand_changed.emit(operand)
+        elif operand != self._operand:
+            self._operand = operand
+            self.operand_changed.emit(operand)
+
+    def look(self, operand: str) -> bool:
+        """Have the value of an operand at hand that the user looks at.
+
+        Returns
+        -------
+        bool
+            Whether it is. Where it was dropped, it is computed again, and `recalled` tells;
+            `why_dropped` says why it is not.
+        """
+        outputs = self._outputs.get(operand)
+        if outputs is None:
+            return False
+        if self._memory_limit is not None and outputs.kept is not None:
+            self._requested.emit(LookedRequest(outputs))
+        self._recall.look(operand, outputs)
+        self._recall_next()
+        return self._recall.values(outputs) is not None
+
+    @property
+    def recalling(self) -> str:
+        """The operand that is being computed again; ``""`` for none."""
+        return self._recall.current
+
+    def want(self, operand: str) -> None:
+        """Have the value of an operand computed again when nothing else is to be done.
+
+        It is at hand while `recalled` tells.
+        """
+        outputs = self._outputs.get(operand)
+        if outputs is not None:
+            self._recall.want(operand, outputs)
+            self._recall_next()
+
+    def why_dropped(self, operand: str) -> str:
+        """Why the value of an operand is not at hand, in a sentence or two; else ``""``."""
+        outputs = self._outputs.get(operand)
+        if outputs is None or self._recall.values(outputs) is not None:
+            return ""
+        limit = f" of {spell_bytes(self._memory_limit)}" if self._memory_limit else ""
+        what = self._recall.why_not(outputs) or (
+            "It will be computed again when the run has stopped."
+            if self._busy
+            else "It is being computed again."
+        )
+        return f"It was dropped to stay within the memory limit{limit}. {what}"
 
     def dismiss_failure(self) -> None:
         """Take note of a failure; its banner goes."""
@@ -754,6 +845,7 @@ class StudioSession(QObject):
     def close(self) -> None:
         """End the worker's thread; the session is of no use afterwards."""
         self._cancel.set()
+        self._recall.forget()
         self._next_run()
         self._thread.quit()
         self._thread.wait()
@@ -773,6 +865,7 @@ class StudioSession(QObject):
         self._worker.reseeded.connect(self._on_reseeded)
         self._worker.stepped.connect(self._on_stepped)
         self._worker.ended.connect(self._on_ended)
+        self._worker.recalled.connect(self._on_recalled)
         self._worker.self_checked.connect(self._on_self_checked)
         self._worker.failed.connect(self._on_failed)
         self._worker.progressed.connect(self._on_progressed)
@@ -788,8 +881,19 @@ class StudioSession(QObject):
         self._run_id += 1
         return self._run_id
 
+    def _recall_next(self) -> None:
+        """Ask for the next value that was dropped and is wanted, if there is nothing else."""
+        request = None
+        if not self._busy:
+            request = self._recall.next(
+                lambda name, outputs: self._outputs.get(name) is outputs
+            )
+        if request is not None:
+            self._requested.emit(request)
+
     def _send(self, request: object) -> None:
         self._busy = True
+        self._recall.pause()
         self._requested.emit(request)
 
     def _stop_running(self) -> None:
@@ -869,6 +973,7 @@ class StudioSession(QObject):
             steps, until = self._deferred
             self._deferred = None
             self._run(steps, until)
+        self._recall_next()
 
     def _feed(self) -> None:
         if self._graph is None:
@@ -979,6 +1084,7 @@ class StudioSession(QObject):
 
     def _forget_values(self, *, silent: bool = False) -> None:
         self._outputs.clear()
+        self._recall.forget()
         self._records.clear()
         self._statistics.clear()
         self._failure = None
@@ -1133,6 +1239,17 @@ class StudioSession(QObject):
             self.failed.emit(self._describe_passed_by(passed_by))
 
     @Slot(object)
+    def _on_recalled(self, answer: Recalled) -> None:
+        self._recall.take(answer)
+        if not self._busy:
+            self._set_progress(None)
+        if self._outputs.get(answer.operand) is answer.outputs:
+            if answer.reason:
+                self.log("error", answer.reason)
+            self.recalled.emit(answer.operand)
+        self._recall_next()
+
+    @Slot(object)
     def _on_self_checked(self, answer: SelfChecked) -> None:
         if answer.run_id != self._run_id:
             return
@@ -1205,7 +1322,7 @@ class StudioSession(QObject):
 
     @Slot(object)
     def _on_progressed(self, progress: Progress) -> None:
-        if self._busy:
+        if self._busy or self._recall.current:
             self._set_progress(progress)
 
     def _describe_passed_by(self, operators: Sequence[RuntimeOperator]) -> Failure:

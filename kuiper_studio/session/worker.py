@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,13 @@ from kuiper_studio.session.events import (
     FeedRequest,
     LayersLoaded,
     LoadLayersRequest,
+    LookedRequest,
+    MemoryLimitRequest,
     Opened,
     OpenRequest,
     Progress,
+    Recalled,
+    RecallRequest,
     Reseeded,
     ReseedRequest,
     RestartRequest,
@@ -44,16 +50,28 @@ from kuiper_studio.session.events import (
 )
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable
 
     from engine.session import Session, StepRecord
 
 __all__ = ["Worker"]
 
+
+class _CancelledError(Exception):
+    """The window wants no more of it."""
+
+
+def _go_on(cancel: threading.Event) -> None:
+    if cancel.is_set():
+        raise _CancelledError
+
+
 _log = logging.getLogger(__name__)
 
 # Records are handed over in bundles while running freely: the window repaints at most so often.
 _SECONDS_BETWEEN_REPORTS = 1 / 30
+_LONG = 0.2  # seconds, after which computing a value again shows its progress
 
 
 class Worker(QObject):
@@ -61,7 +79,7 @@ class Worker(QObject):
 
     Signals
     -------
-    opened, layers_loaded, fed, supplied, reseeded, stepped, ended, self_checked,
+    opened, layers_loaded, fed, supplied, reseeded, stepped, ended, recalled, self_checked,
     failed
         Carry the frozen response of that name.
     progressed
@@ -75,6 +93,7 @@ class Worker(QObject):
     reseeded = Signal(object)
     stepped = Signal(object)
     ended = Signal(object)
+    recalled = Signal(object)
     self_checked = Signal(object)
     failed = Signal(object)
     progressed = Signal(object)
@@ -98,6 +117,9 @@ class Worker(QObject):
             RunRequest: self._run,
             ExportRequest: self._export,
             SelfCheckRequest: self._self_check,
+            MemoryLimitRequest: self._limit_memory,
+            RecallRequest: self._recall,
+            LookedRequest: self._take_note,
         }
         run_id = getattr(request, "run_id", -1)
         try:
@@ -123,7 +145,9 @@ class Worker(QObject):
         if seed is None:
             seed = seed_of(dump) if dump is not None else 0
         backend = kernels if dump is not None else request.backend
-        self._session = engine.Session(graph, backend=backend, seed=seed)
+        self._session = engine.Session(
+            graph, backend=backend, seed=seed, memory_limit=request.memory_limit
+        )
         seconds = time.perf_counter() - started
         self.opened.emit(
             Opened(request.run_id, graph, seconds, MappingProxyType(kernels), seed)
@@ -211,12 +235,43 @@ class Worker(QObject):
         session.breakpoints = set(request.breakpoints)
         try:
             if request.steps == 1:
-                on_step(session.step())
+                with suppress(_CancelledError):
+                    on_step(session.step(partial(_go_on, request.cancel)))
             else:
                 session.run(request.until, on_step, request.cancel.is_set)
         finally:
             flush()
         self.ended.emit(RunEnded(request.run_id, session.state, session.position))
+
+    def _limit_memory(self, request: MemoryLimitRequest) -> None:
+        if self._session is not None:
+            self._session.memory_limit = request.limit
+
+    def _recall(self, request: RecallRequest) -> None:
+        started, told = time.perf_counter(), False
+
+        def go_on() -> None:
+            nonlocal told
+            _go_on(request.cancel)
+            if not told and time.perf_counter() - started >= _LONG:
+                self.progressed.emit(Progress(f"Computing operand {request.operand} again"))
+                told = True
+
+        values, reason = None, ""
+        try:
+            values = request.outputs.look(go_on)
+        except _CancelledError:
+            pass
+        except EngineError as exc:
+            reason = str(exc)
+        except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
+            _log.exception("operand %s was not computed again", request.operand)
+            reason = str(exc) or type(exc).__name__
+        self.recalled.emit(Recalled(request.operand, request.outputs, values, reason))
+
+    def _take_note(self, request: LookedRequest) -> None:
+        if request.outputs.kept is not None:
+            request.outputs.look()
 
     def _export(self, request: ExportRequest) -> None:
         from engine.dump import write_dump

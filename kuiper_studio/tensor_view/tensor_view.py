@@ -116,6 +116,7 @@ class TensorView(QWidget):
         session.graph_changed.connect(self._on_graph_changed)
         session.labels_changed.connect(self._on_labels_changed)
         session.operand_changed.connect(self._on_operand_changed)
+        session.recalled.connect(self._on_recalled)
         for changed in (
             session.stepped,
             session.stepped_back,
@@ -191,7 +192,7 @@ class TensorView(QWidget):
         failed = self._failed_operator() if following else None
         if failed is not None:
             self._show_gallery(failed)
-        elif name and session.has_value(name):
+        elif name and session.look(name):
             self._show_value(name, session.value(name))
         else:
             self._show_message(*self._absence(name))
@@ -267,6 +268,8 @@ class TensorView(QWidget):
         session = self._session
         if session.graph is None or not name:
             return "No tensor chosen", "Select an operator to see what it gives."
+        if session.has_value(name):
+            return f"Operand {name} is not in memory", session.why_dropped(name)
         title = f"Operand {name} has no value yet"
         producer = session.graph.operand(name).producer
         if producer is None:
@@ -329,6 +332,11 @@ class TensorView(QWidget):
     @Slot(str)
     def _on_operand_changed(self, _name: str) -> None:
         self._refresh()
+
+    @Slot(str)
+    def _on_recalled(self, name: str) -> None:
+        if name == self.operand:
+            self._refresh()
 
     @Slot()
     def _on_values_changed(self) -> None:

@@ -82,6 +82,16 @@ def test_demo_with_a_seed(tmp_path, noisy, qapp):
     assert json.loads((out / "dump" / "manifest.json").read_text("utf-8"))["seed"] == 31
 
 
+def test_demo_with_a_memory_limit(tmp_path, noisy, qapp):
+    written = []
+    for name, limit in (("free", "none"), ("tight", "0")):
+        out = tmp_path / name
+        options = ("--input", "ones", "--seed", "3", "--memory-limit", limit)
+        assert main([str(noisy), *options, "--demo", str(out)]) == 0
+        written.append({f.name: f.read_bytes() for f in (out / "dump" / "ops").iterdir()})
+    assert written[0] == written[1] != {}
+
+
 def test_demo_of_a_model_that_cannot_be_opened(tmp_path, capsys, qapp):
     bad = tmp_path / "bad.param"
     bad.write_text("no model", encoding="utf-8")

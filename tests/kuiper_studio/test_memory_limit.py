@@ -1,0 +1,344 @@
+"""A memory limit in the window: what was dropped is there when somebody looks at it."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QDialog, QLabel, QPushButton
+
+from engine.errors import LayerError
+from engine.layers import register, registration
+from kuiper_studio.dialogs.memory_dialog import MemoryDialog
+from kuiper_studio.session import RunState
+
+SHAPE = (1, 2, 16, 16)
+BYTES = 4 * 2 * 16 * 16
+LENGTH = 30
+
+_gate = threading.Event()
+_broken = threading.Event()
+
+if registration("test.Gate") is None:
+
+    @register("test.Gate")
+    def gate(x):
+        """Add one, as soon as the test opens the gate; or fail when it says so."""
+        _gate.wait(10)
+        if _broken.is_set():
+            raise LayerError("it is broken now")
+        return x + np.float32(1)
+
+
+def lines(kinds=None):
+    """A chain of operators that each add one."""
+    spelt = "(1,2,16,16)f32"
+    kinds = {
+        k: f"test.Gate op{k} 1 1 {k - 1} {k} #{k}={spelt}"
+        if k in (kinds or ())
+        else f"pnnx.Expression op{k} 1 1 {k - 1} {k} expr=add(@0,1) #{k}={spelt}"
+        for k in range(1, LENGTH + 1)
+    }
+    return [
+        f"pnnx.Input in 0 1 0 #0={spelt}",
+        *kinds.values(),
+        f"pnnx.Output out 1 0 {LENGTH}",
+    ]
+
+
+def expected(k):
+    return np.arange(512, dtype=np.float32).reshape(SHAPE) + k
+
+
+@pytest.fixture(autouse=True)
+def _open_gate():
+    _gate.set()
+    _broken.clear()
+    yield
+    _gate.set()
+
+
+@pytest.fixture
+def window(qtbot, open_window, make_pair):
+    """A window in which the chain has run to its end, with a limit of nothing."""
+
+    def make(kinds=None, limit=0):
+        made = open_window(make_pair(*lines(kinds)), [expected(0)])
+        made.session.set_memory_limit(limit)
+        trigger(qtbot, made, "debug.continue")
+        qtbot.waitUntil(lambda: made.session.state is RunState.FINISHED, timeout=10_000)
+        return made
+
+    return make
+
+
+def trigger(qtbot, window, command):
+    action = window.findChild(QAction, command)
+    assert action.isEnabled(), f"{command} is disabled"
+    action.trigger()
+    qtbot.waitUntil(lambda: not window.session.busy, timeout=10_000)
+
+
+def label(window, name):
+    return window.findChild(QLabel, name)
+
+
+def shows(window, k):
+    """Whether the tensor view has the picture of an operand of the chain."""
+    view = window.tensor_view
+    return (
+        view.pane.isVisible()
+        and view.pane.model.name == str(k)
+        and np.array_equal(view.pane.model.array, expected(k))
+    )
+
+
+def message(window):
+    view = window.tensor_view
+    return " ".join(each.text() for each in view.message.findChildren(QLabel))
+
+
+def test_an_old_operand_shows_its_picture(qtbot, window):
+    limited, free = window(), window(limit=None)
+    assert not limited.session.at_hand("5")
+    assert free.session.at_hand("5")
+    for each in (limited, free):
+        each.session.select("op5")
+    qtbot.waitUntil(lambda: shows(limited, 5))
+    qtbot.waitUntil(lambda: shows(free, 5))
+    qtbot.wait(100)  # late pictures and statistics
+    pictures = [each.tensor_view.pane.grab().toImage() for each in (limited, free)]
+    assert pictures[0] == pictures[1]
+    assert limited.session.position == LENGTH + 2
+    assert limited.session.state is RunState.FINISHED
+
+
+def test_looking_through_all_of_them(qtbot, window):
+    limited = window(limit=4 * BYTES)
+    for k in range(LENGTH, 0, -1):
+        limited.session.select(f"op{k}")
+        qtbot.waitUntil(lambda k=k: shows(limited, k))
+
+
+def test_a_locked_tab_has_its_value_after_each_run(qtbot, window):
+    limited = window()
+    limited.session.select("op3")
+    qtbot.waitUntil(lambda: shows(limited, 3))
+    limited.tensor_view.lock()
+    trigger(qtbot, limited, "debug.restart")
+    assert "has no value yet" in message(limited)
+    trigger(qtbot, limited, "debug.continue")
+    qtbot.waitUntil(lambda: shows(limited, 3))
+    assert limited.session.operand != "3"
+
+
+def test_facts_of_dropped_values_are_shown(qtbot, window):
+    limited = window()
+    session = limited.session
+    assert (session.facts("7").shape, session.facts("7").dtype) == (SHAPE, np.float32)
+    assert session.has_value("7")
+    assert session.facts("nothing") is None
+
+
+def test_boxes_get_their_thumbnails(qtbot, window):
+    limited = window()
+    view = limited.graph_view
+    view.zoom_reset()
+    view.center_on("op10")
+    qtbot.waitUntil(lambda: view.canvas.summary("op10") is not None, timeout=10_000)
+    found = view.canvas.summary("op10")
+    assert (found.low, found.high) == (10, 521)
+    assert found.pixels is not None
+
+
+class TestLong:
+    """Values that take long to compute again."""
+
+    def test_busy_cancel_and_again(self, qtbot, window):
+        limited = window({5})
+        _gate.clear()
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        assert "dropped to stay within the memory limit" in message(limited)
+        assert "It is being computed again." in message(limited)
+        limited.session.stop()
+        _gate.set()
+        qtbot.waitUntil(lambda: "was cancelled" in message(limited))
+        assert limited.session.position == LENGTH + 2
+        limited.session.select("op9")
+        qtbot.waitUntil(lambda: shows(limited, 9))
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: shows(limited, 8))
+
+    def test_progress_is_shown(self, qtbot, window):
+        limited = window({5, 6})
+        _gate.clear()
+        limited.session.select("op8")
+        qtbot.wait(300)
+        _gate.set()
+        # The next operator asks whether to go on, and tells that it has taken long.
+        seen = []
+        limited.session.progress_changed.connect(seen.append)
+        qtbot.waitUntil(lambda: shows(limited, 8))
+        assert [p.label for p in seen if p is not None] == ["Computing operand 8 again"]
+        assert limited.session.progress is None
+
+    def test_commands_come_first(self, qtbot, window):
+        limited = window({5})
+        _gate.clear()
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        limited.session.step_back()
+        assert limited.session.busy
+        _gate.set()
+        qtbot.waitUntil(lambda: not limited.session.busy)
+        assert limited.session.position == LENGTH + 1
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: shows(limited, 8))
+
+    def test_what_is_looked_at_is_gone(self, qtbot, window):
+        limited = window({5})
+        _gate.clear()
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        limited.session.restart()
+        _gate.set()
+        qtbot.waitUntil(lambda: not limited.session.busy)
+        assert "has no value yet" in message(limited)
+
+    def test_closing(self, qtbot, window):
+        limited = window({5})
+        _gate.clear()
+        limited.session.select("op8")
+        limited.session.close_model()
+        _gate.set()
+        qtbot.waitUntil(lambda: not limited.session.recalling)
+        assert limited.session.state is RunState.EMPTY
+
+    def test_it_fails(self, qtbot, window):
+        limited = window({5})
+        _broken.set()
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: "it is broken now" in message(limited))
+        assert limited.session.state is RunState.FINISHED
+        _broken.clear()
+        limited.session.select("op3")
+        qtbot.waitUntil(lambda: shows(limited, 3))
+        limited.session.select("op8")
+        qtbot.waitUntil(lambda: shows(limited, 8))
+
+
+class TestSetting:
+    @pytest.fixture
+    def answer(self, monkeypatch):
+        """A function that has the dialog answered with an amount, or with no limit."""
+
+        def with_(text):
+            def fill(dialog):
+                if text is None:
+                    dialog.everything.setChecked(True)
+                else:
+                    dialog.limited.setChecked(True)
+                    dialog.amount.setText(text)
+                dialog.accept()
+                return dialog.result()
+
+            monkeypatch.setattr(MemoryDialog, "exec", fill)
+
+        return with_
+
+    def test_it_counts_at_once_and_is_shown(self, qtbot, window, answer):
+        free = window(limit=None)
+        assert not label(free, "statusMemory").isVisible()
+        answer("3 kB")
+        trigger(qtbot, free, "debug.memoryLimit")
+        assert free.session.memory_limit == 3000
+        assert label(free, "statusMemory").isVisible()
+        assert label(free, "statusMemory").text() == "memory limit 3 kB"
+        qtbot.waitUntil(lambda: not free.session.at_hand("5"))
+        answer(None)
+        trigger(qtbot, free, "debug.memoryLimit")
+        assert free.session.memory_limit is None
+        assert not label(free, "statusMemory").isVisible()
+
+    def test_it_is_remembered(self, qtbot, open_window, settings, answer):
+        window = open_window()
+        answer("2GiB")
+        trigger(qtbot, window, "debug.memoryLimit")
+        assert open_window().session.memory_limit == 2 << 30
+        answer(None)
+        trigger(qtbot, window, "debug.memoryLimit")
+        assert open_window().session.memory_limit is None
+        settings.setValue("memoryLimit", "nonsense")
+        assert open_window().session.memory_limit is None
+
+    def test_models_that_are_opened_later_have_it(self, qtbot, open_window, make_pair):
+        window = open_window()
+        window.session.set_memory_limit(0)
+        window.open_model(make_pair(*lines()))
+        qtbot.waitUntil(lambda: window.session.graph is not None)
+        window.session.set_inputs({"0": array_source(expected(0))})
+        qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+        trigger(qtbot, window, "debug.continue")
+        assert not window.session.at_hand("5")
+
+
+def array_source(array):
+    from engine.inputs import InputSource
+
+    return InputSource("array", array=array)
+
+
+class TestDialog:
+    @pytest.fixture
+    def dialog(self, qtbot, studio):
+        def make(limit=None):
+            studio.set_memory_limit(limit)
+            made = MemoryDialog(studio)
+            qtbot.addWidget(made)
+            made.show()
+            return made
+
+        return make
+
+    def button(self, dialog):
+        return next(b for b in dialog.findChildren(QPushButton) if b.isDefault())
+
+    def test_without_a_limit(self, qtbot, dialog):
+        made = dialog()
+        assert made.everything.isChecked()
+        assert made.amount.text() == "500 MB"
+        # Three images of 4×8×8, which the sum needs at once, and three of 4×4×4.
+        text = label(made, "memoryFacts").text()
+        assert "keeps 3.8 KiB" in text
+        assert "need 3.0 KiB at once" in text
+        qtbot.mouseClick(self.button(made), Qt.MouseButton.LeftButton)
+        assert (made.result(), made.limit) == (QDialog.DialogCode.Accepted, None)
+
+    def test_an_amount_is_written(self, qtbot, dialog):
+        made = dialog()
+        made.amount.selectAll()
+        qtbot.keyClicks(made.amount, "1.5 GB")
+        assert made.limited.isChecked()
+        qtbot.keyClick(made.amount, Qt.Key.Key_Return)
+        assert (made.result(), made.limit) == (QDialog.DialogCode.Accepted, 1_500_000_000)
+
+    @pytest.mark.parametrize("text", ["", "much", "-1", "5 M"])
+    def test_what_is_no_amount(self, qtbot, dialog, text):
+        made = dialog(1000)
+        assert made.limited.isChecked()
+        assert made.amount.text() == "1 kB"
+        made.amount.setText(text)
+        assert "is no amount of memory, such as 500MB" in label(made, "memoryError").text()
+        assert not self.button(made).isEnabled()
+        made.everything.setChecked(True)
+        assert label(made, "memoryError").text() == " "
+        assert self.button(made).isEnabled()
+
+    def test_without_a_model(self, qtbot, empty_session):
+        made = MemoryDialog(empty_session)
+        qtbot.addWidget(made)
+        assert not label(made, "memoryFacts").isVisibleTo(made)
