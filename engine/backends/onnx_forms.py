@@ -47,7 +47,7 @@ from engine.layers.softmax import log_softmax, softmax
 from engine.layers.transposed_convolution import TransposedConvolution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from engine.backends.onnx_graph import OnnxGraph
     from engine.layers import OperatorCall
@@ -454,10 +454,12 @@ def _attention(
 
 
 @FORMS.register(MultiheadAttention)
-def _multihead(graph: OnnxGraph, layer: MultiheadAttention, *operands: Any) -> Result:
-    """Self-attention or attention to other sequences, without masks and weights."""
+def _multihead(
+    graph: OnnxGraph, layer: MultiheadAttention, *operands: Any, attn_mask: Any = None
+) -> Result:
+    """Self-attention or attention to other sequences, without weights."""
     if not layer.is_plain or any(len(operand.shape) != 3 for operand in operands):
-        raise NoFormError("masks, weights, extra keys, or no batch axis")
+        raise NoFormError("weights, extra keys, or no batch axis")
     sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
     if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
         raise NoFormError("unequal batches")
@@ -471,6 +473,8 @@ def _multihead(graph: OnnxGraph, layer: MultiheadAttention, *operands: Any) -> R
     width = layer.output.weight.shape[1]
     factor = graph.constant(1 / math.sqrt(width // layer.heads))
     scores = graph.node("MatMul", graph.node("Mul", heads[0], factor), heads[1])
+    if attn_mask is not None:
+        scores = graph.node("Add", scores, _mask(graph, layer, sequences, attn_mask))
     mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), heads[2])
     order = (0, 2, 1, 3) if layer.batch_first else (2, 0, 1, 3)
     rows = graph.node(
@@ -478,6 +482,20 @@ def _multihead(graph: OnnxGraph, layer: MultiheadAttention, *operands: Any) -> R
     )
     outputs, shape = layer.output.weight.shape[0], sequences[0].shape
     return _product(graph, rows, layer.output), (*shape[:2], outputs)
+
+
+def _mask(
+    graph: OnnxGraph, layer: MultiheadAttention, sequences: Sequence[Any], mask: Any
+) -> str:
+    """A mask that is added, in a shape that broadcasts to (N, H, L, S)."""
+    samples_axis, length_axis = (0, 1) if layer.batch_first else (1, 0)
+    samples = sequences[0].shape[samples_axis]
+    scores = sequences[0].shape[length_axis], sequences[1].shape[length_axis]
+    if mask.shape == (samples * layer.heads, *scores):
+        return graph.read(mask, (samples, layer.heads, *scores))
+    if mask.shape == scores:
+        return graph.read(mask)
+    raise NoFormError("a mask of another shape, or no mask")
 
 
 def _heads(
