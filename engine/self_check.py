@@ -361,7 +361,7 @@ class _Check:
     def _check_row(self) -> None:
         row, values = self._row, self._values
         self._row, self._values = [], {}
-        if self._ended or sum(part.computed for part, _ in row) < 2:
+        if self._ended or sum(part.given for part, _ in row) < 2:
             return
         try:
             segment = Segment([part for part, _ in row], values, thread_count())
@@ -370,7 +370,7 @@ class _Check:
         except Exception:  # noqa: BLE001 - what cannot be computed at once never is
             return
         for part, record in row:
-            if part.computed:
+            if part.given:
                 inputs = [values[name] for name in part.sources]
                 program = partial(segment.result, record.index)
                 found = self._compared(record, segment.name, partial(_same, program), inputs)

@@ -102,9 +102,16 @@ class OnnxModel:
 
 
 class OnnxGraph:
-    """Collects nodes, constants and the operands that they read."""
+    """Collects nodes, constants and the operands that they read.
+
+    Attributes
+    ----------
+    natural : tuple of int or None
+        Shape of what the present operator gives, where that is known.
+    """
 
     def __init__(self) -> None:
+        self.natural: tuple[int, ...] | None = None
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
         self._weights: dict[str, Array] = {}
@@ -235,11 +242,7 @@ class OnnxGraph:
         self._finite = True
 
     def give(
-        self,
-        operand: str,
-        result: str,
-        shape: tuple[int, ...] | None,
-        natural: tuple[int, ...] | None = None,
+        self, operand: str, result: str, shape: tuple[int, ...] | None, *, out: bool = True
     ) -> None:
         """End an operator: say which value is its result.
 
@@ -251,8 +254,8 @@ class OnnxGraph:
             Name of the value.
         shape : tuple of int or None
             See `OnnxOutput.shape`.
-        natural : tuple of int, optional
-            Shape of the operand, where that is known.
+        out : bool
+            Whether the model gives it out.
 
         Raises
         ------
@@ -261,10 +264,11 @@ class OnnxGraph:
         """
         if not any(result in node.output for node in reversed(self._nodes)):
             raise NoFormError("nothing is computed")
-        self._outputs.append(
-            OnnxOutput(result, shape, tuple(self._above_infinity), self._finite)
-        )
-        self._computed[operand] = (result, natural if shape is None else None)
+        if out:
+            self._outputs.append(
+                OnnxOutput(result, shape, tuple(self._above_infinity), self._finite)
+            )
+        self._computed[operand] = (result, self.natural if shape is None else None)
         self._above_infinity, self._finite = [], False
 
     def same(self, operand: str, other: str) -> None:

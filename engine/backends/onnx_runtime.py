@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from engine.backends.forms import FormTable
     from engine.backends.kernel import Program
+    from engine.backends.onnx_forms import Result
     from engine.backends.onnx_graph import OnnxGraph, OnnxModel
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
@@ -112,10 +114,11 @@ def _is_foreign(value: Value) -> bool:
 
 
 def _written(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxModel:
+    from engine.backends.onnx_forms import FORMS
     from engine.backends.onnx_graph import OnnxGraph
 
     graph = OnnxGraph()
-    write_operator(graph, operator, inputs, _names(inputs), "y")
+    write_operator(graph, operator, inputs, _names(inputs), "y", FORMS)
     return graph.finish()
 
 
@@ -129,7 +132,10 @@ def write_operator(
     inputs: Sequence[Value],
     names: Sequence[str],
     output: str,
+    forms: FormTable[OnnxGraph, Result],
+    *,
     natural: tuple[int, ...] | None = None,
+    out: bool = True,
 ) -> None:
     """Write an operator into a graph.
 
@@ -143,16 +149,17 @@ def write_operator(
         Of the inputs, in the graph.
     output : str
         Name of what it gives.
+    forms : FormTable
     natural : tuple of int, optional
         Shape of what it gives, where that is known.
+    out : bool
+        Whether the graph gives it out.
 
     Raises
     ------
     NoFormError
         If ONNX Runtime cannot compute it.
     """
-    from engine.backends.onnx_forms import FORMS
-
     if any(_is_foreign(value) for value in inputs):
         raise NoFormError("another dtype, or nothing in it")
     if len(operator.outputs) != 1:
@@ -163,10 +170,11 @@ def write_operator(
         else value
         for index, (name, value) in enumerate(zip(names, inputs, strict=True))
     ]
-    result = FORMS.write(graph, operator, operands)
+    graph.natural = natural
+    result = forms.write(graph, operator, operands)
     # A bare name is a result in its own shape, a pair of name and shape one in that shape.
     value, shape = (result, None) if isinstance(result, str) else result
-    graph.give(output, value, shape, natural)
+    graph.give(output, value, shape, out=out)
 
 
 class OnnxProgram:

@@ -117,7 +117,7 @@ class PlannedKernels(Kernels):
         limit = np.inf if count else _SECONDS
         parts, results = tried(row[: count or None], values, self.__getitem__, limit)
         self._behind.update(range(first + 1, first + len(parts)))
-        if sum(part.computed for part in parts) < _FEWEST:
+        if sum(part.given for part in parts) < _FEWEST:
             return None
         segment = made(lambda: Segment(parts, {**values, **results}, thread_count()))
         if segment is None:
@@ -139,7 +139,7 @@ class PlannedKernels(Kernels):
             right = segment.expect(values, self.__getitem__) and all(
                 agrees(segment.result(part.operator.index, _inputs(part, results, values)),
                        (results[part.output],))
-                for part in parts if part.computed
+                for part in parts if part.given
             )  # fmt: skip
         except SpecialNumbersError:  # they say little about other inputs
             return None

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 import weakref
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,10 +30,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.kernel import Kernel
+    from engine.backends.onnx_graph import OnnxGraph
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Part", "Segment", "SegmentKernel", "SegmentName", "computed_together", "part_of"]
+__all__ = [
+    "Part",
+    "Role",
+    "Segment",
+    "SegmentKernel",
+    "SegmentName",
+    "computed_together",
+    "part_of",
+]
 
 _NOTHING: Final = object()
 
@@ -68,22 +78,35 @@ def computed_together(kernel: str) -> bool:
     return SegmentName.read(kernel) is not None
 
 
+class Role(Enum):
+    """How an operator takes part in a segment.
+
+    COMPUTED: ONNX Runtime computes it. MOVED: ONNX Runtime moves its elements, and gives it
+    out. VIEW: NumPy gives a view of its input; behind it ONNX Runtime reads moved elements.
+    RESHAPED: the same, and it is the input in another shape. CONSTANT: it has no input.
+    """
+
+    COMPUTED = "computed"
+    MOVED = "moved"
+    VIEW = "view"
+    RESHAPED = "reshaped"
+    CONSTANT = "constant"
+
+
 @dataclass(slots=True)
 class Part:
-    """How an operator takes part in a segment.
+    """An operator of a segment.
 
     Attributes
     ----------
     operator : RuntimeOperator
-    computed : bool
-        Whether ONNX Runtime computes it; else NumPy gives its input another shape, or it has
-        no input and gives a constant.
+    role : Role
     seconds : float
         That it took apart from the others.
     """
 
     operator: RuntimeOperator
-    computed: bool
+    role: Role
     seconds: float = 0.0
 
     @property
@@ -95,6 +118,11 @@ class Part:
     def output(self) -> str:
         """Name of the output."""
         return self.operator.outputs[0].name
+
+    @property
+    def given(self) -> bool:
+        """Whether ONNX Runtime gives it out."""
+        return self.role in {Role.COMPUTED, Role.MOVED}
 
 
 def part_of(
@@ -108,22 +136,44 @@ def part_of(
     inputs, outputs : sequence of Value
         As they are without a segment.
     """
+    from engine.backends.onnx_forms import FORMS
     from engine.backends.onnx_graph import OnnxGraph
 
     output = outputs[0] if len(outputs) == 1 else None
     if operator.random or not isinstance(output, np.ndarray):
         return None
     if not inputs:
-        return Part(operator, computed=False)
-    try:
-        names = [f"x{index}" for index in range(len(inputs))]
-        write_operator(OnnxGraph(), operator, inputs, names, "y")
-    except NoFormError:
-        first = inputs[0]
-        if isinstance(first, np.ndarray) and _is_reshaped(output, first):
-            return Part(operator, computed=False)
+        return Part(operator, Role.CONSTANT)
+    first = inputs[0]
+    if FORMS.has(operator):
+        role = Role.COMPUTED
+    elif not isinstance(first, np.ndarray):
         return None
-    return Part(operator, computed=True)
+    elif _is_reshaped(output, first):
+        return Part(operator, Role.RESHAPED)
+    else:
+        role = Role.VIEW if np.may_share_memory(output, first) else Role.MOVED
+    part = Part(operator, role)
+    names = [f"x{index}" for index in range(len(inputs))]
+    try:
+        _write(OnnxGraph(), part, inputs, names, output)
+    except NoFormError:
+        return None
+    return part
+
+
+def _write(
+    graph: OnnxGraph, part: Part, inputs: Sequence[Value], names: Sequence[str], output: Value
+) -> None:
+    from engine.backends.onnx_forms import FORMS
+    from engine.backends.onnx_moves import MOVES
+
+    forms = FORMS if part.role is Role.COMPUTED else MOVES
+    natural = output.shape if isinstance(output, np.ndarray) else None
+    write_operator(
+        graph, part.operator, inputs, names, part.output, forms,
+        natural=natural, out=part.given,
+    )  # fmt: skip
 
 
 def _is_reshaped(array: Array, other: Array) -> bool:
@@ -135,6 +185,33 @@ def _is_reshaped(array: Array, other: Array) -> bool:
         and array.dtype == other.dtype
         and _address(array) == _address(other)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """Where an array lies in another one.
+
+    Attributes
+    ----------
+    root : str
+        Name of the other.
+    offset : int
+        Bytes between their beginnings.
+    shape, strides : tuple of int
+    """
+
+    root: str
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @classmethod
+    def of(cls, array: Array, root: str, other: Array) -> _View:
+        return cls(root, _address(array) - _address(other), array.shape, array.strides)
+
+    def fits(self, array: Array, other: Array) -> bool:
+        """Whether an array lies in another one like this."""
+        return _View.of(array, self.root, other) == self
 
 
 def _address(array: Array) -> int:
@@ -173,28 +250,30 @@ class Segment:
 
         first, last = parts[0].operator.index, parts[-1].operator.index
         self.name = str(SegmentName(threads, first, last))
-        computed = [part for part in parts if part.computed]
-        self.indices = tuple(part.operator.index for part in computed)
-        self._sources = {part.operator.index: part.sources for part in computed}
-        self._places = {part.output: place for place, part in enumerate(computed)}
+        given = [part for part in parts if part.given]
+        self.indices = tuple(part.operator.index for part in given)
+        self._sources = {part.operator.index: part.sources for part in given}
+        self._places = {part.output: place for place, part in enumerate(given)}
         self._place_of = {index: place for place, index in enumerate(self.indices)}
         self._constants = {p.output: p.operator.index for p in parts if not p.sources}
         within = {part.output for part in parts} - set(self._constants)
         fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
         self._fed = tuple(name for name in fed if isinstance(values[name], np.ndarray))
         self._plain = {name: values[name] for name in fed if name not in self._fed}
-        # Of operands that are another one in another shape: that other one.
-        self._roots: dict[str, str] = {}
+        self._views: dict[str, _View] = {}
         graph = OnnxGraph()
         for part in parts:
-            if part.computed:
-                inputs = [values[name] for name in part.sources]
-                output = values[part.output]
-                natural = output.shape if isinstance(output, np.ndarray) else None
-                write_operator(graph, part.operator, inputs, part.sources, part.output, natural)
-            elif part.sources:
+            inputs, output = [values[name] for name in part.sources], values[part.output]
+            if part.role is Role.RESHAPED:
                 graph.same(part.output, part.sources[0])
-                self._roots[part.output] = self._roots.get(part.sources[0], part.sources[0])
+            elif part.role is not Role.CONSTANT:
+                _write(graph, part, inputs, part.sources, output)
+            if part.role in {Role.VIEW, Role.RESHAPED}:
+                source = part.sources[0]
+                root = self._views[source].root if source in self._views else source
+                array, whole = output, values[root]
+                if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
+                    self._views[part.output] = _View.of(array, root, whole)
         arrays = [values[name] for name in self._fed]
         self._signature = signature_of(arrays)
         self._program = OnnxProgram(graph.finish(), self._fed, arrays, "all", threads)
@@ -206,7 +285,7 @@ class Segment:
 
     def share_out(self, parts: Iterable[Part]) -> None:
         """Take the seconds that the operators took apart for their shares."""
-        apart = {part.operator.index: part.seconds for part in parts if part.computed}
+        apart = {part.operator.index: part.seconds for part in parts if part.given}
         whole = sum(apart.values()) or 1.0
         self._shares = {index: seconds / whole for index, seconds in apart.items()}
 
@@ -260,15 +339,16 @@ class Segment:
         if not isinstance(value, np.ndarray):
             plain = self._plain.get(name, _NOTHING)
             return type(plain) is type(value) and plain == value
-        root = self._roots.get(name, name)
+        view = self._views.get(name)
+        root = name if view is None else view.root
         if root in self._places:
             known: Array | None = self._program.buffers[self._places[root]].shown
         else:
             seen = self._seen.get(root)
             known = None if seen is None else seen()
-        if known is value:
-            return True
-        return root is not name and known is not None and _is_reshaped(value, known)
+        if view is None or known is None:
+            return known is value
+        return view.fits(value, known)
 
     def result(self, index: int, inputs: Sequence[Value]) -> tuple[Value, ...]:
         """Hand out what an operator gives, computing it first where it waits.

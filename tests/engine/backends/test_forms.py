@@ -144,12 +144,13 @@ def group_norm(shape, groups, by=ONNX, affine=True, eps=1e-5):
                         "affine": affine})  # fmt: skip
 
 
-def heads(*shapes, count=2, size=8, by=ONNX, bias=True, extra=None, outputs=1, **params):
+def heads(*shapes, count=2, size=8, by=ONNX, bias=True, extra=None, outputs=1, names=(),
+          **params):  # fmt: skip
     params = {"batch_first": False, "add_zero_attn": False} | params
     weights = {"in_proj_weight": (3 * size, size), "out_proj.weight": (size, size)}
     if bias:
         weights |= {"in_proj_bias": (3 * size,), "out_proj.bias": (size,)}
-    return Case("nn.MultiheadAttention", shapes, by, weights | (extra or {}), outputs=outputs,
+    return Case("nn.MultiheadAttention", shapes, by, weights | (extra or {}), names, outputs,
                 params={"num_heads": count, "embed_dim": size, "bias": bias,
                         **params})  # fmt: skip
 
@@ -364,6 +365,15 @@ CASES = {
     "heads, across": heads((5, 2, 8), (7, 2, 8)),
     "heads, across, batch first": heads((2, 5, 8), (2, 7, 8), batch_first=True),
     "heads, across, three": heads((5, 2, 8), (7, 2, 8), (7, 2, 8)),
+    "heads, masked": heads((5, 2, 8), MASK, names=("query", "attn_mask")),
+    "heads, masked each": heads((2, 5, 8), (4, 5, 5), names=("query", "attn_mask"),
+                                batch_first=True),
+    "heads, across, masked": heads((5, 2, 8), (7, 2, 8), (7, 2, 8), (5, 7),
+                                   names=("query", "key", "value", "attn_mask")),
+    "heads, masked by truths": heads((5, 2, 8), np.eye(5, dtype=bool), by=NONE,
+                                     names=("query", "attn_mask")),
+    "heads, a mask for each sample": heads((5, 2, 8), (2, 5, 5), by=NONE, count=4,
+                                           names=("query", "attn_mask")),
     "heads unbatched": heads((5, 8), by=NONE),
     "heads with weights": heads((5, 2, 8), by=NONE, outputs=2),
     "heads with a zero": heads((5, 2, 8), by=NONE, add_zero_attn=True),

@@ -353,3 +353,76 @@ def test_described():
     assert engine.backends.describe_kernel(name) == (
         "ONNX Runtime, operators 14 to 37 at once, 2 threads"
     )
+
+
+# Elements that move, as in windowed attention
+
+WINDOWS = (
+    "pnnx.Input in 0 1 0",
+    "nn.LayerNorm norm 1 1 0 1 elementwise_affine=False eps=1e-05 normalized_shape=(6)",
+    "torch.roll roll 1 1 1 2 dims=(1,2) shifts=(-3,2)",
+    "Tensor.reshape cut 1 1 2 3 shape=(1,2,4,2,4,6)",
+    "Tensor.permute order 1 1 3 4 dims=(0,1,3,2,4,5)",
+    "Tensor.reshape windows 1 1 4 5 shape=(4,16,6)",
+    "nn.Linear product 1 1 5 6 bias=False in_features=6 out_features=6 @weight=(6,6)f32",
+    "Tensor.reshape apart 1 1 6 7 shape=(1,2,2,4,4,6)",
+    "torch.transpose back 1 1 7 8 dim0=2 dim1=3",
+    "Tensor.reshape image 1 1 8 9 shape=(1,8,8,6)",
+    "Tensor.slice even 1 1 9 10 dim=1 start=0 end=9223372036854775807 step=2",
+    "Tensor.slice odd 1 1 9 11 dim=1 start=1 end=-1 step=2",
+    "Tensor.slice first 1 1 10 12 dim=1 start=0 end=3 step=1",
+    "torch.cat both 2 1 12 11 13 dim=-1",
+    "nn.GELU gelu 1 1 13 14 approximate=none",
+    "pnnx.Output out 1 0 14",
+)
+GIVEN_OUT = ["norm", "roll", "windows", "product", "image", "both", "gelu"]
+
+
+@pytest.fixture
+def windows(make_pair):
+    weight = np.random.default_rng(5).normal(size=(6, 6)).astype(np.float32)
+    return engine.load(make_pair(*WINDOWS, weights={"product.weight": weight}))
+
+
+def tokens(seed):
+    return np.random.default_rng(seed).normal(size=(1, 8, 8, 6)).astype(np.float32)
+
+
+def assert_windows(session, x, **supplied):
+    reference = engine.Session(session.graph, backend="numpy")
+    reference.feed([x])
+    for name, value in supplied.items():
+        reference.supply(name.removeprefix("n"), value)
+    reference.run()
+    for name in map(str, range(15)):
+        expected = reference.value(name)
+        np.testing.assert_allclose(
+            session.value(name), expected, rtol=1e-4, atol=1e-5, strict=True
+        )
+
+
+def test_elements_that_move(windows, together):
+    session = passes(windows, tokens(1), tokens(2), tokens(3))
+    assert computed(session) == GIVEN_OUT
+    assert_windows(session, tokens(3))
+    # NumPy's views stay views: of the memory that ONNX Runtime wrote.
+    assert np.shares_memory(session.value("2"), session.value("4"))
+    assert np.shares_memory(session.value("9"), session.value("12"))
+
+
+@pytest.mark.parametrize("operand", ["2", "3", "4", "5", "8", "10", "11"])
+def test_supplied_where_elements_move(windows, together, operand):
+    session = passes(windows, tokens(1), tokens(2))
+    given = np.random.default_rng(9).normal(size=session.value(operand).shape)
+    given = given.astype(np.float32)
+    session.supply(operand, given)
+    session.run()
+    assert_windows(session, tokens(2), **{f"n{operand}": given})
+
+
+def test_a_part_of_another_tensor_is_not_taken_for_it(windows, together):
+    """Of the same shape, from the same memory, but elsewhere in it."""
+    session = passes(windows, tokens(1), tokens(2))
+    session.supply("10", session.value("9")[:, 1::2])
+    session.run()
+    assert_windows(session, tokens(2), n10=session.value("9")[:, 1::2])

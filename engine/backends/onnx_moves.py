@@ -1,0 +1,104 @@
+"""Operators that move elements, as ONNX nodes among others.
+
+By themselves they are NumPy's, which gives views where it can and copies as fast as memory
+allows. Between operators that are computed at once they must not end the row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.layers.arguments import as_int, as_ints, axis_of
+from engine.layers.flip import roll
+from engine.layers.permute import permute, transpose
+from engine.layers.reshape import (
+    flatten,
+    flatten_module,
+    reshape,
+    reshape_as,
+    squeeze,
+    unflatten,
+    unflatten_module,
+    unsqueeze,
+)
+from engine.layers.slicing import slice_tensor
+
+if TYPE_CHECKING:
+    from engine.backends.onnx_forms import Result
+    from engine.backends.onnx_graph import OnnxGraph
+
+__all__ = ["MOVES"]
+
+_END: Final = (1 << 63) - 1
+
+MOVES: Final[FormTable[OnnxGraph, Result]] = FormTable()
+
+
+@MOVES.register(
+    reshape,
+    reshape_as,
+    flatten,
+    flatten_module,
+    unflatten,
+    unflatten_module,
+    squeeze,
+    unsqueeze,
+)
+def _reshape(graph: OnnxGraph, input: Operand, *_: Any, **__: Any) -> str:
+    if graph.natural is None:
+        raise NoFormError("an unknown shape")
+    read = graph.read(input, integers=True)
+    return graph.node("Reshape", read, graph.integers(*graph.natural), allowzero=1)
+
+
+@MOVES.register(permute)
+def _permute(graph: OnnxGraph, input: Operand, dims: Any) -> str:
+    order = [axis_of(dim, len(input.shape)) for dim in as_ints(dims, "dims")]
+    return graph.node("Transpose", graph.read(input, integers=True), perm=order)
+
+
+@MOVES.register(transpose)
+def _transpose(graph: OnnxGraph, input: Operand, dim0: Any, dim1: Any) -> str:
+    order = list(range(len(input.shape)))
+    first, second = (axis_of(as_int(dim, "dim"), len(order)) for dim in (dim0, dim1))
+    order[first], order[second] = order[second], order[first]
+    return graph.node("Transpose", graph.read(input, integers=True), perm=order)
+
+
+@MOVES.register(roll)
+def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> str:
+    axes = [axis_of(dim, len(input.shape)) for dim in as_ints(dims, "dims")]
+    distances = as_ints(shifts, "shifts")
+    if not axes or len(axes) != len(distances):
+        raise NoFormError("no dims")
+    result = graph.read(input, integers=True)
+    for axis, distance in zip(axes, distances, strict=True):
+        cut = -distance % input.shape[axis]
+        tail, head = (
+            _slice(graph, result, axis, first, last, 1)
+            for first, last in ((cut, _END), (0, cut))
+        )
+        result = graph.node("Concat", tail, head, axis=axis) if cut else result
+    return result
+
+
+@MOVES.register(slice_tensor)
+def _slice_tensor(
+    graph: OnnxGraph, input: Operand, dim: Any = 0, start: Any = None, end: Any = None,
+    step: Any = 1, **several: Any,
+) -> str:  # fmt: skip
+    if any(value is not None for value in several.values()) or dim is None:
+        raise NoFormError("several dimensions at once")
+    count = 1 if step is None else as_int(step, "step")
+    if count < 1:
+        raise NoFormError("backwards")
+    first = 0 if start is None else as_int(start, "start")
+    last = _END if end is None else as_int(end, "end")
+    axis = axis_of(as_int(dim, "dim"), len(input.shape))
+    return _slice(graph, graph.read(input, integers=True), axis, first, last, count)
+
+
+def _slice(graph: OnnxGraph, name: str, axis: int, first: int, last: int, step: int) -> str:
+    places = (graph.integers(number) for number in (first, last, axis, step))
+    return graph.node("Slice", name, *places)
