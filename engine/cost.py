@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
+    from engine.shapes import ExportedShape
     from engine.values import Value, ValueFacts
 
 __all__ = ["Cost", "Memory", "ValueSource", "cost", "memory"]
@@ -81,13 +82,16 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
         With zeros where a shape is not known.
     """
     call = _Call(operator, session)
-    operands = (*operator.inputs, *operator.outputs)
-    nbytes = sum(attribute.nbytes for attribute in operator.attributes.values())
-    nbytes += sum(_operand_nbytes(operand, session) for operand in operands)
+    nbytes = sum([_operand_nbytes(operand, session) for operand in operator.inputs])
+    nbytes += sum([_operand_nbytes(operand, session) for operand in operator.outputs])
+    parameters = 0
+    if operator.has_attributes:
+        nbytes += sum(attribute.nbytes for attribute in operator.attributes.values())
+        parameters = _parameters(operator)
     rule = _RULES.get(call.kind)
     macs = rule(call) if rule is not None else 0
     flops = 2 * macs if rule is not None else _elementwise(call)
-    return Cost(macs, flops, nbytes, _parameters(operator))
+    return Cost(macs, flops, nbytes, parameters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,9 @@ class _Call:
     def __init__(self, operator: RuntimeOperator, session: ValueSource | None) -> None:
         self.kind = _kind(operator.type)
         self.params: Mapping[str, Value] = operator.params
-        self.weights = {name: a.shape for name, a in operator.attributes.items()}
+        self.weights: dict[str, Shape] = {}
+        if operator.has_attributes:
+            self.weights = {name: a.shape for name, a in operator.attributes.items()}
         self.names = operator.input_names
         self.inputs = [_shape(operand, session) for operand in operator.inputs]
         self.outputs = [_shape(operand, session) for operand in operator.outputs]
@@ -178,18 +184,29 @@ def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None
     if session is not None and session.has_value(operand.name):
         facts = session.facts(operand.name)
         return facts.shape if isinstance(facts, ArrayFacts) else None
-    if operand.shape is None:
+    return _known(operand.shape)
+
+
+# In long models shapes recur.
+@lru_cache(maxsize=4096)
+def _known(shape: ExportedShape | None) -> Shape | None:
+    if shape is None:
         return None
-    known = tuple(dim for dim in operand.shape if isinstance(dim, int))
-    return known if len(known) == len(operand.shape) else None
+    known = tuple(dim for dim in shape if isinstance(dim, int))
+    return known if len(known) == len(shape) else None
+
+
+@lru_cache(maxsize=4096)
+def _elements(shape: ExportedShape | None) -> int:
+    known = _known(shape)
+    return math.prod(known) if known is not None else 0
 
 
 def _operand_nbytes(operand: RuntimeOperand, session: ValueSource | None) -> int:
     if session is not None and session.has_value(operand.name):
         return value_nbytes(session.facts(operand.name))
-    shape = _shape(operand, session)
     itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
-    return math.prod(shape) * itemsize if shape is not None else 0
+    return _elements(operand.shape) * itemsize
 
 
 # Parameters

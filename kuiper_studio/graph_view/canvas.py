@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
 
     from engine.session import StepRecord
+    from kuiper_studio.layout import LayoutRequest
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -133,6 +134,7 @@ class GraphCanvas(QWidget):
         self._focused_by_keyboard = False
         self._layout_cancel = threading.Event()
         self._layout_number = 0
+        self._layout_request: LayoutRequest | None = None
         self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
@@ -296,14 +298,24 @@ class GraphCanvas(QWidget):
         self._layout_cancel.set()
         self._layout_cancel = threading.Event()
         self._layout_number += 1
+        self._layout_request = None
         self._geometry = self._painter = self._minimap = None
         request = self._scene.request(self.orientation)
         if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
             self._accept(layout(request))
             return
-        key = ("layout", self._layout_number)
-        self._background.submit(key, layout, request, self._layout_cancel.is_set)
+        self._layout_request = request
+        # Not before the other views have taken the graph in as well: the two threads would
+        # hand the interpreter to and fro, and all of them had to wait.
+        QTimer.singleShot(0, self._begin_layout)
         self.update()
+
+    @Slot()
+    def _begin_layout(self) -> None:
+        request, self._layout_request = self._layout_request, None
+        if request is not None:
+            key = ("layout", self._layout_number)
+            self._background.submit(key, layout, request, self._layout_cancel.is_set)
 
     def _accept(self, result: Layout) -> None:
         self._geometry = Geometry(self._scene, result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import spell_shape
@@ -38,12 +39,14 @@ def shape_text(shape: Sequence[int | str | None] | None, *, drop_batch: bool = F
     drop_batch : bool
         Leave out a first dimension of 1, as lists and edges do.
     """
+    return _spelled(None if shape is None else tuple(shape), drop_batch)
+
+
+@lru_cache(maxsize=4096)  # in long models shapes recur
+def _spelled(shape: tuple[int | str | None, ...] | None, drop_batch: bool) -> str:  # noqa: FBT001
     if shape is None:
         return ""
-    dims = list(shape)
-    if drop_batch and len(dims) > 1 and dims[0] == 1:
-        dims = dims[1:]
-    return spell_shape(dims)
+    return spell_shape(shape[1:] if drop_batch and len(shape) > 1 and shape[0] == 1 else shape)
 
 
 def dtype_text(dtype: np.dtype[Any] | str | None) -> str:

@@ -64,6 +64,7 @@ AT_ONCE: Final = 1 << 18
 UNASKED: Final = 1 << 24
 
 # Glyph, colour and words of each state.
+_MEASURED_ROWS: Final = 200  # of operands, for the widths of their columns
 _STATES: Final = {
     OperatorState.FAILED: ("cross", "fail", "Failed"),
     OperatorState.CURRENT: ("play-filled", "cur", "Next to run"),
@@ -645,7 +646,7 @@ class PropertiesPanel(Panel):
     def _fit_operand_columns(self) -> None:
         """Direction, number, shape and dtype as wide as needed; the peer gets the rest."""
         header = self.operand_table.horizontalHeader()
-        rows = range(self.operands.rowCount())
+        rows = range(min(self.operands.rowCount(), _MEASURED_ROWS))
         texts = [
             max((len(self.operands.index(row, c).data()) for row in rows), default=0)
             for c in OperandColumn

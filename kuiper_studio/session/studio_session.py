@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QThread, Signal, Slot
 
 from engine.backends import SUPPLIED, backend_of
 from engine.byte_sizes import spell_bytes
+from engine.collector import collector_paused
 from engine.differences import TOLERANCE
 from engine.errors import (
     DumpFileError,
@@ -1140,7 +1141,8 @@ class StudioSession(QObject):
         self._sources = {}
         self._labels = ()
         self._set_state(RunState.LOADING)
-        self._adopt(graph)
+        with collector_paused():  # views make objects for every operator and operand
+            self._adopt(graph)
         weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
         self.log(
             "info",
