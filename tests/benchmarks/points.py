@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from benchmarks import export, opening, passes, stepping, tensor_statistics
+from benchmarks import export, memory, opening, passes, stepping, tensor_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +36,7 @@ POINTS: Final = (
     Point("2", "NumPy alone", passes.numpy_alone),
     Point("3", "Single steps, and a session used again", stepping.rows),
     Point("4", "Opening", opening.rows),
+    Point("5", "Memory", memory.rows),
     Point("8b", "Statistics and histogram", tensor_statistics.rows),
     Point("9", "Export", export.rows),
 )

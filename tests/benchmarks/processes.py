@@ -84,6 +84,9 @@ def answer_of(work: Callable[..., Any], *arguments: object) -> Any:
 
 def peak_memory() -> float:
     """Most memory that this process has had so far, in MB."""
+    if sys.platform == "linux":  # whose figure below is the parent's where that has more
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024 / 1e6
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
