@@ -8,6 +8,7 @@ kept, and remembered for the next session.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.heap import trim_heap
+from engine.backends.heap import trim_heap, unload
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
@@ -44,6 +45,7 @@ _LARGE: Final = 1 << 20
 # they are driven out in between.
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 48 << 20
+_RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
 
 
 class Automatic:
@@ -67,10 +69,13 @@ class Automatic:
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
-        chosen = self._chosen(operator, inputs)
+        name, program = self._chosen(operator, inputs)
         if nbytes >= _LARGE:
             trim_heap()
-        return chosen
+            if name != ALONE:  # libraries have weights of their own
+                for attribute in operator.attributes.values():
+                    unload(attribute.array)
+        return name, program
 
     def _chosen(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
@@ -96,7 +101,8 @@ class Automatic:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
-        race = _Race(inputs, self._evict if _weight_bytes(operator) > _COLD_WEIGHTS else None)
+        cold = _weight_bytes(operator) > _COLD_WEIGHTS
+        race = _Race(inputs, self._evict if cold else None, _RIVALS if cold else None)
         typical = True
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
@@ -128,6 +134,8 @@ class _Race:
     inputs : sequence of Value
     evict : callable or None
         Called before each round.
+    rivals : int or None
+        How many of them may be there at once.
 
     Attributes
     ----------
@@ -135,8 +143,11 @@ class _Race:
         Those that may still win, by kernel.
     """
 
-    def __init__(self, inputs: Sequence[Value], evict: Callable[[], None] | None) -> None:
+    def __init__(
+        self, inputs: Sequence[Value], evict: Callable[[], None] | None, rivals: int | None
+    ) -> None:
         self._inputs, self._evict = inputs, evict
+        self._rivals = sys.maxsize if rivals is None else rivals
         self._least: dict[str, float] = {}
         self.programs: dict[str, Program] = {}
 
@@ -145,9 +156,11 @@ class _Race:
         self.programs[name] = program
         self._least[name] = np.inf
         self._time(name)
-        best = min(self._least.values())
-        for each in [n for n in self.programs if self._least[n] > _HOPELESS * best]:
-            del self.programs[each]
+        ranked = sorted(self.programs, key=lambda each: self._least[each])
+        limit = _HOPELESS * self._least[ranked[0]]
+        for place, each in enumerate(ranked):
+            if place >= self._rivals or self._least[each] > limit:
+                del self.programs[each]
 
     def winner(self) -> tuple[str, Program]:
         """Time the other bursts in turn; the fastest kernel and its program."""

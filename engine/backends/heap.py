@@ -1,16 +1,21 @@
-"""Memory that the C library has back and keeps for later, given to the system."""
+"""Memory that nobody needs any more, or not soon, given to the system."""
 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["trim_heap"]
+    from engine.values import Array
+
+__all__ = ["trim_heap", "unload"]
 
 
 @cache
@@ -32,3 +37,27 @@ def trim_heap() -> None:
     trim = _trim()
     if trim is not None:
         trim(0)
+
+
+def unload(array: Array) -> None:
+    """Give the pages of a mapped file to the system that an array lies in.
+
+    Whoever looks at the array gets them again, from the file or, sooner, from the system's
+    memory of it. Arrays elsewhere are passed over.
+    """
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    base: object = root.base
+    mapped = base.obj if isinstance(base, memoryview) else base
+    advice = getattr(mmap, "MADV_DONTNEED", None)
+    if advice is None or not isinstance(mapped, mmap.mmap) or not array.flags.c_contiguous:
+        return
+    begin = _address(array) - _address(root)
+    first = begin // mmap.PAGESIZE * mmap.PAGESIZE
+    mapped.madvise(advice, first, begin + array.nbytes - first)
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

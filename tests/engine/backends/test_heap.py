@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import sys
 
+import numpy as np
 import pytest
 
-from engine.backends.heap import _trim, trim_heap
+from engine.backends.heap import _trim, trim_heap, unload
 
 
 @pytest.fixture(autouse=True)
@@ -39,3 +41,24 @@ def test_the_library_is_asked(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: Library)
     trim_heap()
     assert asked == [0]
+
+
+@pytest.mark.parametrize("place", [0, 5, 4096, 10_000])
+def test_a_mapped_array_is_the_same_afterwards(tmp_path, place):
+    content = np.random.default_rng(0).integers(0, 256, 100_000).astype(np.uint8)
+    path = tmp_path / "weights"
+    path.write_bytes(content.tobytes())
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    array = np.frombuffer(mapped, np.uint8)[place : place + 50_000].reshape(-1, 5)
+    unload(array)
+    unload(array[::2])
+    np.testing.assert_array_equal(array.reshape(-1), content[place : place + 50_000])
+
+
+def test_arrays_elsewhere_are_passed_over():
+    array = np.arange(100_000)
+    unload(array)
+    unload(np.frombuffer(array.tobytes(), np.int64))
+    unload(np.zeros(()))
+    np.testing.assert_array_equal(array, range(100_000))
