@@ -8,7 +8,6 @@ kept, and remembered for the next session.
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +22,7 @@ from engine.errors import EngineError
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from engine.backends.choices import Choices
     from engine.backends.kernel import Backend, Program
@@ -62,7 +61,6 @@ class Automatic:
     def __init__(self, backends: Sequence[Backend], choices: Choices) -> None:
         self._backends = {backend.name: backend for backend in backends}
         self._choices = choices
-        self._evicting: np.ndarray | None = None
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
         """Find the fastest kernel for these inputs: its name and program."""
@@ -102,7 +100,7 @@ class Automatic:
         except EngineError:
             return ALONE, reference  # which says what is wrong
         cold = _weight_bytes(operator) > _COLD_WEIGHTS
-        race = _Race(inputs, self._evict if cold else None, _RIVALS if cold else None)
+        race = _Race(inputs, cold=cold)
         typical = True
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
@@ -115,15 +113,9 @@ class Automatic:
                 except SpecialNumbersError:
                     typical = False
         best, program = race.winner() if race.programs else (ALONE, reference)
-        self._evicting = None
         if typical:  # NaN and infinities say little about other inputs
             self._choices.put(key, best)
         return best, program
-
-    def _evict(self) -> None:
-        if self._evicting is None:
-            self._evicting = np.zeros(_EVICTING_BYTES // 8, np.int64)
-        self._evicting += 1
 
 
 class _Race:
@@ -132,10 +124,9 @@ class _Race:
     Parameters
     ----------
     inputs : sequence of Value
-    evict : callable or None
-        Called before each round.
-    rivals : int or None
-        How many of them may be there at once.
+    cold : bool
+        Whether weights are so large that they are to be driven out of the processor's cache
+        before each round, and few programs kept.
 
     Attributes
     ----------
@@ -143,11 +134,9 @@ class _Race:
         Those that may still win, by kernel.
     """
 
-    def __init__(
-        self, inputs: Sequence[Value], evict: Callable[[], None] | None, rivals: int | None
-    ) -> None:
-        self._inputs, self._evict = inputs, evict
-        self._rivals = sys.maxsize if rivals is None else rivals
+    def __init__(self, inputs: Sequence[Value], *, cold: bool) -> None:
+        self._inputs, self._cold = inputs, cold
+        self._evicting: np.ndarray | None = None
         self._least: dict[str, float] = {}
         self.programs: dict[str, Program] = {}
 
@@ -159,8 +148,11 @@ class _Race:
         ranked = sorted(self.programs, key=lambda each: self._least[each])
         limit = _HOPELESS * self._least[ranked[0]]
         for place, each in enumerate(ranked):
-            if place >= self._rivals or self._least[each] > limit:
+            if (self._cold and place >= _RIVALS) or self._least[each] > limit:
                 del self.programs[each]
+        if self._cold:  # room for the next, which takes several times its weights for a moment
+            self._evicting = None
+            trim_heap()
 
     def winner(self) -> tuple[str, Program]:
         """Time the other bursts in turn; the fastest kernel and its program."""
@@ -177,11 +169,17 @@ class _Race:
         """
         spent, rounds = 0.0, 0
         while rounds < _ROUNDS and spent < _SECONDS:
-            if self._evict is not None:
-                self._evict()
+            if self._cold:
+                self._drive_out()
             seconds = _seconds(self.programs[name], self._inputs)
             self._least[name] = min(self._least[name], seconds)
             spent, rounds = spent + seconds, rounds + 1
+
+    def _drive_out(self) -> None:
+        """Write so much memory that the processor's cache holds nothing else."""
+        if self._evicting is None:
+            self._evicting = np.zeros(_EVICTING_BYTES // 8, np.int64)
+        self._evicting += 1
 
 
 def _weight_bytes(operator: RuntimeOperator) -> int:

@@ -112,9 +112,7 @@ class _NcnnProgram:
         params = " ".join(f"{key}={value}" for key, value in layer.params.items())
         text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
         weight, *rest = (np.require(w, None, ["C", "A"]) for w in layer.weights)
-        self._content = b"".join(
-            [_FLOAT32_MARK, weight.tobytes(), *(r.tobytes() for r in rest)]
-        )
+        self._content = b"".join([_FLOAT32_MARK, weight.data, *(r.data for r in rest)])
         if net.load_param_mem(text):
             raise NoFormError("ncnn does not know the layer")
         net.load_model_mem(self._content)  # reads the weights where they are
