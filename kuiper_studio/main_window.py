@@ -11,7 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QSettings, Qt, Slot
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QPoint,
+    QPointF,
+    QSettings,
+    Qt,
+    Slot,
+)
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
     QDockWidget,
@@ -308,6 +317,7 @@ class MainWindow(QMainWindow):
         session.graph_changed.connect(self._on_graph_changed)
         session.state_changed.connect(self._on_state_changed)
         session.position_changed.connect(self._on_state_changed)
+        session.stepped.connect(self._on_values_dropped)
         session.selection_changed.connect(self._on_state_changed)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
@@ -724,22 +734,29 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_state_changed(self) -> None:
         state = self.session.state
+        ruled_out = self._ruled_out()
         for command in COMMANDS:
-            self.actions_by_id[command.id].setEnabled(state in command.states)
-        if not self.session.layer_files:
-            self.actions_by_id["file.unloadLayers"].setEnabled(False)
-        if self.session.kernels_from is None:
-            self.actions_by_id["debug.forgetKernels"].setEnabled(False)
-        selected = self.session.selected
-        if not selected:
-            for name in ("debug.runToSelected", "debug.toggleBreakpoint", "help.operator"):
-                self.actions_by_id[name].setEnabled(False)
-        if not self.session.can_supply(selected):
-            self.actions_by_id["debug.supplyOutput"].setEnabled(False)
-        if not selected or not self.session.supplied_text(selected):
-            self.actions_by_id["debug.withdrawOutput"].setEnabled(False)
+            # Once each: every change of an action is told to all menus, bars and buttons.
+            enabled = state in command.states and command.id not in ruled_out
+            self.actions_by_id[command.id].setEnabled(enabled)
         if state is RunState.RUNNING:
             self._on_values_dropped()
+
+    def _ruled_out(self) -> set[str]:
+        """Commands that have nothing to work on, whatever the state."""
+        session, selected = self.session, self.session.selected
+        ruled_out = set()
+        if not session.layer_files:
+            ruled_out.add("file.unloadLayers")
+        if session.kernels_from is None:
+            ruled_out.add("debug.forgetKernels")
+        if not selected:
+            ruled_out |= {"debug.runToSelected", "debug.toggleBreakpoint", "help.operator"}
+        if not session.can_supply(selected):
+            ruled_out.add("debug.supplyOutput")
+        if not selected or not session.supplied_text(selected):
+            ruled_out.add("debug.withdrawOutput")
+        return ruled_out
 
     @Slot()
     def _on_values_dropped(self) -> None:
@@ -850,6 +867,14 @@ class MainWindow(QMainWindow):
         self.settings.sync()
 
     # Overrides of Qt methods
+
+    @override
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.UpdateRequest:
+            # Requests for a layout go up one widget at a time, with a painting in between:
+            # a step would paint most of the window five times.
+            QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
+        return super().event(event)
 
     @override
     def closeEvent(self, event: QCloseEvent) -> None:

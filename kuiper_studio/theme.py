@@ -22,9 +22,9 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
 from kuiper_studio.resource_paths import load_fonts, resources
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QApplication
+    from PySide6.QtWidgets import QApplication, QWidget
 
-__all__ = ["DARK", "LIGHT", "TOKEN_NAMES", "Scheme", "Theme", "Tokens"]
+__all__ = ["DARK", "LIGHT", "TOKEN_NAMES", "Scheme", "Theme", "Tokens", "restyle"]
 
 
 class Scheme(Enum):
@@ -273,7 +273,19 @@ class Theme(QObject):
         self._refresh()
 
 
+def restyle(widget: QWidget, style_sheet: str) -> None:
+    """Give a widget a style sheet of its own, unless it has it: Qt would lay it out anew."""
+    if widget.styleSheet() != style_sheet:
+        widget.setStyleSheet(style_sheet)
+
+
 def _font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFont:
+    # A copy, which may be changed, and which shares what Qt has looked up for the face.
+    return QFont(_made_font(family, hint, pixels, weight))
+
+
+@lru_cache(maxsize=256)
+def _made_font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFont:
     font = QFont(family)
     font.setStyleHint(hint)
     font.setPixelSize(max(1, round(pixels)))

@@ -20,7 +20,7 @@ from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.references import page_of, reference_of
-from engine.layers.registry import Registration, registered_types, registration
+from engine.layers.registry import Registration, layer_table, registration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,11 +141,8 @@ def note(operator_type: str) -> OperatorNote:
             url=page_of(operator_type),
             known=operator_type in _GRAPHS_OWN,
         )
-    same = tuple(
-        name
-        for name in registered_types()
-        if name != operator_type and _target_of(name) is found.target
-    )
+    alike = (name for name, other in layer_table().items() if other.target is found.target)
+    same = tuple(sorted(name for name in alike if name != operator_type))
     read = _read(found.target)
     return OperatorNote(
         operator_type,

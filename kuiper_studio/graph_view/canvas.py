@@ -140,6 +140,8 @@ class GraphCanvas(QWidget):
         self._background = Background(self)
         self._background.finished.connect(self._on_answered)
         self._animation = self._make_animation()
+        self._go_on = QTimer(self, singleShot=True, interval=0)
+        self._go_on.timeout.connect(self.update)
         self._settle = QTimer(self)
         self._settle.setSingleShot(True)
         self._settle.setInterval(_ANIMATION_MS)
@@ -638,6 +640,8 @@ class GraphCanvas(QWidget):
         # On whole device pixels, so that lines and pixmaps are sharp.
         visible.moveTo(round(visible.x() * step) / step, round(visible.y() * step) / step)
         self._painter.paint(painter, visible, self.zoom)
+        if not self._painter.complete:
+            self._go_on.start()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_overlays(painter)
         self._ask_for_summaries(visible)

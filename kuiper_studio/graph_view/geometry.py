@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
     from kuiper_studio.graph_view.scene import Scene
     from kuiper_studio.layout import Layout
+    from kuiper_studio.layout.model import Floats
 
-__all__ = ["Geometry"]
+__all__ = ["Geometry", "to_rects"]
 
 _RADIUS: Final = 10.0
 _ARROW_LENGTH: Final = 8.0
 _ARROW_WIDTH: Final = 7.0
 _ARROW_GAP: Final = 1.0
+_LONG: Final = 4000.0
+_DASHES: Final = 7.0  # a dash and a gap
 _HIT: Final = 6.0  # half of the width in which an edge is hit
 
 
@@ -54,6 +57,7 @@ class Geometry:
         self.bounds = QRectF(*layout.bounds)
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
+        self._polygons: dict[tuple[int, bool], QPolygonF] = {}
         self._arrows: dict[int, QPolygonF] = {}
 
     @property
@@ -68,21 +72,12 @@ class Geometry:
         left, top, right, bottom = self.rects[box].tolist()
         return QRectF(left, top, right - left, bottom - top)
 
-    @cached_property
-    def rect_list(self) -> list[QRectF]:
-        """Rectangles of all boxes."""
-        return [
-            QRectF(left, top, right - left, bottom - top)
-            for left, top, right, bottom in self.rects.tolist()
-        ]
-
-    def grown_rects(self, across: float, along: float) -> list[QRectF]:
-        """Rectangles of at least these sizes across and along the flow."""
+    def grown(self, boxes: npt.NDArray[np.intp], across: float, along: float) -> Floats:
+        """Rectangles of boxes, of at least these sizes across and along the flow."""
         least = (along, across) if self.left_right else (across, along)
-        corners, sizes = self.rects[:, :2], self.rects[:, 2:] - self.rects[:, :2]
-        grown = np.maximum(sizes, least)
-        places = np.hstack((corners - (grown - sizes) / 2, grown))
-        return [QRectF(*place) for place in places.tolist()]
+        rects = self.rects[boxes]
+        missing = np.maximum(least - (rects[:, 2:] - rects[:, :2]), 0) / 2
+        return np.hstack((rects[:, :2] - missing, rects[:, 2:] + missing))
 
     def boxes_in(self, area: QRectF) -> npt.NDArray[np.intp]:
         """Boxes that touch an area, ascending."""
@@ -103,6 +98,19 @@ class Geometry:
         """Edges whose own part touches an area, ascending."""
         return _touching(self._edge_bounds, area)
 
+    def ends_in(self, edges: npt.NDArray[np.intp], area: QRectF) -> npt.NDArray[np.bool_]:
+        """Which of some edges begin or end in an area."""
+        inside = np.zeros(len(self.rects), np.bool_)
+        inside[self.boxes_in(area)] = True
+        begins, ends = self._ends[edges].T
+        touched: npt.NDArray[np.bool_] = inside[begins] | inside[ends]
+        return touched
+
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.intp]:
+        ends = [(edge.source, edge.target) for edge in self.scene.edges]
+        return np.array(ends, np.intp).reshape(-1, 2)
+
     def edge_at(self, point: QPointF, zoom: float) -> int:
         """Edge within 6 pixels of a point, on the screen; -1 for none."""
         slack = _HIT / min(zoom, 1.0)
@@ -114,18 +122,24 @@ class Geometry:
                 best, found = distance, edge
         return found
 
-    def path(self, edge: int, *, whole: bool = False) -> QPainterPath:
+    def path(
+        self, edge: int, visible: QRectF | None = None, *, whole: bool = False
+    ) -> QPainterPath:
         """Line of an edge with round corners, up to its arrow head.
 
         Parameters
         ----------
         edge : int
+        visible : QRectF, optional
+            What is looked at: of a very long line no more than that may be there.
         whole : bool
             The whole route, and not only the part that no other edge of its operand draws.
         """
         known = self._paths.get((edge, whole))
         if known is None:
             points = (self.layout.routes if whole else self.layout.branches)[edge]
+            if visible is not None and np.ptp(points, axis=0).max() > _LONG:
+                return _rounded(_seen(points, visible))
             known = self._paths[edge, whole] = _rounded(points)
         return known
 
@@ -136,17 +150,75 @@ class Geometry:
             known = self._arrows[edge] = _arrow_head(self.layout.routes[edge])
         return known
 
-    @cached_property
-    def far_path(self) -> QPainterPath:
-        """All edges without corners and arrow heads, to be seen from far."""
-        path = QPainterPath()
-        for points in self.layout.branches:
-            path.addPolygon(_polygon(points))
-        return path
+    def polygon(self, edge: int, *, whole: bool = False) -> QPolygonF:
+        """Line of an edge without round corners; see `path`."""
+        known = self._polygons.get((edge, whole))
+        if known is None:
+            points = (self.layout.routes if whole else self.layout.branches)[edge]
+            known = self._polygons[edge, whole] = _polygon(points)
+        return known
 
-    def polygon(self, edge: int) -> QPolygonF:
-        """Route of an edge without round corners."""
-        return _polygon(self.layout.routes[edge])
+    def segments_in(self, area: QRectF, least: float, most: int) -> Floats:
+        """Straight parts of edges that touch an area.
+
+        Parameters
+        ----------
+        area : QRectF
+        least : float
+            Shorter ones are left out.
+        most : int
+            Of so many more, the longest.
+
+        Returns
+        -------
+        ndarray of shape (M, 4)
+            Left, top, right and bottom end of each.
+        """
+        segments, lengths = self._segments
+        near = _touching(segments, area)
+        near = near[lengths[near] >= least]
+        if len(near) > most:
+            near = near[np.argpartition(lengths[near], -most)[-most:]]
+        found: Floats = segments[near]
+        return found
+
+    @cached_property
+    def _segments(self) -> tuple[Floats, Floats]:
+        """Straight parts of all edges, and how long they are."""
+        if not self.layout.branches:
+            return np.zeros((0, 4)), np.zeros(0)
+        points = np.concatenate(self.layout.branches)
+        counts = np.array([len(branch) for branch in self.layout.branches])
+        follows = np.ones(len(points), np.bool_)
+        follows[np.cumsum(counts) - counts] = False  # the first point of each edge
+        ends = np.flatnonzero(follows)
+        before, after = points[ends - 1], points[ends]
+        segments = np.hstack((np.minimum(before, after), np.maximum(before, after)))
+        return segments, (segments[:, 2:] - segments[:, :2]).max(axis=1)
+
+
+def _seen(points: Floats, visible: QRectF) -> Floats:
+    """The part of a line that comes near an area, for dashes of all of it take long."""
+    near_by = visible.adjusted(-_LONG, -_LONG, _LONG, _LONG)
+    left, top, right, bottom = near_by.left(), near_by.top(), near_by.right(), near_by.bottom()
+    low, high = np.minimum(points[:-1], points[1:]), np.maximum(points[:-1], points[1:])
+    near = np.flatnonzero(((low <= (right, bottom)) & (high >= (left, top))).all(axis=1))
+    if not len(near):
+        return points[-2:]
+    seen = points[near[0] : near[-1] + 2].copy()
+    # In whole dashes, so that they stay where they are when the area moves.
+    ends = np.clip(seen[[0, -1]], (left, top), (right, bottom)) // _DASHES * _DASHES
+    along = np.abs(seen[[0, -1]] - ends) >= _DASHES
+    seen[[0, -1]] = np.where(along, ends, seen[[0, -1]])
+    return seen
+
+
+def to_rects(rects: Floats) -> list[QRectF]:
+    """What Qt takes of rectangles given by left, top, right and bottom."""
+    return [
+        QRectF(left, top, right - left, bottom - top)
+        for left, top, right, bottom in rects.tolist()
+    ]
 
 
 def _polygon(points: npt.NDArray[np.float64]) -> QPolygonF:

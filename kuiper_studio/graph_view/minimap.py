@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 
+from kuiper_studio.graph_view.cells import CellColors
 from kuiper_studio.graph_view.glyphs import paint_glyph
-from kuiper_studio.graph_view.state import NONE, BoxState
+from kuiper_studio.graph_view.raster import MOST_LINES, Raster, fill_cells
+from kuiper_studio.graph_view.state import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kuiper_studio.graph_view.geometry import Geometry
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.layout.model import Floats
     from kuiper_studio.theme import Theme
 
 __all__ = ["Minimap"]
@@ -26,7 +30,6 @@ _CHAIN_ASPECT: Final = 5.0
 _PADDING: Final = 8.0
 _INSET: Final = 12.0
 _MOST_CELL: Final = 9.0
-_PENDING: Final = 0.6
 _ROOM_BESIDE: Final = 1.6  # how much larger than the map the canvas must be
 
 
@@ -44,6 +47,7 @@ class Minimap:
         self._theme = theme
         self._geometry = geometry
         self._state = state
+        self._colors = CellColors(theme, state.scene, "panel")
         self._pixmap: QPixmap | None = None
         self.size = self._size()
         bounds = geometry.bounds
@@ -117,10 +121,14 @@ class Minimap:
 
     def mark(self, boxes: Iterable[int]) -> None:
         """Paint some cells anew: their operators have run."""
-        if self._pixmap is not None:
-            painter = QPainter(self._pixmap)
-            self._paint_cells(painter, boxes)
-            painter.end()
+        if self._pixmap is None:
+            return
+        places = np.fromiter(boxes, np.intp)
+        colors = self._colors.of(self._state, places, current=False)
+        painter = QPainter(self._pixmap)
+        for box, color in zip(places.tolist(), colors.tolist(), strict=True):
+            painter.fillRect(self._cell(box), QColor.fromRgba(color))
+        painter.end()
 
     def paint(self, painter: QPainter, frame: QRectF, visible: QRectF) -> None:
         """Paint the map into its frame."""
@@ -168,40 +176,27 @@ class Minimap:
         known = self._pixmap
         if known is not None and known.devicePixelRatioF() == ratio:
             return known
-        pixmap = QPixmap((self.size * ratio).toSize())
+        geometry = self._geometry
+        width, height = (self.size * ratio).toSize().toTuple()
+        segments = geometry.segments_in(geometry.bounds, 0.0, MOST_LINES)
+        ink = self._theme.color("ctl", 0.6).rgba()
+        lines = self._all_to_map(segments) * ratio
+        picture = Raster(width, height).paint(lines, ink, 0)
+        boxes = np.arange(len(geometry.scene.boxes))
+        cells = self._all_to_map(geometry.rects)
+        colors = self._colors.of(self._state, boxes, current=False)
+        fill_cells(picture, cells * ratio, colors)
+        view = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_ARGB32)
+        pixmap = QPixmap.fromImage(view)
         pixmap.setDevicePixelRatio(ratio)
-        pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        self._paint_edges(painter)
-        self._paint_cells(painter, range(len(self._geometry.scene.boxes)))
-        painter.end()
         self._pixmap = pixmap
         return pixmap
 
-    def _paint_edges(self, painter: QPainter) -> None:
+    def _all_to_map(self, rects: Floats) -> Floats:
+        """Rectangles by left, top, right and bottom, on the map."""
         bounds = self._geometry.bounds
-        painter.save()
-        painter.translate(self._offset)
-        painter.scale(self._scale_x, self._scale_y)
-        painter.translate(-bounds.topLeft())
-        pen = QPen(self._theme.color("ctl", 0.6), 1)
-        pen.setCosmetic(True)
-        painter.setPen(pen)
-        painter.drawPath(self._geometry.far_path)
-        painter.restore()
-
-    def _paint_cells(self, painter: QPainter, boxes: Iterable[int]) -> None:
-        """Paint cells over the panel's colour, so that edges do not shine through."""
-        state = self._state
-        groups: dict[tuple[str, float], list[QRectF]] = {}
-        for box in boxes:
-            shown = BoxState(int(state.states[box]))
-            token = "fail" if shown is BoxState.FAILED else state.scene.boxes[box].family.token
-            faded = shown in (BoxState.PENDING, BoxState.BLOCKED)
-            groups.setdefault((token, _PENDING if faded else 1.0), []).append(self._cell(box))
-        painter.setPen(Qt.PenStyle.NoPen)
-        for (token, alpha), cells in groups.items():
-            painter.setBrush(self._theme.color("panel"))
-            painter.drawRects(cells)
-            painter.setBrush(self._theme.color(token, alpha))
-            painter.drawRects(cells)
+        scale = np.array([self._scale_x, self._scale_y] * 2)
+        corner = np.array([bounds.left(), bounds.top()] * 2)
+        offset = np.array([self._offset.x(), self._offset.y()] * 2)
+        moved: Floats = (rects - corner) * scale + offset
+        return moved

@@ -10,18 +10,25 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 
 from kuiper_studio.graph_view.boxes import MARGIN, BoxLook, BoxPainter
+from kuiper_studio.graph_view.cells import CellColors
+from kuiper_studio.graph_view.geometry import to_rects
+from kuiper_studio.graph_view.raster import MOST_LINES, Raster, fill_cells
 from kuiper_studio.graph_view.scene import BOX_HEIGHT, TEXT_SCALE, fonts
-from kuiper_studio.graph_view.state import NONE, BoxState
+from kuiper_studio.graph_view.state import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import numpy.typing as npt
+
     from kuiper_studio.graph_view.geometry import Geometry
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.layout.model import Floats
     from kuiper_studio.theme import Theme
 
 __all__ = ["CELLS_BELOW", "FULL_FROM", "ScenePainter"]
@@ -30,7 +37,11 @@ FULL_FROM: Final = 0.7
 CELLS_BELOW: Final = 0.35
 _LEAST_CELL: Final = 6.0  # pixels across the flow
 _LEAST_CELL_ALONG: Final = 1.5
-_PENDING_CELL: Final = 0.6
+# More of them at once are put together as pixels, by numpy.
+_MOST_RECTS: Final = 1200
+_MOST_POLYLINES: Final = 400
+_MOST_NEW: Final = 20  # boxes painted for the first time in one frame
+_MOST_EDGES: Final = 160  # with dashes, round corners and heads
 _CACHE_BYTES: Final = 96 * 1024 * 1024
 _RING_DISTANCE: Final = 4.0
 _DOT_RADIUS: Final = 2.6
@@ -47,6 +58,16 @@ class ScenePainter:
     theme : Theme
     geometry : Geometry
     state : SceneState
+
+    Attributes
+    ----------
+    hovered_edge : int
+        The edge under the mouse, or NONE.
+    complete : bool
+        Whether all boxes were painted as they should be; where many were new, the next
+        paintings go on with the others.
+    step_key : str
+        The key that steps, shown in the current box.
     """
 
     def __init__(self, theme: Theme, geometry: Geometry, state: SceneState) -> None:
@@ -54,11 +75,17 @@ class ScenePainter:
         self._geometry = geometry
         self._state = state
         self._boxes = BoxPainter(theme)
+        self._colors = CellColors(theme, state.scene, "base")
         self._pixmaps: dict[int, tuple[BoxLook, QPixmap]] = {}
+        self._former: dict[int, tuple[BoxLook, QPixmap]] = {}
         self._pixmap_key: tuple[object, ...] = ()
+        self._made = 0
         self._pixmap_bytes = 0
+        self._raster: Raster | None = None
+        self._visible = QRectF()
         self._edge_metrics = QFontMetricsF(fonts().edge)
         self.hovered_edge = NONE
+        self.complete = True
         self.step_key = "F10"
 
     def forget(self) -> None:
@@ -99,15 +126,14 @@ class ScenePainter:
         """
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.scale(zoom, zoom)
-        painter.translate(-visible.topLeft())
         if zoom < CELLS_BELOW:
-            self._paint_far(painter, visible, zoom)
+            self._paint_far(painter, visible, zoom, keep=keep)
         else:
-            self._paint_edges(painter, visible, zoom)
-            painter.restore()
             painter.save()
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.scale(zoom, zoom)
+            painter.translate(-visible.topLeft())
+            self._paint_edges(painter, visible, zoom, keep=keep)
+            painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
@@ -122,6 +148,7 @@ class ScenePainter:
         ratio = painter.device().devicePixelRatioF()
         if keep:
             self._use_key((zoom, ratio, self._theme.tokens))
+            self._made, self.complete = 0, True
         area = visible.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
         corners = self._geometry.rects
         for index in self._geometry.boxes_in(area).tolist():
@@ -132,7 +159,7 @@ class ScenePainter:
                 at = QPointF(
                     round(x * ratio) / ratio - margin, round(y * ratio) / ratio - margin
                 )
-                painter.drawPixmap(at, self._pixmap(index, zoom, ratio))
+                self._paint_kept(painter, at, index, zoom, ratio)
             else:
                 painter.save()
                 painter.translate(x, y)
@@ -148,14 +175,35 @@ class ScenePainter:
 
     def _use_key(self, key: tuple[object, ...]) -> None:
         if key != self._pixmap_key or self._pixmap_bytes > _CACHE_BYTES:
-            self._pixmaps.clear()
+            if self._pixmaps:
+                self._former = self._pixmaps if key[1:] == self._pixmap_key[1:] else {}
+            self._pixmaps = {}
             self._pixmap_key, self._pixmap_bytes = key, 0
 
-    def _pixmap(self, index: int, zoom: float, ratio: float) -> QPixmap:
+    def _paint_kept(
+        self, painter: QPainter, at: QPointF, index: int, zoom: float, ratio: float
+    ) -> None:
+        """Paint a box; one of many new ones as it was at another zoom, or as a cell."""
         look = self.look(index)
         known = self._pixmaps.get(index)
         if known is not None and known[0] == look:
-            return known[1]
+            painter.drawPixmap(at, known[1])
+            return
+        if self._made < _MOST_NEW:
+            self._made += 1
+            painter.drawPixmap(at, self._pixmap(index, look, zoom, ratio))
+            return
+        self.complete = False
+        margin, width = math.ceil(MARGIN * zoom), math.ceil(look.box.width * zoom)
+        size = QSizeF(width + 2 * margin, math.ceil(BOX_HEIGHT * zoom) + 2 * margin)
+        former = self._former.get(index)
+        if former is not None:
+            painter.drawPixmap(QRectF(at, size), former[1], QRectF(former[1].rect()))
+        else:
+            cell = QRectF(at, size).adjusted(margin, margin, -margin, -margin)
+            painter.fillRect(cell, self._theme.color("raised"))
+
+    def _pixmap(self, index: int, look: BoxLook, zoom: float, ratio: float) -> QPixmap:
         margin = math.ceil(MARGIN * zoom)
         width = math.ceil(look.box.width * zoom) + 2 * margin
         height = math.ceil(BOX_HEIGHT * zoom) + 2 * margin
@@ -186,14 +234,21 @@ class ScenePainter:
 
     # Edges
 
-    def _paint_edges(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
+    def _paint_edges(
+        self, painter: QPainter, visible: QRectF, zoom: float, *, keep: bool
+    ) -> None:
         state, geometry = self._state, self._geometry
-        shown = geometry.edges_in(visible.adjusted(-8, -8, 8, 8)).tolist()
+        self._visible = visible
+        near = geometry.edges_in(visible.adjusted(-8, -8, 8, 8))
+        if keep and len(near) > _MOST_EDGES:
+            self._paint_lines(painter, visible)
+            # Those that end here still have their corners and heads.
+            near = near[geometry.ends_in(near, visible)]
         lit = state.lit()
         pending, computed = self._pens()
-        done = [edge for edge in shown if state.computed(edge)]
-        self._draw_edges(painter, [e for e in shown if not state.computed(e)], pending)
-        self._draw_edges(painter, done, computed)
+        done = state.computed_among(near)
+        self._draw_edges(painter, near[~done].tolist(), pending)
+        self._draw_edges(painter, near[done].tolist(), computed)
         if lit:
             pen = QPen(self._theme.color("focus"), 2.5)
             self._draw_edges(painter, sorted(lit), pen, whole=True)
@@ -206,6 +261,17 @@ class ScenePainter:
             self._draw_edges(painter, [hovered], pen, whole=True)
         if zoom >= FULL_FROM:
             self._paint_labels(painter, visible)
+
+    def _paint_lines(self, painter: QPainter, visible: QRectF) -> None:
+        """Paint what passes through as plain lines, for there are many of them."""
+        segments = self._geometry.segments_in(visible, 0.0, MOST_LINES)
+        area = visible.adjusted(-8, -8, 8, 8)
+        low = np.maximum(segments[:, :2], (area.left(), area.top()))
+        high = np.minimum(segments[:, 2:], (area.right(), area.bottom()))
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
+        painter.setPen(QPen(self._theme.color("ctl"), 0))
+        painter.drawLines([QLineF(*ends) for ends in np.hstack((low, high)).tolist()])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _pens(self) -> tuple[QPen, QPen]:
         pending = QPen(self._theme.color("ctl"), 1.4)
@@ -224,7 +290,7 @@ class ScenePainter:
         for edge in edges:
             painter.setPen(pen)
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawPath(geometry.path(edge, whole=whole))
+            painter.drawPath(geometry.path(edge, self._visible, whole=whole))
             painter.setPen(heads)
             painter.setBrush(pen.color())
             painter.drawPolygon(geometry.arrow(edge))
@@ -278,63 +344,67 @@ class ScenePainter:
 
     # From far
 
-    def _paint_far(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
+    def _paint_far(
+        self, painter: QPainter, visible: QRectF, zoom: float, *, keep: bool
+    ) -> None:
         geometry, state = self._geometry, self._state
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        pen = QPen(self._theme.color("ctl"), 0)
-        painter.setPen(pen)
+        area = visible.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
+        boxes, edges = geometry.boxes_in(area), geometry.edges_in(area)
+        many_cells = keep and len(boxes) > _MOST_RECTS
+        many_edges = keep and len(edges) > _MOST_POLYLINES
+        if many_cells or many_edges:
+            self._paint_pixels(painter, visible, zoom, boxes if many_cells else boxes[:0])
+        painter.scale(zoom, zoom)
+        painter.translate(-visible.topLeft())
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPath(geometry.far_path)
+        if not (many_cells or many_edges):
+            painter.setPen(QPen(self._theme.color("ctl"), 0))
+            for edge in edges.tolist():
+                painter.drawPolyline(geometry.polygon(edge))
         lit = QPen(self._theme.color("focus"), 2)
         lit.setCosmetic(True)
         painter.setPen(lit)
         for edge in sorted(state.lit()):
-            painter.drawPolyline(geometry.polygon(edge))
+            painter.drawPolyline(geometry.polygon(edge, whole=True))
         painter.setPen(Qt.PenStyle.NoPen)
-        area = visible.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
-        for color, rects in self._cells(geometry.boxes_in(area).tolist(), zoom):
-            painter.setBrush(color)
-            painter.drawRects(rects)
+        if not many_cells:
+            rects, colors = self._cell_rects(boxes, zoom), self._colors.of(state, boxes)
+            for color in np.unique(colors).tolist():
+                painter.setBrush(QColor.fromRgba(color))
+                painter.drawRects(to_rects(rects[colors == color]))
         self._paint_far_breakpoints(painter, zoom)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
-    def _cells(self, indices: Iterable[int], zoom: float) -> list[tuple[QColor, list[QRectF]]]:
-        """Cells by colour; opaque, so that edges do not shine through."""
-        state, rects = self._state, self._geometry.rect_list
-        if BOX_HEIGHT * zoom < _LEAST_CELL:
-            rects = self._geometry.grown_rects(_LEAST_CELL / zoom, _LEAST_CELL_ALONG / zoom)
-        base = self._theme.color("base")
-        groups: dict[tuple[str, bool], list[QRectF]] = {}
-        for index in indices:
-            shown = state.shown(index)
-            token = _CELL_TOKEN.get(shown, state.scene.boxes[index].family.token)
-            faded = shown in _FADED
-            groups.setdefault((token, faded), []).append(rects[index])
-        return [
-            (_mixed(self._theme.color(token), base, _PENDING_CELL if faded else 1.0), there)
-            for (token, faded), there in groups.items()
-        ]
+    def _paint_pixels(
+        self, painter: QPainter, visible: QRectF, zoom: float, boxes: npt.NDArray[np.intp]
+    ) -> None:
+        """Paint edges, and cells over them, pixel by pixel of the view."""
+        width = max(1, round(visible.width() * zoom))
+        height = max(1, round(visible.height() * zoom))
+        corner = np.array([visible.left(), visible.top()] * 2)
+        segments = (self._geometry.segments_in(visible, 1 / zoom, MOST_LINES) - corner) * zoom
+        if self._raster is None or self._raster.picture.shape != (height, width):
+            self._raster = Raster(width, height)
+        ink, base = self._theme.color("ctl").rgba(), self._theme.color("base").rgba()
+        picture = self._raster.paint(segments, ink, base)
+        if len(boxes):
+            cells = (self._cell_rects(boxes, zoom) - corner) * zoom
+            fill_cells(picture, cells, self._colors.of(self._state, boxes))
+        image = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+        painter.drawImage(QPointF(0, 0), image)
+
+    def _cell_rects(self, boxes: npt.NDArray[np.intp], zoom: float) -> Floats:
+        if BOX_HEIGHT * zoom >= _LEAST_CELL:
+            return self._geometry.rects[boxes]
+        return self._geometry.grown(boxes, _LEAST_CELL / zoom, _LEAST_CELL_ALONG / zoom)
 
     def _paint_far_breakpoints(self, painter: QPainter, zoom: float) -> None:
         painter.setBrush(self._theme.color("bp"))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for index in self._state.breakpoints:
-            corner = self._geometry.rect_list[index].topLeft()
+            corner = self._geometry.rect(index).topLeft()
             painter.drawEllipse(corner, 4 / zoom, 4 / zoom)
-
-
-_CELL_TOKEN: Final = {BoxState.CURRENT: "cur", BoxState.FAILED: "fail"}
-_FADED: Final = frozenset({BoxState.PENDING, BoxState.BLOCKED})
-
-
-def _mixed(color: QColor, base: QColor, share: float) -> QColor:
-    """`share` of one colour over another one."""
-    parts = (
-        (color.red(), base.red()),
-        (color.green(), base.green()),
-        (color.blue(), base.blue()),
-    )
-    return QColor(*(round(part * share + under * (1 - share)) for part, under in parts))
 
 
 def dot_tile(theme: Theme, zoom: float, ratio: float) -> QPixmap:

@@ -46,6 +46,12 @@ _STATE_OF: Final = {
     OperatorStatus.BLOCKED: BoxState.BLOCKED,
     OperatorStatus.UNSUPPORTED: BoxState.UNSUPPORTED,
 }
+# Looking up a member of an enumeration takes longer than all the rest of a question.
+_EXECUTED: Final = BoxState.EXECUTED
+_PLAIN: Final = BoxState.PLAIN
+_FAILED: Final = BoxState.FAILED
+_CURRENT: Final = BoxState.CURRENT
+_SHOWN: Final = tuple(BoxState)
 _HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
 
 
@@ -95,6 +101,7 @@ class SceneState:
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
+        self._sources = np.array([edge.source for edge in scene.edges], np.intp)
         if session is not None:
             self.refresh()
 
@@ -197,17 +204,18 @@ class SceneState:
 
     def shown(self, index: int) -> BoxState:
         """How a box is drawn."""
-        state = BoxState(int(self.states[index]))
-        if index == self.current and state is not BoxState.FAILED:
-            return BoxState.CURRENT
+        state = _SHOWN[int(self.states[index])]
+        if index == self.current and state is not _FAILED:
+            return _CURRENT
         return state
 
     def computed(self, edge: int) -> bool:
         """Whether an edge carries a value; in a plain drawing all edges are drawn full."""
-        return self.states[self.scene.edges[edge].source] in (
-            BoxState.EXECUTED,
-            BoxState.PLAIN,
-        )
+        return self.states[self.scene.edges[edge].source] in (_EXECUTED, _PLAIN)
+
+    def computed_among(self, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Which of some edges carry a value, as `computed` says of one."""
+        return np.isin(self.states[self._sources[edges]], (_EXECUTED, _PLAIN))
 
     def shape(self, operand: str) -> str:
         """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""

@@ -45,6 +45,7 @@ from kuiper_studio.panels.section import Section
 from kuiper_studio.panels.shape_formula import SizeFormula, size_formulas
 from kuiper_studio.panels.table import Index, RowDelegate, Table
 from kuiper_studio.panels.weight_view import WeightSummary, WeightView, summarize
+from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,15 +164,16 @@ class _Header(QFrame):
         self._type.setText(operator.type)
         self._chip.setText(family.label)
         self._chip.setFont(theme.ui_font(9, 700))
-        self._chip.setStyleSheet(
+        restyle(
+            self._chip,
             f"color: {color}; border: 1px solid {color}; border-radius: 3px;"
             "padding: 0 4px; min-height: 13px; max-height: 13px;"
-            "font-size: 9px; font-weight: 700;"
+            "font-size: 9px; font-weight: 700;",
         )
         icon_name, token, words = _STATES[state]
         self._glyph.setPixmap(pixmap(icon_name, theme, token, 13, self.devicePixelRatioF()))
         self._state.setText(words)
-        self._state.setStyleSheet(f"color: {theme.color(token).name()}; font-weight: 600;")
+        restyle(self._state, f"color: {theme.color(token).name()}; font-weight: 600;")
         self._name.setText(operator.name)
         self._index.setText(f"#{operator.index}")
         found = _cost_text(cost(operator, self._session))
@@ -455,8 +457,9 @@ class PropertiesPanel(Panel):
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
         session.selection_changed.connect(self._on_selection_changed)
-        for signal in (session.stepped, session.stepped_back, session.position_changed):
-            signal.connect(self._on_progressed)
+        # Whatever moves the position is told by one of these, too.
+        session.stepped.connect(self._on_progressed)
+        session.stepped_back.connect(self._on_progressed)
         session.values_reset.connect(self._on_progressed)
         session.supplies_changed.connect(self._on_progressed)
         session.seed_changed.connect(self._on_progressed)

@@ -20,6 +20,7 @@ from engine.byte_sizes import spell_bytes
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.text import elided
 from kuiper_studio.session import Progress, RunState, dump_name
+from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
@@ -117,7 +118,7 @@ class StatusBar(QStatusBar):
         self._swatch.setVisible(bool(color))
         if color:
             name = QColor(color).name()
-            self._swatch.setStyleSheet(f"background: {name}; border: 1px solid palette(mid);")
+            restyle(self._swatch, f"background: {name}; border: 1px solid palette(mid);")
 
     def show_picked(self, text: str) -> None:
         """Show the picked element with its exact value."""
@@ -134,7 +135,7 @@ class StatusBar(QStatusBar):
         self._special.setText(text)
         self._special.setVisible(bool(text))
         token = "nan" if alarming else "text2"
-        self._special.setStyleSheet(f"color: {self._theme.color(token).name()};")
+        restyle(self._special, f"color: {self._theme.color(token).name()};")
 
     def show_zoom(self, text: str) -> None:
         """Show the magnification of the tensor view."""
@@ -152,7 +153,7 @@ class StatusBar(QStatusBar):
         if icon_name:
             self._icon.setPixmap(pixmap(icon_name, self._theme, token, 12))
         self._state.setText(word)
-        self._state.setStyleSheet(f"color: {color.name()}; font-weight: 600;")
+        restyle(self._state, f"color: {color.name()}; font-weight: 600;")
         self._detail.setText(self._describe())
         if session.state is not RunState.RUNNING:
             self._patience.stop()

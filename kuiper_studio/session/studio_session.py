@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QThread, Signal, Slot
+from PySide6.QtCore import QObject, QThread, QTimer, Signal, Slot
 
 from engine.backends import SUPPLIED, backend_of
 from engine.byte_sizes import spell_bytes
@@ -82,6 +82,7 @@ _STATE_OF: Final = {
 }
 _LOG_LIMIT: Final = 2000
 _LISTED: Final = 50  # of what may be as many as there are operators
+_STEP_MS: Final = 50  # a single step that takes longer is announced as a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ class StudioSession(QObject):
     graph_changed
         Another model is open, or none.
     state_changed
-        `state` is another one.
+        `state` is another one. That a single step is RUNNING is told only when it takes a
+        while: everything would be disabled and enabled again within one frame.
     position_changed
         Another operator is next.
     stepped
@@ -854,6 +856,8 @@ class StudioSession(QObject):
     # Inside
 
     def _start_worker(self) -> None:
+        self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
+        self._long_step.timeout.connect(self.state_changed)
         self._thread = QThread()
         self._thread.setObjectName("engine")
         self._worker = Worker()
@@ -915,7 +919,11 @@ class StudioSession(QObject):
         self._failure = None
         self._passed_by.clear()
         self._cancel = threading.Event()
-        self._set_state(RunState.RUNNING)
+        if steps == 1:
+            self._state = RunState.RUNNING
+            self._long_step.start()
+        else:
+            self._set_state(RunState.RUNNING)
         stops = frozenset(self._breakpoints)
         self._send(RunRequest(self._next_run(), steps, until, stops, self._cancel))
 
@@ -1100,6 +1108,7 @@ class StudioSession(QObject):
     def _set_state(self, state: RunState) -> None:
         if state is not self._state:
             self._state = state
+            self._long_step.stop()
             self.state_changed.emit()
 
     def _set_progress(self, progress: Progress | None) -> None:

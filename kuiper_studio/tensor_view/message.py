@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QLabel, QVBoxLayout, QWidget
 
+from kuiper_studio.theme import restyle
+
 __all__ = ["Message"]
 
 
@@ -36,5 +38,5 @@ class Message(QFrame):
         self.detail.setVisible(bool(detail))
         self.title.setProperty("role", "title")
         face = 'font-family: "JetBrains Mono", monospace; font-size: 28px;' if number else ""
-        self.title.setStyleSheet(face)
+        restyle(self.title, face)
         self.setAccessibleName(f"{title}. {detail}")

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from kuiper_studio.item_models.text import count_text, number_text
+from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
@@ -88,7 +89,7 @@ class StatisticsPanel(QScrollArea):
         """Green when there is nothing special, the colour of NaN otherwise."""
         token = {None: "text", 0: "done"}.get(self._special, "nan")
         color = self._theme.color(token).name()
-        self._tensor.values[-1].setStyleSheet(f"color: {color};")
+        restyle(self._tensor.values[-1], f"color: {color};")
 
 
 class _Section(QWidget):

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QToolTip
 
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
+from kuiper_studio.graph_view.cells import mixed
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import BoxState
 from kuiper_studio.graph_view.summary import Summary
@@ -191,6 +192,30 @@ def test_large_graph_is_laid_out_on_another_thread(view, open_model, qtbot):
     picture(view.canvas)
     qtbot.waitUntil(lambda: view.canvas.laid_out)
     assert QRectF(view.canvas.rect()).contains(view.box_rect("relu_400"))
+
+
+def test_thousands_of_operators_are_seen_from_far(view, open_model, theme, qtbot):
+    open_model(chain(3000))
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    view.fit()
+    # The chain is as long as the canvas is wide, a margin aside, and has one colour.
+    cell = mixed(theme.color("act"), theme.color("base"), 0.6).name()
+    seen = picture(view.canvas)
+    row = round(view.box_rect("relu_1500").center().y())
+    assert {seen.pixelColor(x, row).name() for x in range(40, seen.width() - 40, 20)} == {cell}
+    assert seen.pixelColor(seen.width() // 2, row - 20) == theme.color("base")
+
+
+def test_many_new_boxes_come_in_several_frames(view, open_model, qtbot):
+    fan = [f"F.relu relu_{i} 1 1 0 {i} #{i}=(1,3,8,8)f32" for i in range(1, 121)]
+    open_model(("pnnx.Input image 0 1 0 #0=(1,3,8,8)f32", *fan))
+    view.canvas.resize(1600, 1200)
+    view.canvas._zoom_about(QPointF(0, 0), 0.5)
+    first = picture(view.canvas)
+    assert not view.canvas._painter.complete
+    view.show()
+    qtbot.waitUntil(lambda: view.canvas._painter.complete)
+    assert picture(view.canvas) != first
 
 
 def test_layout_of_a_graph_closed_meanwhile_is_dropped(view, open_model, session, qtbot):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF
 
 import engine
-from kuiper_studio.graph_view.geometry import Geometry
+from kuiper_studio.graph_view.geometry import Geometry, to_rects
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.walk import Step, neighbour
 from kuiper_studio.layout import layout
@@ -141,8 +142,9 @@ def test_corners_are_round(geometry):
 @pytest.mark.parametrize("orientation", ["left-right", "top-down"])
 def test_cells_grow_so_that_they_are_seen_from_far(scene, orientation):
     geometry = Geometry(scene, layout(scene.request(orientation)))
-    assert geometry.grown_rects(10, 10) == geometry.rect_list
-    grown = geometry.grown_rects(300, 250)[0]
+    boxes = np.arange(len(scene.boxes))
+    assert np.array_equal(geometry.grown(boxes, 10, 10), geometry.rects)
+    (grown,) = to_rects(geometry.grown(boxes[:1], 300, 250))
     expected = (250, 300) if orientation == "left-right" else (300, 250)
     assert grown.size().toTuple() == expected
     assert grown.center() == geometry.rect(0).center()
@@ -152,7 +154,7 @@ def test_empty_scene(qapp, load_graph):
     scene = make_scene(load_graph(("pnnx.Input in 0 1 0",)))
     geometry = Geometry(scene, layout(scene.request("top-down")))
     assert geometry.edge_at(QPointF(0, 0), 1.0) == -1
-    assert geometry.far_path.isEmpty()
+    assert not len(geometry.segments_in(geometry.bounds, 0.0, 10))
 
 
 # Walking

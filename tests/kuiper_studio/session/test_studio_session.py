@@ -11,7 +11,7 @@ import pytest
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
 from engine.layers import register, registration
-from engine.session import OperatorStatus
+from engine.session import OperatorStatus, Session
 from kuiper_studio.session import RunState, StudioSession
 
 CHAIN = (
@@ -100,6 +100,27 @@ def test_step_follows(qtbot, opened):
     assert opened.status("twice") is OperatorStatus.EXECUTED
     assert opened.statistics("1").max == 6
     assert opened.statistics("2") is None
+
+
+def test_a_short_step_is_not_announced_as_a_run(qtbot, opened):
+    told = []
+    opened.state_changed.connect(lambda: told.append(opened.state))
+    opened.step()
+    assert opened.state is RunState.RUNNING
+    settle(qtbot, opened)
+    assert told == [RunState.STOPPED]
+
+
+def test_a_long_step_is_announced_as_a_run(qtbot, opened, monkeypatch):
+    told, begin = [], threading.Event()
+    opened.state_changed.connect(lambda: told.append(opened.state))
+    run = Session.step
+    monkeypatch.setattr(Session, "step", lambda *given: begin.wait(10) and run(*given))
+    opened.step()
+    qtbot.waitUntil(lambda: told == [RunState.RUNNING])
+    begin.set()
+    settle(qtbot, opened)
+    assert told == [RunState.RUNNING, RunState.STOPPED]
 
 
 def test_resume_to_the_end(qtbot, opened):

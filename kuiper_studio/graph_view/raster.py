@@ -1,0 +1,127 @@
+"""Thousands of lines and cells as pixels: what the painter does when they are seen from far.
+
+All lines of a layout are horizontal or vertical, so that numpy can set their pixels at once;
+a call of QPainter for each would take longer than a frame.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from kuiper_studio.layout.model import Floats
+
+__all__ = ["MOST_LINES", "Raster", "fill_cells"]
+
+_ONE: Final = np.int16(1)
+MOST_LINES: Final = 12_000
+"""More lines at once are not counted, and could not be told apart."""
+
+
+class Raster:
+    """Draws horizontal and vertical lines, one pixel wide.
+
+    Parameters
+    ----------
+    width, height : int
+        Of the picture.
+
+    Attributes
+    ----------
+    picture : ndarray of shape (height, width), uint32
+        What was painted last; its memory is used again.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.picture = np.zeros((height, width), np.uint32)
+        # Kept from frame to frame: fresh memory would take longer than all the rest.
+        self._across = np.zeros((height, width + 1), np.int16)
+        self._down = np.zeros((height + 1, width), np.int16)
+
+    def paint(self, segments: Floats, ink: int, base: int) -> npt.NDArray[np.uint32]:
+        """Paint lines on an empty picture.
+
+        Parameters
+        ----------
+        segments : ndarray of shape (M, 4)
+            Left, top, right and bottom end of each, in pixels; at most `MOST_LINES`. Those
+            that are neither horizontal nor vertical are drawn along their longer side.
+        ink, base : int
+            Colours.
+
+        Returns
+        -------
+        ndarray of shape (height, width), uint32
+            `picture`.
+        """
+        height, width = self.picture.shape
+        left, top, right, bottom = np.floor(segments).T
+        level = right - left >= bottom - top
+        across, down = self._across, self._down
+        _mark(across, top[level], left[level], right[level])
+        _mark(down.T, left[~level], top[~level], bottom[~level])
+        # From where runs begin and where they have ended to how many there are at each pixel.
+        np.cumsum(across, axis=1, dtype=np.int16, out=across)
+        for above, below in pairwise(down):  # faster than numpy.cumsum down columns
+            np.add(below, above, out=below)
+        drawn = across[:, :width]
+        drawn |= down[:height]
+        self.picture[...] = base
+        np.copyto(self.picture, np.uint32(ink), where=drawn.astype(np.bool_))
+        return self.picture
+
+
+def _mark(counts: npt.NDArray[np.int16], place: Floats, start: Floats, end: Floats) -> None:
+    """Count up where each run begins, and down behind its end.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (places, length + 1)
+        Written to, at first with zeros.
+    place, start, end : ndarray of shape (M,)
+        Runs; what is outside is left out.
+    """
+    places, length = counts.shape[0], counts.shape[1] - 1
+    inside = (place >= 0) & (place < places) & (end >= 0) & (start < length)
+    at = place[inside].astype(np.intp)
+    first = np.maximum(start[inside], 0).astype(np.intp)
+    behind = np.minimum(end[inside], length - 1).astype(np.intp) + 1
+    counts[...] = 0
+    np.add.at(counts, (at, first), _ONE)
+    np.subtract.at(counts, (at, behind), _ONE)
+
+
+def fill_cells(
+    picture: npt.NDArray[np.uint32], rects: Floats, colors: npt.NDArray[np.uint32]
+) -> None:
+    """Fill rectangles; later ones lie over earlier ones.
+
+    Parameters
+    ----------
+    picture : ndarray of shape (height, width)
+        Written to.
+    rects : ndarray of shape (N, 4)
+        Left, top, right and bottom in pixels. Each fills one pixel at least.
+    colors : ndarray of shape (N,)
+    """
+    height, width = picture.shape
+    left, top, right, bottom = np.floor(rects + 0.5).astype(np.intp).T
+    left, right = np.clip(left, 0, width), np.clip(np.maximum(right, left + 1), 0, width)
+    top, bottom = np.clip(top, 0, height), np.clip(np.maximum(bottom, top + 1), 0, height)
+    across, down = right - left, bottom - top
+    rows = _each(top, down)
+    owner = np.repeat(np.arange(len(rects)), down)
+    pixels = _each(rows * width + left[owner], across[owner])
+    picture.reshape(-1)[pixels] = np.repeat(colors, across * down)
+
+
+def _each(start: npt.NDArray[np.intp], count: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """``start[i], start[i] + 1, …`` for each `i`, ``count[i]`` of them, one after the other."""
+    before = np.cumsum(count) - count
+    offsets: npt.NDArray[np.intp] = np.arange(count.sum()) + np.repeat(start - before, count)
+    return offsets
