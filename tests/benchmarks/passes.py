@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from benchmarks.measure import Bench, Times
 
-PASSES = 5  # in a turn
+PASSES, WARMING = 5, 2  # in a turn, counted and before
 
 OURS = "Kuiper Studio"
 PYTORCH, HOOKS = "PyTorch", "PyTorch with hooks"
@@ -92,7 +92,7 @@ def _measure(
         runs = {}
         for what, make in makers.items():
             try:
-                process = Process(make, str(folder), name, repeat=PASSES)
+                process = Process(make, str(folder), name, repeat=PASSES, warming=WARMING)
             except Absent as exc:
                 if what == OURS:
                     raise Absent(f"{name}: {exc}") from None

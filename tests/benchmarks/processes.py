@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Process", "answer_of", "peak_memory"]
 
+_REST = 0.1  # seconds; ONNX Runtime's threads wait awake for about 50 ms
 _TESTS = Path(__file__).resolve().parent.parent
 
 
@@ -39,10 +40,16 @@ class Process:
     *arguments : str, int, float or None
     repeat : int
         How often the work is done in a slice.
+    warming : int
+        How often it is done before that without being counted, after a moment in which nobody
+        works: threads of a library that has just had its turn in another process wait awake
+        for a while, and would take the processors from this one.
     """
 
-    def __init__(self, make: Callable[..., Any], *arguments: object, repeat: int = 1) -> None:
-        self._repeat = repeat
+    def __init__(
+        self, make: Callable[..., Any], *arguments: object, repeat: int = 1, warming: int = 0
+    ) -> None:
+        self._repeat, self._warming = repeat, warming
         self._process = _start(make, arguments, "repeat")
         answer = self._process.stdout.readline()
         if answer.strip() != "ready":
@@ -51,7 +58,9 @@ class Process:
 
     def __call__(self) -> float:
         """Do a slice; the median of the seconds that each repetition took."""
-        print(self._repeat, file=self._process.stdin, flush=True)
+        if self._warming:
+            time.sleep(_REST)
+        print(self._warming, self._repeat, file=self._process.stdin, flush=True)
         return float(self._process.stdout.readline())
 
     def close(self) -> None:
@@ -121,7 +130,10 @@ def _main() -> None:
     print("ready", file=answers)
     for line in sys.stdin:
         seconds = []
-        for _ in range(int(line)):
+        warming, repeat = map(int, line.split())
+        for _ in range(warming):
+            result()
+        for _ in range(repeat):
             started = time.perf_counter()
             result()
             seconds.append(time.perf_counter() - started)
