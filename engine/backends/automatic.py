@@ -22,14 +22,14 @@ from engine.errors import EngineError
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from engine.backends.choices import Choices
     from engine.backends.kernel import Backend, Program
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Automatic"]
+__all__ = ["Automatic", "ColdCache", "is_cold"]
 
 _BURSTS: Final = 3
 _ROUNDS: Final = 6  # of a burst
@@ -40,8 +40,6 @@ _SMALL: Final = 1 << 14
 _SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round of each
 # From so many bytes on, what libraries leave behind is worth giving back.
 _LARGE: Final = 1 << 20
-# In a pass, so many weights come from memory and not from the cache of the round before:
-# they are driven out in between.
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 48 << 20
 _RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
@@ -99,8 +97,7 @@ class Automatic:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
-        cold = _weight_bytes(operator) > _COLD_WEIGHTS
-        race = _Race(inputs, cold=cold)
+        race = _Race(inputs, cold=is_cold([operator]))
         typical = True
         for name, backend in self._backends.items():
             for variant, make in backend.programs(operator, inputs).items():
@@ -136,7 +133,7 @@ class _Race:
 
     def __init__(self, inputs: Sequence[Value], *, cold: bool) -> None:
         self._inputs, self._cold = inputs, cold
-        self._evicting: np.ndarray | None = None
+        self._cache = ColdCache()
         self._least: dict[str, float] = {}
         self.programs: dict[str, Program] = {}
 
@@ -151,7 +148,7 @@ class _Race:
             if (self._cold and place >= _RIVALS) or self._least[each] > limit:
                 del self.programs[each]
         if self._cold:  # room for the next, which takes several times its weights for a moment
-            self._evicting = None
+            self._cache.give_back()
             trim_heap()
 
     def winner(self) -> tuple[str, Program]:
@@ -170,16 +167,35 @@ class _Race:
         spent, rounds = 0.0, 0
         while rounds < _ROUNDS and spent < _SECONDS:
             if self._cold:
-                self._drive_out()
+                self._cache.drive_out()
             seconds = _seconds(self.programs[name], self._inputs)
             self._least[name] = min(self._least[name], seconds)
             spent, rounds = spent + seconds, rounds + 1
 
-    def _drive_out(self) -> None:
-        """Write so much memory that the processor's cache holds nothing else."""
-        if self._evicting is None:
-            self._evicting = np.zeros(_EVICTING_BYTES // 8, np.int64)
-        self._evicting += 1
+
+class ColdCache:
+    """Drives what was used last out of the processor's caches.
+
+    In a pass large weights come from memory, and not from the cache of the round before.
+    """
+
+    def __init__(self) -> None:
+        self._memory: np.ndarray | None = None
+
+    def drive_out(self) -> None:
+        """Write so much memory that the caches hold nothing else."""
+        if self._memory is None:
+            self._memory = np.zeros(_EVICTING_BYTES // 8, np.int64)
+        self._memory += 1
+
+    def give_back(self) -> None:
+        """Take no memory up until the next time."""
+        self._memory = None
+
+
+def is_cold(operators: Iterable[RuntimeOperator]) -> bool:
+    """Whether the weights of operators are too large to be still in a cache."""
+    return sum(map(_weight_bytes, operators)) > _COLD_WEIGHTS
 
 
 def _weight_bytes(operator: RuntimeOperator) -> int:

@@ -58,7 +58,11 @@ class NcnnBackend:
 
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
-        ways = {"winograd": ", Winograd's transformation", "gemm": ", a product of matrices"}
+        ways = {
+            "winograd": ", Winograd's transformation",
+            "winograd23": ", Winograd's transformation of small tiles",
+            "gemm": ", a product of matrices",
+        }
         return f"ncnn{ways.get(variant, '')}"
 
     def load(self, *, whole: bool) -> None:
@@ -79,8 +83,8 @@ class NcnnBackend:
     ) -> dict[str, Callable[[], Program]]:
         """Ways to compute an operator: with or without Winograd's transformation.
 
-        Its transformed weights are several times as large, which does not pay for many
-        channels of few pixels.
+        Its transformed weights are several times as large, less with small tiles, which does
+        not pay for many channels of few pixels.
         """
         from engine.backends.ncnn_forms import FORMS
 
@@ -93,7 +97,8 @@ class NcnnBackend:
             layer = FORMS.write(None, operator, [Operand("x", 0, array.shape, array.dtype)])
         except NoFormError:
             return {}
-        variants = ("winograd", "gemm") if layer.may_transform else ("plain",)
+        transformed = ("winograd", "winograd23", "gemm")
+        variants = transformed if layer.may_transform else ("plain",)
         return {name: partial(_NcnnProgram, layer, name) for name in variants}
 
 
@@ -108,7 +113,9 @@ class _NcnnProgram:
         net.opt.num_threads = thread_count()
         for option in _LOWER_PRECISION:
             setattr(net.opt, option, False)
-        net.opt.use_winograd_convolution = variant == "winograd"
+        net.opt.use_winograd_convolution = transformed = variant.startswith("winograd")
+        if variant == "winograd23":  # tiles of 2x2 results; ncnn itself chooses 4x4
+            net.opt.use_winograd43_convolution = net.opt.use_winograd63_convolution = False
         params = " ".join(f"{key}={value}" for key, value in layer.params.items())
         text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
         weight, *rest = (np.require(w, None, ["C", "A"]) for w in layer.weights)
@@ -118,7 +125,7 @@ class _NcnnProgram:
         net.load_model_mem(self._content)  # reads the weights where they are
         self._input_shape = layer.input_shape
         # Winograd's transformation spreads NaN and infinities over a tile of the image.
-        self._finite = variant == "winograd"
+        self._finite = transformed
         self._buffer = Buffer(layer.output_shape, np.dtype(np.float32))
 
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:

@@ -39,7 +39,7 @@ def test_all_agree(digits):
     kinds = {c.kernel.partition("/")[0] for c in found.compared}
     assert kinds == {"onnxruntime", "ncnn"}
     of_conv = {c.kernel for c in found.compared if c.operator.type == "nn.Conv2d"}
-    assert {"ncnn/winograd", "ncnn/gemm"} <= of_conv
+    assert {"ncnn/winograd", "ncnn/winograd23", "ncnn/gemm"} <= of_conv
     assert any(map(computed_together, of_conv))
     assert found.worst is not None
     assert 0 < found.worst.difference.relative < 1e-5
