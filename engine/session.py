@@ -237,7 +237,7 @@ class Session:
             If they do not fit; the session stays as it was.
         """
         self._inputs = self.graph.check_inputs(inputs)
-        self._kernels.fed()
+        self._kernels.fed(self._inputs.values())
         self._supplied.clear()
         self.restart()
 
@@ -293,7 +293,8 @@ class Session:
             If there is nothing to run.
         """
         self._require_runnable()
-        operator = self.graph.operators[self.position]
+        operators = self.graph.operators
+        operator = operators[self.position]
         if self._keeper is not None:
             self._look_at_inputs(operator, go_on)
         try:
@@ -317,7 +318,9 @@ class Session:
         self.position += 1
         if self._keeper is not None:
             self._keep(record)
-        self._settle()
+        self.state = SessionState.STOPPED
+        if self.position == len(operators):
+            self.state = SessionState.FINISHED
         return record
 
     def run(
@@ -352,7 +355,8 @@ class Session:
         """
         stop = self.graph.operator(until).index if until is not None else -1
         records: list[StepRecord] = []
-        count = len(self.graph.operators)
+        operators = self.graph.operators
+        count = len(operators)
         if self.position == count:
             return ()
         self._require_runnable()
@@ -364,9 +368,12 @@ class Session:
         while self.position < count:
             if cancelled is not None and cancelled():
                 break
-            operator = self.graph.operators[self.position]
             # A breakpoint that the session stands on does not stop it from leaving.
-            if operator.index == stop or (records and operator.name in self.breakpoints):
+            if self.position == stop or (
+                self.breakpoints
+                and records
+                and operators[self.position].name in self.breakpoints
+            ):
                 break
             try:
                 record = self.step(go_on)
@@ -659,7 +666,9 @@ class Session:
         if operator.is_input:
             fed: dict[str, Value] = {name: self._inputs[name] for name in outputs}
             return self._record(operator, fed, OperatorStatus.EXECUTED)
-        given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
+        given: dict[str, Value] = {}
+        if self._supplied:
+            given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
         if given and len(given) == len(outputs):
             return self._record(operator, given, OperatorStatus.EXECUTED, SUPPLIED)
         try:

@@ -15,10 +15,10 @@ from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.runtime import RuntimeOperator
-    from engine.values import Value
+    from engine.values import Array, Value
 
     Program = Callable[[Sequence[Value]], tuple[Value, ...]]
     Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
@@ -229,7 +229,7 @@ class Kernels(dict[int, "Kernel"]):
         """Make the kernel of an operator by itself."""
         return self._make(self._operators[index])
 
-    def fed(self) -> None:
+    def fed(self, inputs: Iterable[Array]) -> None:
         """Hear that the model was given inputs."""
 
     def keep_apart(self, *, apart: bool) -> None:

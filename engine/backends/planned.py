@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.backends.kernel import Kernel
     from engine.backends.segments import Part
     from engine.runtime import RuntimeOperator
-    from engine.values import Value
+    from engine.values import Array, Value
 
 __all__ = ["PlannedKernels", "activate", "tried"]
 
@@ -45,6 +46,22 @@ _ROUNDS: Final = 6
 _SECONDS_OF_ROUNDS: Final = 0.2
 _GAIN: Final = 0.93  # of the time apart; a segment must stay under it
 _TOGETHER, _APART = "together", "apart"
+
+
+@dataclass(slots=True)
+class _Plans:
+    """What was found out for inputs of some sizes.
+
+    Attributes
+    ----------
+    segments : dict of int to Segment
+        By the first operator.
+    settled : set of int
+        Operators that belong to a segment, or begin none.
+    """
+
+    segments: dict[int, Segment] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)
 
 
 class PlannedKernels(Kernels):
@@ -69,15 +86,20 @@ class PlannedKernels(Kernels):
         self._choices = choices
         self._passes = 0
         self._apart = False
-        # By the first operator and the shapes of its inputs; None where apart is better.
-        self._plans: dict[int, dict[object, Segment | None]] = {}
-        self._behind: set[int] = set()  # operators of a plan, but for the first
+        self._of_sizes: dict[object, _Plans] = {}  # by the shapes of the model's inputs
+        self._plans: _Plans | None = None  # of this pass, where it may have any
         self._described: dict[int, str] = {}
 
     @override
-    def fed(self) -> None:
-        """Count the passes."""
+    def fed(self, inputs: Iterable[Array]) -> None:
+        """Count the passes, and find what is known of inputs of these sizes."""
         self._passes += 1
+        self._plans = None
+        if self._passes > 1 and not self._apart:
+            sizes = signature_of(list(inputs))
+            while len(self._of_sizes) >= PROGRAMS_KEPT and sizes not in self._of_sizes:
+                del self._of_sizes[next(iter(self._of_sizes))]
+            self._plans = self._of_sizes.setdefault(sizes, _Plans())
 
     @override
     def keep_apart(self, *, apart: bool) -> None:
@@ -85,27 +107,30 @@ class PlannedKernels(Kernels):
         if apart and not self._apart:
             for index in [i for i, k in self.items() if isinstance(k, SegmentKernel)]:
                 self[index] = self.own(index)
-            self._plans.clear()
-            self._behind.clear()
+            self._of_sizes.clear()
+            self._plans = None
         self._apart = apart
 
     @override
     def approach(self, index: int, values: Mapping[str, Value]) -> None:
         """Get the segment ready that begins here; find out whether one should."""
-        if self._passes < 2 or self._apart or index in self._behind:
+        plans = self._plans
+        if plans is None:
             return
-        operator = self._operators[index]
-        signature = signature_of([values.get(o.name) for o in operator.inputs])
-        plans = self._plans.setdefault(index, {})
-        if signature not in plans:
-            while len(plans) >= PROGRAMS_KEPT:
-                del plans[next(iter(plans))]
-            plans[signature] = self._plan(index, values)
-        segment = plans[signature]
-        if segment is not None:
-            activate(segment, segment.indices, values, self, self.own)
+        segment = plans.segments.get(index)
+        if segment is None:
+            if index in plans.settled:
+                return
+            segment = self._plan(index, values, plans.settled)
+            plans.settled.add(index)
+            if segment is None:
+                return
+            plans.segments[index] = segment
+        activate(segment, segment.indices, values, self, self.own)
 
-    def _plan(self, first: int, values: Mapping[str, Value]) -> Segment | None:
+    def _plan(
+        self, first: int, values: Mapping[str, Value], settled: set[int]
+    ) -> Segment | None:
         if not OnnxRuntimeBackend().supports(self._operators[first]):
             return None
         row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
@@ -113,11 +138,11 @@ class PlannedKernels(Kernels):
         known, _, length = (self._choices.get(key) or "").partition("/")
         count = int(length) if length.isdecimal() else 0
         if known == _APART and count:
-            self._behind.update(range(first + 1, first + count))
+            settled.update(range(first + 1, first + count))
             return None
         limit = np.inf if count else _SECONDS
         parts, results = tried(row[: count or None], values, self.__getitem__, limit)
-        self._behind.update(range(first + 1, first + len(parts)))
+        settled.update(range(first + 1, first + len(parts)))
         if sum(part.given for part in parts) < _FEWEST:
             return None
         segment = made(lambda: Segment(parts, {**values, **results}, thread_count()))
