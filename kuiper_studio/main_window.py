@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -54,6 +55,7 @@ from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
 from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 from kuiper_studio.graph_view import GraphView
+from kuiper_studio.graph_view.collector import SummaryCollector
 from kuiper_studio.graph_view.render import render_graph
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
@@ -74,12 +76,13 @@ from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
     from engine.runtime import RuntimeGraph
     from engine.self_check import SelfCheck
+    from kuiper_studio.graph_view.summary import Summary
     from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 
@@ -502,8 +505,19 @@ class MainWindow(QMainWindow):
         way: Orientation = "left-right"
         if self.graph_view.orientation == "top-down":
             way = "top-down"
+        collector = SummaryCollector(self.session, graph, self)
+        collector.finished.connect(partial(self._save_graph, graph, path, way))
+        collector.start()
+
+    def _save_graph(
+        self,
+        graph: RuntimeGraph,
+        path: Path,
+        way: Orientation,
+        summaries: Mapping[int, Summary],
+    ) -> None:
         try:
-            drawn = render_graph(graph, path, self.theme, way, self.session)
+            drawn = render_graph(graph, path, self.theme, way, self.session, summaries)
         except EngineError as exc:
             self.show_error("The graph was not saved", str(exc))
             return

@@ -15,10 +15,11 @@ from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import BoxState, SceneState
-from kuiper_studio.graph_view.summary import summarise
+from kuiper_studio.graph_view.summary import Summary, summarise
 from kuiper_studio.layout import Orientation, layout
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph
@@ -63,6 +64,7 @@ def render_graph(
     theme: Theme,
     orientation: Orientation = "left-right",
     session: StudioSession | None = None,
+    summaries: Mapping[int, Summary] | None = None,
 ) -> Rendered:
     """Write a model's graph as ``.svg`` or ``.png``.
 
@@ -77,6 +79,9 @@ def render_graph(
     orientation : {'left-right', 'top-down'}
     session : StudioSession, optional
         To draw its run, with values; else the model alone.
+    summaries : mapping of int to Summary, optional
+        What is known of the run's values, by index of the operator; found out when not given,
+        of values that are at hand.
 
     Returns
     -------
@@ -93,9 +98,12 @@ def render_graph(
         raise ExportError(f"{path.name}: a graph is written as .svg or .png")
     scene = make_scene(graph)
     state = SceneState(scene, session)
-    for box in scene.boxes:
-        if state.at_hand(box.index) and state.shown(box.index) is BoxState.EXECUTED:
-            state.summaries[box.index] = summarise(state.value(box.index))
+    if summaries is not None:
+        state.summaries.update(summaries)
+    else:
+        for box in scene.boxes:
+            if state.at_hand(box.index) and state.shown(box.index) is BoxState.EXECUTED:
+                state.summaries[box.index] = summarise(state.value(box.index))
     geometry = Geometry(scene, layout(scene.request(orientation)))
     area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)
     try:

@@ -91,17 +91,21 @@ class Recall:
         if self._current is not None:
             self._current.cancel.set()
 
-    def cancel(self) -> None:
-        """Compute nothing of what is wanted."""
+    def cancel(self) -> tuple[str, ...]:
+        """Compute nothing of what is wanted; returns what is not even begun."""
         if self._current is not None:
             self._refused[self._current.outputs] = _CANCELLED
         self._refused.update(dict.fromkeys(self._wanted, _CANCELLED))
+        waiting = tuple(self._wanted.values())
         self._wanted.clear()
         self.pause()
+        return waiting
 
     def try_again(self, outputs: StepOutputs) -> None:
-        """Forget why values were not computed again."""
+        """Forget why values were not computed again, and that anything was cancelled."""
         self._refused.pop(outputs, None)
+        for each in [o for o, reason in self._refused.items() if reason == _CANCELLED]:
+            del self._refused[each]
 
     def take(self, answer: Recalled) -> None:
         """Take in what the engine has computed, or why it has not."""

@@ -733,7 +733,8 @@ class StudioSession(QObject):
         if self._busy:
             self._cancel.set()
         elif self._recall.current:
-            self._recall.cancel()
+            for operand in self._recall.cancel():
+                self.recalled.emit(operand)
         elif self._records:
             self.restart()
 
@@ -804,6 +805,11 @@ class StudioSession(QObject):
         if outputs is not None:
             self._recall.want(operand, outputs)
             self._recall_next()
+
+    def is_given_up(self, operand: str) -> bool:
+        """Whether the value of an operand was dropped and is not computed again."""
+        outputs = self._outputs.get(operand)
+        return outputs is not None and bool(self._recall.why_not(outputs))
 
     def why_dropped(self, operand: str) -> str:
         """Why the value of an operand is not at hand, in a sentence or two; else ``""``."""

@@ -154,6 +154,32 @@ def test_boxes_get_their_thumbnails(qtbot, window):
     assert found.pixels is not None
 
 
+def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monkeypatch):
+    saved = []
+    for name, limit in (("free", None), ("tight", 0)):
+        (tmp_path / name).mkdir()
+        made, path = window(limit=limit), tmp_path / name / "graph.svg"
+        monkeypatch.setattr(made, "_ask_to_save", lambda *_, path=path: path)
+        made.session.select("op30")
+        trigger(qtbot, made, "file.exportGraph")
+        qtbot.waitUntil(path.exists, timeout=10_000)
+        qtbot.waitUntil(lambda made=made: "saved to" in made.session.log_entries[-1].text)
+        saved.append(path.read_text(encoding="utf-8"))
+    assert saved[0].count("<image") == saved[1].count("<image") >= LENGTH
+    assert saved[0] == saved[1]
+
+
+def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monkeypatch):
+    limited = window({5})
+    monkeypatch.setattr(limited, "_ask_to_save", lambda *_: tmp_path / "graph.svg")
+    _gate.clear()
+    trigger(qtbot, limited, "file.exportGraph")
+    limited.session.restart()
+    _gate.set()
+    qtbot.waitUntil(lambda: not limited.session.busy and not limited.session.recalling)
+    assert not (tmp_path / "graph.svg").exists()
+
+
 class TestLong:
     """Values that take long to compute again."""
 
