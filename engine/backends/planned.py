@@ -131,7 +131,8 @@ class PlannedKernels(Kernels):
     def _plan(
         self, first: int, values: Mapping[str, Value], settled: set[int]
     ) -> Segment | None:
-        if not OnnxRuntimeBackend().supports(self._operators[first]):
+        operator = self._operators[first]
+        if not (_may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
             return None
         row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
         key = self._key_of(row, values)

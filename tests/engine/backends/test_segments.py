@@ -317,6 +317,30 @@ def test_a_memory_limit_keeps_them_apart(network, together):
     assert_right(session, image(4))
 
 
+def test_an_operator_of_several_outputs(make_pair, together):
+    """It takes no part, wherever it stands."""
+    pool = "kernel_size=(2,2) stride=(2,2) padding=(0,0) dilation=(1,1) ceil_mode=False"
+    lines = (
+        "pnnx.Input in 0 1 0",
+        f"nn.MaxPool2d first 1 2 0 1 2 {pool} return_indices=True",
+        "nn.ReLU relu 1 1 1 3",
+        "nn.Sigmoid sigmoid 1 1 3 4",
+        "nn.Tanh tanh 1 1 4 5",
+        f"nn.MaxPool2d last 1 2 5 6 7 {pool} return_indices=True",
+        "pnnx.Output out 1 0 6",
+        "pnnx.Output where 1 0 7",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)))
+    for seed in (1, 2, 3):
+        session.feed([image(seed)])
+        session.run()
+    assert computed(session) == ["relu", "sigmoid", "tanh"]
+    pooled = image(3).reshape(1, 3, 8, 2, 8, 2).max((3, 5))
+    np.testing.assert_allclose(
+        session.value("5"), np.tanh(1 / (1 + np.exp(-np.maximum(pooled, 0)))), rtol=1e-5
+    )
+
+
 def test_constants_in_between(make_pair, together):
     """An operator without inputs, whose operand others behind it read."""
     lines = (
