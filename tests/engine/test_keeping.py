@@ -500,3 +500,84 @@ def test_the_self_check_has_the_limit_too(chain, executed):
     found = self_check(session)
     assert found.agrees
     assert executed.total() <= 3 * 60
+
+
+def random_lines(draw):
+    """Some operators of one input, of which some give views, lists or noise."""
+    lines, known = ["pnnx.Input in 0 1 x #x=(4,6)f32"], ["x"]
+    for k in range(draw.randint(4, 25)):
+        a, b = draw.choices(known[-6:], k=2)
+        kind = draw.choice(["relu", "add", "add", "noise", "flip", "halves", "same"])
+        if kind == "relu":
+            line = f"nn.ReLU op{k} 1 1 {a} v{k} #v{k}=(4,6)f32"
+        elif kind == "add":
+            line = f"pnnx.Expression op{k} 2 1 {a} {b} v{k} expr=add(@0,@1) #v{k}=(4,6)f32"
+        elif kind == "noise":
+            line = f"F.dropout op{k} 1 1 {a} v{k} p=0.3 training=True #v{k}=(4,6)f32"
+        elif kind == "flip":
+            line = f"torch.flip op{k} 1 1 {a} v{k} dims=(0) #v{k}=(4,6)f32"
+        elif kind == "same":
+            line = f"Tensor.reshape op{k} 1 1 {a} v{k} shape=(4,6) #v{k}=(4,6)f32"
+        else:
+            lines.append(f"torch.chunk op{k} 1 2 {a} p{k} q{k} chunks=2 dim=0")
+            line = f"torch.cat joined{k} 2 1 q{k} p{k} v{k} dim=0 #v{k}=(4,6)f32"
+        lines.append(line)
+        known.append(f"v{k}")
+    return [*lines, f"pnnx.Output out 2 0 {known[-1]} {draw.choice(known[1:])}"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_done_is_the_same_without_a_limit(make_pair, seed):
+    draw, numbers = random.Random(seed), np.random.default_rng(seed)
+    graph = engine.load(make_pair(*random_lines(draw)))
+    free = Session(graph, "numpy", 5)
+    tight = Session(graph, "numpy", 5, draw.choice([0, 100, 300, 1000]))
+    names = [name for name in names_of(free) if name != "x"]
+
+    def feed():
+        data = numbers.standard_normal((4, 6)).astype(np.float32)
+        return lambda session: session.feed([data])
+
+    def supply():
+        data, name = numbers.standard_normal((4, 6)).astype(np.float32), draw.choice(names)
+        shape = (2, 6) if name[0] in "pq" else (4, 6)
+        return lambda session: session.supply(name, data[: shape[0]])
+
+    def run():
+        stop = draw.choice(graph.operators).name
+        return lambda session: session.run(until=stop)
+
+    def limit():
+        nbytes = draw.choice([0, 200, 500, None])
+        return lambda session: session is tight and setattr(session, "memory_limit", nbytes)
+
+    def step():
+        return lambda session: session.run(until=following(session))
+
+    def following(session):
+        place = min(session.position + 1, len(graph.operators) - 1)
+        return graph.operators[place].name
+
+    def reseed():
+        place = draw.randint(0, 9)
+        return lambda session: session.reseed(place)
+
+    actions = (
+        feed, supply, run, run, limit, step, reseed,
+        lambda: Session.step_back,
+        lambda: Session.run,
+        lambda: Session.restart,
+        lambda: lambda session: session.withdraw(*names),
+    )  # fmt: skip
+    for act in (feed(), *(draw.choice(actions)() for _ in range(40))):
+        act(free)
+        act(tight)
+        assert (tight.position, tight.state) == (free.position, free.state)
+        for name in draw.sample(names, 3):
+            assert tight.has_value(name) == free.has_value(name)
+            if free.has_value(name):
+                np.testing.assert_array_equal(tight.value(name), free.value(name))
+        for old, new in zip(free.records, tight.records, strict=True):
+            assert (old.operator, old.status, old.seed) == (new.operator, new.status, new.seed)
+    tight.restart()
+    assert not tight.kept_bytes
