@@ -37,7 +37,15 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
         word = f"{word} · {1000 * record.seconds:.3g} ms · {record.kernel}"
     supplied = session.supplied_text(shown.name)
     random = session.random_text(shown.name)
-    return "\n".join(filter(None, (*lines, word, random, supplied or reason)))
+    dropped = _dropped_text(session, shown.operand)
+    return "\n".join(filter(None, (*lines, word, random, supplied or reason, dropped)))
+
+
+def _dropped_text(session: StudioSession, operand: str) -> str:
+    """Say that a value is not kept; ``""`` for one that is, and where there is none."""
+    if not session.has_value(operand) or session.at_hand(operand):
+        return ""
+    return "dropped by the memory limit, computed again when looked at"
 
 
 def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
@@ -66,6 +74,7 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
     elif facts is None:
         lines.append("not computed yet")
+    lines.append(_dropped_text(session, shown.operand))
     if shown.count > 1:
         lines.append(f"taken {shown.count} times")
     return "\n".join(filter(None, lines))

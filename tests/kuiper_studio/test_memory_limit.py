@@ -154,6 +154,16 @@ def test_boxes_get_their_thumbnails(qtbot, window):
     assert found.pixels is not None
 
 
+def test_tips_say_what_is_dropped(qtbot, window):
+    limited, free = window(), window(limit=None)
+    tips = [
+        each.graph_view.canvas.tip_at(each.graph_view.box_rect("op20").center())
+        for each in (limited, free)
+    ]
+    sentence = "dropped by the memory limit, computed again when looked at"
+    assert [sentence in tip for tip in tips] == [True, False]
+
+
 def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monkeypatch):
     saved = []
     for name, limit in (("free", None), ("tight", 0)):
