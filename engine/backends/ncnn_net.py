@@ -7,6 +7,7 @@ the processor from other libraries' threads, so the wait is cut short when ncnn 
 
 from __future__ import annotations
 
+import math
 import os
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
@@ -31,6 +32,8 @@ __all__ = ["NcnnBackend"]
 # Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
 # and in turn with ONNX Runtime.
 _SPIN_ROUNDS: Final = "10000"
+_LARGE_WEIGHTS: Final = 4 << 20  # bytes
+_FEW_PIXELS: Final = 14 * 14
 _FLOAT32_MARK: Final = b"\0\0\0\0"
 _LOWER_PRECISION: Final = (
     "use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage",
@@ -97,9 +100,21 @@ class NcnnBackend:
             layer = FORMS.write(None, operator, [Operand("x", 0, array.shape, array.dtype)])
         except NoFormError:
             return {}
-        transformed = ("winograd", "winograd23", "gemm")
-        variants = transformed if layer.may_transform else ("plain",)
+        variants: tuple[str, ...] = ("winograd", "winograd23", "gemm")
+        if not layer.may_transform:
+            variants = ("plain",)
+        elif _is_heavy(layer):
+            variants = ("winograd23", "gemm")
         return {name: partial(_NcnnProgram, layer, name) for name in variants}
+
+
+def _is_heavy(layer: NcnnLayer) -> bool:
+    """Whether weights are so large for so few pixels that ncnn's large tiles only cost memory.
+
+    Four to seven times that of the weights, and more time than small tiles.
+    """
+    pixels = math.prod(layer.output_shape[-2:])
+    return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels < _FEW_PIXELS
 
 
 class _NcnnProgram:
