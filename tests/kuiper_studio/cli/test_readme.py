@@ -73,7 +73,7 @@ def test_options_that_are_named_exist(section):
     known = {
         option for p in parsers for action in p._actions for option in action.option_strings
     }
-    named = set(re.findall(r"--[a-z-]+", section))
+    named = set(re.findall(r"--[a-z0-9-]+", section))
     assert named
     assert named <= known
 
