@@ -147,9 +147,12 @@ def export(name: str, folder: Path) -> None:
         expected = network(image)
         traced = torch.jit.trace(network, image)
         traced.save(str(folder / f"{name}.pt"))
+        # ONNX has no word for PyTorch's attention in one operator.
+        torch.backends.mha.set_fastpath_enabled(False)
         torch.onnx.export(
             network, (image,), str(folder / f"{name}.onnx"), dynamo=False, opset_version=17
         )
+        torch.backends.mha.set_fastpath_enabled(True)
     np.savez(folder / f"{name}.inputs.npz", in0=image.numpy())
     np.savez(folder / f"{name}.expected.npz", out0=expected.numpy())
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
