@@ -105,7 +105,11 @@ class _Model:
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """What the model that is being opened gets as soon as it is open."""
+    """What the model that is being opened gets as soon as it is open.
+
+    `chosen_late`: the sources were chosen while another model was still there, which gets
+    them if it stays.
+    """
 
     sources: tuple[InputSource, ...] = ()
     labels: tuple[str, ...] = ()
@@ -113,6 +117,7 @@ class _Pending:
     selected: str = ""
     shapes: tuple[str, ...] = ()
     supplies: tuple[tuple[str, InputSource] | Supply, ...] = ()
+    chosen_late: bool = False
 
 
 class StudioSession(QObject):
@@ -722,7 +727,7 @@ class StudioSession(QObject):
 
     def restart(self) -> None:
         """Go to the first operator; inputs stay."""
-        if self._graph is None:
+        if self._graph is None or self._opening is not None:
             return
         self._stop_running()
         self._forget_values()
@@ -995,6 +1000,11 @@ class StudioSession(QObject):
             return
         wanted = {operand.name for operand in self._graph.input_operands}
         if not wanted <= self._sources.keys():
+            return
+        if self._opening is not None:
+            # They are for what is open by then: the next model, or this one if that fails.
+            sources = tuple(source for n, source in self._sources.items() if n in wanted)
+            self._pending = replace(self._pending, sources=sources, chosen_late=True)
             return
         self._stop_running()
         if self._supplied:
@@ -1285,7 +1295,8 @@ class StudioSession(QObject):
         self._busy = False
         self._step_over = ""
         deferred, self._deferred = self._deferred, None
-        opening, self._opening, self._pending = self._opening, None, _Pending()
+        opening, self._opening = self._opening, None
+        pending, self._pending = self._pending, _Pending()
         self._takes_seed = False
         self._set_progress(None)
         if isinstance(answer.error, OpenShapeError):
@@ -1314,6 +1325,8 @@ class StudioSession(QObject):
         if unfed:
             self._fed = {}
             self.inputs_changed.emit()
+        if opening is not None and pending.chosen_late:
+            self._feed()
 
     def _report_not_supplied(self, graph: RuntimeGraph, answer: WorkFailed) -> None:
         """What failed is the file: the session stands where it did."""

@@ -429,3 +429,41 @@ class TestSeed:
         settle(studio)
         manifest = json.loads((tmp_path / "d" / "manifest.json").read_text(encoding="utf-8"))
         assert manifest["seed"] == 9
+
+
+class TestInputsWhileAModelOpens:
+    """They are for the model that is open when the answer comes."""
+
+    @pytest.fixture
+    def plain(self, make_pair):
+        lines = (
+            "pnnx.Input in 0 1 0 #0=(2)f32",
+            "nn.ReLU relu 1 1 0 1",
+            "pnnx.Output out 1 0 1",
+        )
+        return lambda name: make_pair(*lines, name=name)
+
+    def test_it_opens(self, qtbot, empty_session, plain):
+        session = empty_session
+        open_and_feed(qtbot, session, plain("one"), [1.0, 2.0])
+        one = session.graph
+        session.open(plain("two"))
+        session.set_source_list([InputSource("constant", value=3.0)])
+        session.restart()
+        qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
+        assert session.graph is not one
+        session.resume()
+        settle(qtbot, session)
+        np.testing.assert_array_equal(session.value("1"), [3, 3])
+
+    def test_it_cannot_be_opened(self, qtbot, empty_session, plain, tmp_path):
+        session = empty_session
+        open_and_feed(qtbot, session, plain("one"), [1.0, 2.0])
+        (tmp_path / "no.param").write_text("no")
+        with qtbot.waitSignal(session.failed):
+            session.open(tmp_path / "no.param")
+            session.set_source_list([InputSource("constant", value=3.0)])
+        qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
+        session.resume()
+        settle(qtbot, session)
+        np.testing.assert_array_equal(session.value("1"), [3, 3])
