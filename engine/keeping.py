@@ -163,7 +163,9 @@ class Keeper:
     """Keeps a session's values within a limit.
 
     The limit is soft: what the operators to come need is kept in any case, and a limit below
-    what an operator has needed at once counts as that much.
+    what an operator has needed at once counts as that much. Values that were computed together
+    with others, before there was a limit, are not dropped either: by themselves they would not
+    come out the same.
 
     Parameters
     ----------
@@ -174,16 +176,13 @@ class Keeper:
     values : dict of str to Value
         What is kept, by operand name; what is dropped is taken out of it, and what is
         computed again comes back.
-    limit : int
+    limit : int or None
         Bytes of computed arrays. What was fed or supplied does not count.
 
     Attributes
     ----------
     limit : int or None
         None for no limit any more.
-
-    Values that were computed together with others, before there was a limit, are not dropped
-    either: by themselves they would not come out the same.
     """
 
     def __init__(
