@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.backends import SUPPLIED, backend_of, make_kernels
 from engine.errors import (
@@ -190,7 +190,7 @@ class Session:
         self._values: dict[str, Value] = {}
         self._records: dict[str, StepRecord] = {}
         self._kernels = make_kernels(backend, graph.operators)
-        self._names = _Names(graph.operators)
+        self._plans = _Plans(graph.operators)
         self._keeper: Keeper | None = None
         self.memory_limit = memory_limit
         if not graph.input_operands:
@@ -616,7 +616,7 @@ class Session:
         self, operator: RuntimeOperator, go_on: Callable[[], None] | None
     ) -> None:
         """Have the inputs of the next operator computed again, if they were dropped."""
-        for name in self._names[operator.index][0]:
+        for name in self._plans[operator.index].inputs:
             if name not in self._values and (outputs := self._outputs_with(name)) is not None:
                 outputs.look(go_on)
 
@@ -662,8 +662,8 @@ class Session:
             raise SessionStateError("the session is at the end: restart it to run again")
 
     def _execute(self, operator: RuntimeOperator) -> StepRecord:
-        inputs, outputs = self._names[operator.index]
-        if operator.is_input:
+        inputs, outputs, computes = self._plans[operator.index]
+        if not computes and operator.is_input:
             fed: dict[str, Value] = {name: self._inputs[name] for name in outputs}
             return self._record(operator, fed, OperatorStatus.EXECUTED)
         given: dict[str, Value] = {}
@@ -677,9 +677,9 @@ class Session:
             missing = dict.fromkeys(name for name in inputs if name not in self._values)
             why = f"its input {', '.join(missing)} was not computed"
             return self._record(operator, given, OperatorStatus.BLOCKED, reason=why)
-        if operator.is_output:
-            return self._record(operator, {}, OperatorStatus.EXECUTED)
-        if operator.error is not None:
+        if not computes:
+            if operator.is_output:
+                return self._record(operator, {}, OperatorStatus.EXECUTED)
             return self._record(
                 operator, given, OperatorStatus.UNSUPPORTED, reason=operator.reason
             )
@@ -688,7 +688,9 @@ class Session:
         generator = operator.generator(self._seed) if operator.random else None
         fresh = None if generator is None else generator.bit_generator.state
         results, seconds = self._compute(operator, kernel, arguments, generator)
-        named = dict(zip(outputs, results, strict=True)) | given
+        named = dict(zip(outputs, results, strict=True))
+        if given:
+            named |= given
         drawn = generator is not None and generator.bit_generator.state != fresh
         return self._record(
             operator,
@@ -757,23 +759,41 @@ class _CancelledError(Exception):
     """Whoever asked for a run has cancelled it."""
 
 
-class _Names(dict[int, tuple[tuple[str, ...], tuple[str, ...]]]):
-    """Names of the inputs and outputs of operators by index, put together when first needed.
+class _Plan(NamedTuple):
+    """What a step needs to know of an operator.
 
-    Asking the operands at every step would cost it more than everything else in a session.
+    Attributes
+    ----------
+    inputs, outputs : tuple of str
+        Names of the operands.
+    computes : bool
+        Whether there is something to be computed: it is no input or output and can run.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    computes: bool
+
+
+class _Plans(dict[int, _Plan]):
+    """Plans of operators by index, made when they first run.
+
+    Asking the operators at every step would cost it more than everything else in a session.
     """
 
     def __init__(self, operators: Sequence[RuntimeOperator]) -> None:
         super().__init__()
         self._operators = operators
 
-    def __missing__(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def __missing__(self, index: int) -> _Plan:
         operator = self._operators[index]
-        inputs, outputs = (
-            [o.name for o in side] for side in (operator.inputs, operator.outputs)
+        at_end = operator.is_input or operator.is_output
+        plan = self[index] = _Plan(
+            tuple([operand.name for operand in operator.inputs]),
+            tuple([operand.name for operand in operator.outputs]),
+            computes=not at_end and operator.error is None,
         )
-        names = self[index] = tuple(inputs), tuple(outputs)
-        return names
+        return plan
 
 
 def _checked_seed(seed: int) -> int:
