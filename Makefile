@@ -64,6 +64,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.app: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(BIN)/python -m compileall -q engine kuiper_studio  # as pip does for a wheel
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

@@ -15,6 +15,7 @@ from PySide6.QtCore import (
     QMessageLogContext,
     QObject,
     QSettings,
+    QTimer,
     QtMsgType,
     Signal,
     Slot,
@@ -23,7 +24,7 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QApplication
 from typing_extensions import override
 
-from engine.dump import DumpOptions
+from engine.collector import collector_paused
 from engine.errors import EngineError
 from engine.inputs import InputSource, parse_source, parse_supply, read_labels
 from kuiper_studio.icons import app_icon
@@ -44,6 +45,9 @@ __all__ = ["make_application", "make_window", "run_demo", "run_window"]
 _qt_log = logging.getLogger("qt")
 
 _SETTLED: Final = frozenset(set(RunState) - {RunState.LOADING, RunState.RUNNING})
+_WAKE_MS: Final = 10
+# So long an empty window is worse than none; the models that most people open take less.
+_FIRST_LOOK_SECONDS: Final = 0.25
 _DEMO_SIZE: Final = (1440, 900)
 # How long the window waits for the interpreter each time that Qt asks a view something, while
 # a thread behind it computes. Python's own 5 ms made a long list take seconds to appear.
@@ -101,9 +105,13 @@ def make_window(
     )
     if theme is None:
         theme = Theme(_stored_scheme(settings))
-    theme.apply(application)
+    first = not application.styleSheet()
+    dress = theme.prepare if first else theme.apply
+    dress(application)
     session = StudioSession(backend=backend)
     window = MainWindow(session, theme, settings)
+    if first:
+        theme.apply(application)
     if model is not None:
         session.prepare_source_list([_source(item) for item in inputs])
         session.open(model)
@@ -127,8 +135,11 @@ def _stored_scheme(settings: QSettings) -> Scheme:
 def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
     """Handle events until a condition holds, or the time is up."""
     deadline = QDeadlineTimer(round(seconds * 1000))
+    waker = QTimer(interval=_WAKE_MS)
+    waker.start()
     while not condition() and not deadline.hasExpired():
-        QApplication.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
+        # Asleep between events, or the engine's thread would wait for the interpreter.
+        QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _relay_qt_message(kind: QtMsgType, _context: QMessageLogContext, text: str | None) -> None:
@@ -184,7 +195,8 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
     """
     application = make_application()
     qInstallMessageHandler(_relay_qt_message)
-    window = _window_of(arguments, options, wait=0.0)
+    with collector_paused():
+        window = _window_of(arguments, options, wait=_FIRST_LOOK_SECONDS)
     handler = _LogHandler(_LogRelay(window.session))
     logging.getLogger().addHandler(handler)
     window.show()
@@ -205,6 +217,8 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
     EngineError
         If something fails.
     """
+    from engine.dump import DumpOptions
+
     folder = Path(arguments.demo)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

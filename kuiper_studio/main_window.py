@@ -47,16 +47,9 @@ from engine.inputs import (
 from engine.session import OperatorStatus
 from engine.shapes import parse_shapes
 from kuiper_studio.commands import COMMANDS, MENUS, make_actions
-from kuiper_studio.dialogs.about import AboutDialog
 from kuiper_studio.dialogs.command_palette import CommandPalette
-from kuiper_studio.dialogs.export_dialog import ExportDialog
-from kuiper_studio.dialogs.memory_dialog import MemoryDialog
-from kuiper_studio.dialogs.seed_dialog import SeedDialog
-from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
-from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.collector import SummaryCollector
-from kuiper_studio.graph_view.render import render_graph
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.input_panel import InputPanel
@@ -82,6 +75,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph
     from engine.self_check import SelfCheck
+    from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
     from kuiper_studio.graph_view.summary import Summary
     from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
@@ -479,6 +473,8 @@ class MainWindow(QMainWindow):
     @Slot()
     def export_dump(self) -> None:
         """Ask what to dump and where, and write it."""
+        from kuiper_studio.dialogs.export_dialog import ExportDialog
+
         dialog = ExportDialog(self.session, self.theme, self._folder("dump"), self)
         if dialog.exec() and dialog.request is not None:
             path, options = dialog.request
@@ -516,6 +512,8 @@ class MainWindow(QMainWindow):
         way: Orientation,
         summaries: Mapping[int, Summary],
     ) -> None:
+        from kuiper_studio.graph_view.render import render_graph
+
         try:
             drawn = render_graph(graph, path, self.theme, way, self.session, summaries)
         except EngineError as exc:
@@ -605,12 +603,16 @@ class MainWindow(QMainWindow):
 
     def choose_seed(self) -> None:
         """Ask for the seed that operators that are random draw by."""
+        from kuiper_studio.dialogs.seed_dialog import SeedDialog
+
         dialog = SeedDialog(self.session, self.theme, self)
         if dialog.exec():
             self.session.set_seed(dialog.seed)
 
     def choose_memory_limit(self) -> None:
         """Ask how much of what is computed is kept."""
+        from kuiper_studio.dialogs.memory_dialog import MemoryDialog
+
         dialog = MemoryDialog(self.session, self)
         if dialog.exec():
             self.session.set_memory_limit(dialog.limit)
@@ -700,9 +702,13 @@ class MainWindow(QMainWindow):
         self.properties_panel.explain()
 
     def _show_shortcuts(self) -> None:
+        from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
+
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
 
     def _show_about(self) -> None:
+        from kuiper_studio.dialogs.about import AboutDialog
+
         AboutDialog(self.theme, self).exec()
 
     def show_error(self, title: str, reason: str) -> None:
@@ -799,6 +805,8 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_self_checked(self, found: SelfCheck) -> None:
         """Show the result beside the window, in the dialog that is open already if one is."""
+        from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
+
         dialog = self._self_check
         if dialog is None:
             dialog = self._self_check = SelfCheckDialog(self.theme, self)

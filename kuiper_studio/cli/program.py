@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
+from engine.collector import collector_paused
 from engine.errors import EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
     check_parser,
@@ -348,8 +349,10 @@ def _open_window(arguments: argparse.Namespace) -> int:
     if not arguments.demo:
         _require_display()
     _load_layers(arguments)
-    from engine.backends import require_backend
-    from kuiper_studio.app import run_demo, run_window
+    with collector_paused():
+        # The engine first: PySide6 reads the source of whatever is imported after it.
+        from engine.backends import require_backend
+        from kuiper_studio.app import run_demo, run_window
 
     require_backend(arguments.backend)
     start = run_demo if arguments.demo else run_window

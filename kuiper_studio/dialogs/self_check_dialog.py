@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from engine.self_check import Verdict
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.item_models import (
+from kuiper_studio.item_models.comparisons import (
     COMPARISON_ROLE,
     ComparisonColumn,
     ComparisonsFilterModel,

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from kuiper_studio.item_models.comparisons import (
-    COMPARISON_ROLE,
-    ComparisonColumn,
-    ComparisonsFilterModel,
-    ComparisonsModel,
-)
 from kuiper_studio.item_models.explanation import ExplainedArgument, explained_arguments
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
@@ -24,12 +18,8 @@ from kuiper_studio.item_models.operators import (
 from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
 
 __all__ = [
-    "COMPARISON_ROLE",
     "LEVEL_ROLE",
     "STATE_WORDS",
-    "ComparisonColumn",
-    "ComparisonsFilterModel",
-    "ComparisonsModel",
     "ExplainedArgument",
     "LogColumn",
     "LogModel",

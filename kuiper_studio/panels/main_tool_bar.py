@@ -163,8 +163,10 @@ def _backend_tip(name: str) -> str:
     missing = missing_packages(name)
     if missing:
         return f"not installed: pip install {' '.join(missing)}"
+    if name in _TIPS:
+        return _TIPS[name]
     library = " ".join(filter(None, (_LIBRARIES.get(name), installed_version(name))))
-    return _TIPS.get(name) or f"{library} where it can compute, else NumPy"
+    return f"{library} where it can compute, else NumPy"
 
 
 def _disable(choice: QComboBox, place: int) -> None:

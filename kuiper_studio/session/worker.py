@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 import engine
-from engine.dump import seed_of
 from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
 from engine.pnnx import pair
@@ -52,6 +51,7 @@ from kuiper_studio.session.events import (
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
+    from pathlib import Path
 
     from engine.session import Session, StepRecord
 
@@ -143,7 +143,7 @@ class Worker(QObject):
         dump, seed = request.kernels_from, request.seed
         kernels = engine.kernels_of(dump) if dump is not None else {}
         if seed is None:
-            seed = seed_of(dump) if dump is not None else 0
+            seed = _seed_of(dump) if dump is not None else 0
         backend = kernels if dump is not None else request.backend
         self._session = engine.Session(
             graph, backend=backend, seed=seed, memory_limit=request.memory_limit
@@ -313,3 +313,10 @@ class Worker(QObject):
         if failed is not None and error is session.error:
             record = session.record(failed.name)
         self.failed.emit(WorkFailed(run_id, error, record, session.state, session.position))
+
+
+def _seed_of(dump: Path) -> int:
+    # What reads dumps is not needed for the first look at a model.
+    from engine.dump import seed_of
+
+    return seed_of(dump)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from benchmarks import export, memory, opening, passes, stepping, tensor_statistics
+from benchmarks import (
+    export,
+    graph_frames,
+    memory,
+    opening,
+    passes,
+    starting,
+    stepping,
+    tensor_repaints,
+    tensor_statistics,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,6 +47,9 @@ POINTS: Final = (
     Point("3", "Single steps, and a session used again", stepping.rows),
     Point("4", "Opening", opening.rows),
     Point("5", "Memory", memory.rows),
+    Point("6", "Start", starting.rows),
+    Point("7", "Graph", graph_frames.rows),
+    Point("8a", "Repainting a tensor", tensor_repaints.rows),
     Point("8b", "Statistics and histogram", tensor_statistics.rows),
     Point("9", "Export", export.rows),
 )

@@ -14,7 +14,7 @@ from engine.backends import onnx_forms
 from engine.inputs import InputSource
 from engine.layers.activations import relu
 from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
-from kuiper_studio.item_models import ComparisonColumn
+from kuiper_studio.item_models.comparisons import ComparisonColumn
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import Scheme
 
