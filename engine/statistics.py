@@ -44,7 +44,7 @@ _IN_HALVES: Final = 1 << 20  # elements from which a second thread is worth its 
 _ROW: Final = 128  # elements that are added up as they are; the sums of rows as float64
 _RUN: Final = 16  # neighbours that a sample takes together, for they come from memory so
 _LARGEST_EXACT: Final = 1 << 21  # elements
-_SAMPLE: Final = 1 << 19  # elements, at most
+_SAMPLE: Final = 1 << 18  # elements, at most; a thousand for each of 256 bins
 # Squares of numbers between these neither over- nor underflow, nor do sums of many.
 _NARROW: Final = (1e-15, 1e15)
 _WIDE: Final = (1e-140, 1e140)
