@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from engine.backends import REFERENCE, backend_of, usable_libraries
+from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import NumpyKernel
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
@@ -302,7 +302,7 @@ class _Check:
         if backend_of(record.kernel) != REFERENCE or record.supplied:
             return
         before = len(self._comparisons)
-        for backend in self._backends:
+        for backend in all_ways():
             # What is random has one source of numbers, and that is NumPy's.
             if not operator.random and backend.supports(operator):
                 self._comparisons.extend(self._by(backend, record, inputs))

@@ -29,6 +29,7 @@ from engine.backends.kernel import (
     made,
 )
 from engine.backends.ncnn_net import NcnnBackend
+from engine.backends.numpy_buffers import NumpyBuffers
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.planned import PlannedKernels
 from engine.backends.recorded import RecordedKernels
@@ -49,6 +50,7 @@ __all__ = [
     "Backend",
     "Kernel",
     "Kernels",
+    "all_ways",
     "backend_of",
     "cache_folder",
     "computed_together",
@@ -65,6 +67,7 @@ __all__ = [
 BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
 
 _LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnBackend())
+_BUFFERS: Final = NumpyBuffers()
 
 
 def libraries() -> dict[str, Backend]:
@@ -93,15 +96,15 @@ def installed_version(name: str) -> str:
 def describe_kernel(name: str) -> str:
     """Say in words what a kernel's name means, such as ``onnxruntime/all-2``."""
     backend, _, variant = name.partition("/")
-    library = libraries().get(backend)
-    if library is not None:
-        return library.describe(variant)
     words = {
         REFERENCE: "NumPy, the reference",
         ALONE: "NumPy, the reference, 1 thread",
         SUPPLIED: "supplied by the user",
     }
-    return words.get(name, name)
+    known = {_BUFFERS.name: _BUFFERS, **libraries()}
+    if name in words or backend not in known:
+        return words.get(name, name)
+    return known[backend].describe(variant)
 
 
 @cache
@@ -134,6 +137,11 @@ def usable_libraries() -> tuple[Backend, ...]:
     return tuple(library for library in libraries().values() if not _load(library))
 
 
+def all_ways() -> tuple[Backend, ...]:
+    """Whatever computes some operators otherwise than the reference does."""
+    return (_BUFFERS, *usable_libraries())
+
+
 def _load(library: Backend, *, whole: bool = False) -> str:
     """Load a library; what is wrong with its installation, or ``""``."""
     try:
@@ -161,7 +169,7 @@ def make_kernels(
         another model.
     """
     if not isinstance(name, str):
-        usable = {each.name: each for each in usable_libraries()}
+        usable = {each.name: each for each in all_ways()}
         return RecordedKernels(operators, name, usable)
     require_backend(name)
     if name == "numpy":
@@ -186,7 +194,9 @@ class _Choosing:
 
     @cached_property
     def _backends(self) -> tuple[Backend, ...]:
-        return tuple(each for each in usable_libraries() if self._name in {"auto", each.name})
+        if self._name == "auto":
+            return all_ways()
+        return tuple(each for each in usable_libraries() if each.name == self._name)
 
     @cached_property
     def _choose(self) -> Chooser:

@@ -1,0 +1,141 @@
+"""NumPy into memory that is used again, for work of one pass over the elements.
+
+What the reference takes for such an operator is mostly the page faults of fresh memory. With
+memory at hand one thread is as fast as a library's two, and leaves the other processor to the
+threads that the next convolution needs awake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from engine.backends.buffers import Buffer
+from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.expression import Call, Constant, OperandRef
+from engine.layers.activations import hardtanh, relu, relu6
+from engine.layers.expression import Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from engine.backends.kernel import Program
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["NumpyBuffers"]
+
+_FLOAT32: Final = np.dtype(np.float32)
+_UFUNCS: Final = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
+    "maximum": np.maximum, "minimum": np.minimum,
+}  # fmt: skip
+
+
+class _Pass(NamedTuple):
+    """One pass over the elements.
+
+    Attributes
+    ----------
+    compute : callable
+        Takes the arrays, and the one to write into.
+    shape : tuple of int
+        Of the latter.
+    """
+
+    compute: Callable[[Sequence[Any], Array], object]
+    shape: tuple[int, ...]
+
+
+_FORMS: Final[FormTable[None, _Pass]] = FormTable()
+
+
+class NumpyBuffers:
+    """Computes operators that are one pass over float32 elements."""
+
+    name = "numpy"
+    packages: tuple[str, ...] = ()
+
+    def describe(self, variant: str) -> str:
+        """Say in words which way to compute a variant of `programs` is."""
+        return "NumPy, into memory that is used again" if variant == "buffer" else variant
+
+    def load(self, *, whole: bool) -> None:
+        """Do nothing: NumPy is there."""
+
+    def supports(self, operator: RuntimeOperator) -> bool:
+        """Whether there may be a program for an operator, whatever its inputs."""
+        return _FORMS.has(operator)
+
+    def programs(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> dict[str, Callable[[], Program]]:
+        """The one way to compute an operator."""
+        operands = [
+            Operand(f"x{index}", index, value.shape, value.dtype)
+            for index, value in enumerate(inputs)
+            if isinstance(value, np.ndarray) and value.dtype == _FLOAT32 and value.size
+        ]
+        if len(operands) < len(inputs):
+            return {}
+        try:
+            found = _FORMS.write(None, operator, operands)
+        except NoFormError:
+            return {}
+        return {"buffer": lambda: _program(found)}
+
+
+def _program(work: _Pass) -> Program:
+    buffer = Buffer(work.shape, _FLOAT32)
+
+    def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        buffer.renew()
+        with np.errstate(all="ignore"):  # inf and NaN are results here, as in PyTorch
+            work.compute(inputs, buffer.memory)
+        return (buffer.shown,)
+
+    return run
+
+
+@_FORMS.register(relu)
+def _relu(_: None, input: Operand) -> _Pass:
+    return _Pass(lambda arrays, out: np.maximum(arrays[0], 0, out=out), input.shape)
+
+
+@_FORMS.register(relu6)
+def _relu6(_: None, input: Operand) -> _Pass:
+    return _hardtanh(_, input, 0.0, 6.0)
+
+
+@_FORMS.register(hardtanh)
+def _hardtanh(_: None, input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> _Pass:
+    return _Pass(lambda arrays, out: np.clip(arrays[0], min_val, max_val, out=out), input.shape)
+
+
+@_FORMS.register(Expression)
+def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
+    """One operation of tensors, or of a tensor and a number."""
+    *leaves, call = layer.expression.nodes
+    ufunc = _UFUNCS.get(call.name) if isinstance(call, Call) else None
+    if ufunc is None or not isinstance(call, Call) or len(call.children) != 2:
+        raise NoFormError("more than one operation")
+    if len(leaves) != 2 or not any(isinstance(leaf, OperandRef) for leaf in leaves):
+        raise NoFormError("more than one operation")
+    left, right = (_taker(layer.expression.nodes[child.index]) for child in call.children)
+    shapes = (o.shape for o in operands)
+    return _Pass(
+        lambda arrays, out: ufunc(left(arrays), right(arrays), out=out),
+        np.broadcast_shapes(*shapes),
+    )
+
+
+def _taker(node: object) -> Callable[[Sequence[Any]], Any]:
+    """Take a leaf of an expression from the inputs."""
+    if isinstance(node, OperandRef):
+        place = node.operand
+        return lambda arrays: arrays[place]
+    if isinstance(node, Constant) and type(node.value) in {int, float}:
+        number = float(node.value)  # type: ignore[arg-type]
+        return lambda _: number
+    raise NoFormError("neither a tensor nor a number")
