@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.cost import cost
 from engine.errors import ModelFileError
@@ -18,7 +18,7 @@ from engine.plain import plain
 from engine.pnnx import directory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from engine.dump.entries import Entry
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SCHEMA",
     "Facts",
+    "Row",
     "file_hash",
     "is_dump",
     "make_row",
@@ -156,7 +157,19 @@ def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]
     }
 
 
-def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
+class Row(NamedTuple):
+    """Lines about an entry.
+
+    Attributes
+    ----------
+    manifest, summary : str
+    """
+
+    manifest: str
+    summary: str
+
+
+def make_row(entry: Entry, file: str, facts: Facts | None) -> Row:
     """Describe an entry.
 
     Parameters
@@ -189,7 +202,7 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> dict[str, Any]:
         row["stored_dtype"] = entry.stored_dtype
     if entry.kind != "tensor":
         row["value"] = entry.value
-    return row
+    return Row(_json(row), _summary_line(row))
 
 
 _NUMBERS: Final = ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf")
@@ -205,17 +218,21 @@ def _numbers(found: TensorStatistics | None) -> dict[str, Any]:
     return numbers
 
 
-def manifest_text(head: str, rows: list[dict[str, Any]]) -> str:
+def manifest_text(head: str, rows: Iterable[Row]) -> str:
     """Complete what `manifest_head` has begun by the rows of the operands, from `make_row`."""
-    return f"{head}{_member('operands', rows)}\n}}\n"
+    return f"{head}{_list('operands', [row.manifest for row in rows])}\n}}\n"
 
 
 def _member(key: str, value: object) -> str:
     """Spell a member of the manifest, a list with one line for each item."""
-    if isinstance(value, list) and value:
-        rows = ",\n  ".join(map(_json, value))
-        return f" {_json(key)}: [\n  {rows}\n ]"
+    if isinstance(value, list):
+        return _list(key, list(map(_json, value)))
     return f" {_json(key)}: {_json(value)}"
+
+
+def _list(key: str, items: Sequence[str]) -> str:
+    lines = ",\n  ".join(items)
+    return f" {_json(key)}: [\n  {lines}\n ]" if items else f" {_json(key)}: []"
 
 
 _json: Final = json.JSONEncoder(allow_nan=False).encode
@@ -225,18 +242,23 @@ _COLUMNS: Final = ("name", "member", "role", "kind", "producer", "dtype", "shape
                    "mean", "std", "zeros", "nan", "pinf", "ninf", "file")  # fmt: skip
 
 
-def summary_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Spell the rows as CSV, for spreadsheets and scripts that know nothing of us."""
+def summary_text(rows: Iterable[Row]) -> str:
+    """Put the rows together as CSV, for spreadsheets and scripts that know nothing of us."""
+    return "".join([_csv_line(_COLUMNS), *(row.summary for row in rows)])
+
+
+def _summary_line(row: dict[str, Any]) -> str:
+    shape = row["shape"]
+    shown = row | {
+        "shape": "" if shape is None else "x".join(map(str, shape)) or "scalar",
+        "member": "".join([f"[{index}]" for index in row["member"]]),
+    }
+    return _csv_line([_harmless(shown[column]) for column in _COLUMNS])
+
+
+def _csv_line(values: Iterable[object]) -> str:
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    for row in rows:
-        shape = row["shape"]
-        shown = dict(row) | {
-            "shape": "" if shape is None else "x".join(map(str, shape)) or "scalar",
-            "member": "".join([f"[{index}]" for index in row["member"]]),
-        }
-        writer.writerow([_harmless(shown[column]) for column in _COLUMNS])
+    csv.writer(text, lineterminator="\n").writerow(values)
     return text.getvalue()
 
 

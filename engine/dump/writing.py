@@ -11,7 +11,7 @@ from collections import deque
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from engine.array_files import (
     SAFETENSORS_DTYPES,
@@ -24,6 +24,7 @@ from engine.atomic import spoken, written_beside
 from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
     Facts,
+    Row,
     is_dump,
     make_row,
     manifest_head,
@@ -329,9 +330,9 @@ def _describe(
     files: Sequence[str],
     job: _Job,
     write: Callable[[int, Array], None] | None = None,
-) -> tuple[str, list[dict[str, Any]]]:
+) -> tuple[str, list[Row]]:
     """Make the head of the manifest and its rows while those arrays are written with a file."""
-    rows: list[dict[str, Any]] = [{}] * len(entries)
+    rows: dict[int, Row] = {}
 
     def examine(index: int, array: Array) -> None:
         entry, checksum = entries[index], None
@@ -366,7 +367,7 @@ def _describe(
     for index, entry in enumerate(entries):
         if entry.facts is None:
             rows[index] = make_row(entry, files[index], None)
-    return head, rows
+    return head, [rows[index] for index in range(len(entries))]
 
 
 def _write_npz(
