@@ -293,10 +293,36 @@ def _block_means(planes: Array, rows: int, cols: int, dtype: np.dtype[np.floatin
             size = planes.shape[axis]
             if count < size:
                 starts = np.arange(count) * size // count
-                sums = np.add.reduceat(planes, starts, axis=axis, dtype=dtype)
-                lengths = np.diff(starts, append=size).astype(dtype)
-                planes = sums / (lengths[:, None] if axis == -2 else lengths)
+                lengths = np.diff(starts, append=size)
+                sums = _run_sums(planes, starts, lengths, axis, dtype)
+                sums /= lengths.astype(dtype)[:, None] if axis == -2 else lengths.astype(dtype)
+                planes = sums
     return planes
+
+
+def _run_sums(
+    planes: Array,
+    starts: npt.NDArray[np.intp],
+    lengths: npt.NDArray[np.intp],
+    axis: int,
+    dtype: np.dtype[np.floating],
+) -> Array:
+    """Sums of a few elements each along an axis, one after the other for all runs at once.
+
+    `numpy.add.reduceat` takes four times as long.
+    """
+    planes = np.ascontiguousarray(planes)  # or `numpy.take` makes a copy each time
+    sums = np.take(planes, starts, axis=axis).astype(dtype, copy=False)
+    for place in range(1, int(lengths.max())):
+        longer = np.flatnonzero(lengths > place)
+        more = np.take(planes, starts[longer] + place, axis=axis)
+        if len(longer) == len(starts):
+            sums += more
+        elif axis == -1:
+            sums[..., longer] += more
+        else:
+            sums[..., longer, :] += more
+    return sums
 
 
 def enlarge(planes: Array, vertical: int, horizontal: int) -> Array:
@@ -371,6 +397,7 @@ class TileGrid:
         return tile if 0 <= tile < self.count else None
 
 
+@lru_cache(maxsize=256)
 @lru_cache(maxsize=256)
 def tile_grid(
     count: int,
@@ -463,10 +490,14 @@ def tile_pictures(planes: Array, grid: TileGrid) -> npt.NDArray[np.uint8]:
     )
     high, wide = grid.tile_height + grid.gap, grid.tile_width + grid.gap
     pixels = np.ascontiguousarray(tiles).view(np.uint32)[..., 0]
-    cells = np.zeros((grid.rows * grid.columns, high, wide), np.uint32)
-    cells[: grid.count, : grid.tile_height, : grid.tile_width] = pixels
-    by_row = cells.reshape(grid.rows, grid.columns, high, wide).transpose(0, 2, 1, 3)
-    picture = by_row.reshape(grid.rows * high, grid.columns * wide)
+    picture = np.zeros((grid.rows * high, grid.columns * wide), np.uint32)
+    cells = picture.reshape(grid.rows, high, grid.columns, wide).transpose(0, 2, 1, 3)
+    places = cells[:, :, : grid.tile_height, : grid.tile_width]
+    full, rest = divmod(grid.count, grid.columns)
+    whole = full * grid.columns
+    places[:full] = pixels[:whole].reshape(full, grid.columns, *pixels.shape[1:])
+    if rest:
+        places[full, :rest] = pixels[whole:]
     picture = np.ascontiguousarray(picture[: grid.height, : grid.width])
     return picture.view(np.uint8).reshape(grid.height, grid.width, 4)
 

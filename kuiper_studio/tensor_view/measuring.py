@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.statistics import histogram, sampling_step, statistics
 from kuiper_studio.background import Background, Done
+from kuiper_studio.tensor_view.facts import channel_facts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +31,7 @@ class What(Enum):
 
     TENSOR = "statistics of the tensor"
     CHANNEL = "statistics of the channel"
+    PAGE = "ranges of a page of channels"
     HISTOGRAM = "histogram"
 
 
@@ -48,6 +50,8 @@ class _Request:
         if self.what is What.HISTOGRAM:
             step = sampling_step(self.array.size)
             return histogram(self.array, self.low, self.high, step=step)
+        if self.what is What.PAGE:
+            return channel_facts(self.array)
         return statistics(self.array)
 
 
@@ -60,7 +64,7 @@ class Answer:
     number : int
         Of the question.
     what : What
-    result : TensorStatistics, ndarray of shape (256,), or None
+    result : TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
         None where it could not be measured for want of memory.
     """
 
@@ -101,7 +105,7 @@ class Measurer(QObject):
 
         Returns
         -------
-        TensorStatistics, ndarray of shape (256,), or None
+        TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
             None where the answer will come by the signal.
         """
         self._number += 1

@@ -298,18 +298,22 @@ class TensorPane(QWidget):
         pictures = model.reading.kind is Kind.PLANES
         self.tools.show_channel(model.choice.channel, model.reading.channels if pictures else 1)
         if pictures:
-            self.mosaic.set_page(
-                model.page_planes(),
-                model.page_facts(),
-                model.page * PAGE_SIZE,
-                model.reading.channels,
-            )
+            self._show_page()
             self.mosaic.set_chosen(model.choice.channel)
             self.plane.set_plane(model.plane)
         self._show_channel_facts()
         self._show_table()
         self._show_pick()
         self._show_colors()
+
+    def _show_page(self) -> None:
+        model = self.model
+        planes, facts = model.page_planes(), model.page_facts()
+        self.mosaic.set_page(planes, facts, model.page * PAGE_SIZE, model.reading.channels)
+        if model.page_is_estimated:
+            self._measurer.ask(What.PAGE, planes)
+        else:
+            self._measurer.forget(What.PAGE)
 
     def _show_table(self) -> None:
         if self.body.shown is self.table:
@@ -418,6 +422,11 @@ class TensorPane(QWidget):
         if answer.what is What.HISTOGRAM:
             step = sampling_step(self.model.scoped_values().size)
             self.range_bar.set_histogram(answer.result, step)
+        elif answer.what is What.PAGE:
+            if answer.result is not None:
+                self.model.set_page_facts(answer.result)
+                self._show_page()
+                self._show_colors()
         elif answer.what is What.CHANNEL:
             self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
         else:

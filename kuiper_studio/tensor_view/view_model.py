@@ -48,7 +48,7 @@ __all__ = [
 PAGE_SIZE: Final = 256
 # Beyond this many elements the range comes from evenly spaced ones, until the measured one
 # is there.
-_RANGE_LIMIT: Final = 1 << 25
+_RANGE_LIMIT: Final = 1 << 21
 
 
 class Scope(Enum):
@@ -157,6 +157,7 @@ class TensorViewModel:
         self._planes: Array | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
         self._facts: tuple[int, ChannelFacts] | None = None
+        self._estimated = False
 
     # The value
 
@@ -328,10 +329,22 @@ class TensorViewModel:
         return self.planes[first : first + PAGE_SIZE]
 
     def page_facts(self) -> ChannelFacts:
-        """Ranges and special values of the channels of the page."""
+        """Ranges and special values of the channels of the page; see `page_is_estimated`."""
         if self._facts is None or self._facts[0] != self.page:
-            self._facts = self.page, channel_facts(self.page_planes())
+            planes = self.page_planes()
+            apart = math.ceil(math.sqrt(planes.size / _RANGE_LIMIT)) or 1
+            self._facts = self.page, channel_facts(planes[:, ::apart, ::apart])
+            self._estimated = apart > 1
         return self._facts[1]
+
+    @property
+    def page_is_estimated(self) -> bool:
+        """Whether `page_facts` are of some elements only, for there are very many."""
+        return self._facts is not None and self._facts[0] == self.page and self._estimated
+
+    def set_page_facts(self, facts: ChannelFacts) -> None:
+        """Take note of what all elements of the page's channels gave."""
+        self._facts, self._estimated = (self.page, facts), False
 
     def scoped_values(self) -> Array:
         """Real values that the range is fitted to."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from kuiper_studio.tensor_view import TensorPane
+from kuiper_studio.tensor_view import TensorPane, view_model
 from kuiper_studio.tensor_view.actions import COMMANDS
 from kuiper_studio.tensor_view.view_model import Scope, ValueRange
 
@@ -459,6 +459,20 @@ def test_best_classes_by_label(pane, qtbot):
 
 
 # Large values
+
+
+def test_channels_of_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):
+    pane = shown(TensorPane(theme), 820, 378)
+    monkeypatch.setattr(pane._measurer, "_at_once", 100)
+    monkeypatch.setattr(view_model, "_RANGE_LIMIT", 100)
+    value = np.zeros((2, 20, 20), np.float32)
+    value[0, 7, 7], value[1, 11, 11] = 3, np.nan  # neither is among the first to be looked at
+    pane.set_value("x", value)
+    assert pane.model.page_facts().high.tolist() == [0, 0]
+    qtbot.waitUntil(lambda: not pane.model.page_is_estimated)
+    assert pane.model.page_facts().high.tolist() == [3, 0]
+    assert pane.model.page_facts().special.tolist() == [0, 1]
+    assert "1 NaN or Inf" in pane.mosaic._describe(1)
 
 
 def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):
