@@ -41,7 +41,7 @@ _FEWEST: Final = 3  # operators that are worth a session of their own
 _MOST: Final = 256
 # After this time of one run a segment ends: a single step computes all of it, and behind it
 # the question is asked anew.
-_SECONDS: Final = 0.008
+_SECONDS: Final = 0.025
 _ROUNDS: Final = 6
 _SECONDS_OF_ROUNDS: Final = 0.2
 _GAIN: Final = 0.93  # of the time apart; a segment must stay under it
