@@ -78,6 +78,7 @@ class MosaicView(Canvas):
         self._coloring = Coloring()
         self._range: tuple[float | Array, float | Array] = (0.0, 1.0)
         self._grid = TileGrid(1, 1, 1, 1, _GAP)
+        self._widest = ("", 0.0)  # caption, and its width
         self._small: Array | None = None
         self._pixmap: QPixmap | None = None
 
@@ -152,9 +153,11 @@ class MosaicView(Canvas):
     # Layout
 
     def _caption_width(self) -> float:
-        last = self._first + len(self._planes) - 1
-        metrics = QFontMetricsF(self.theme.mono_font(9.5))
-        return metrics.horizontalAdvance(str(max(last, 10)))
+        last = str(max(self._first + len(self._planes) - 1, 10))
+        if self._widest[0] != last:  # every tile's place asks for it
+            metrics = QFontMetricsF(self.theme.mono_font(9.5))
+            self._widest = last, metrics.horizontalAdvance(last)
+        return self._widest[1]
 
     def _left(self) -> float:
         return round(_MARGIN + self._caption_width() + _CAPTION_GAP)
@@ -239,7 +242,9 @@ class MosaicView(Canvas):
         if edge < _CAPTION_TILE * self.devicePixelRatioF():
             return
         painter.setFont(self.theme.mono_font(9))
-        for place in range(len(self._planes)):
+        facts = self._facts
+        marked = np.flatnonzero((facts.special > 0) | ~(facts.low < facts.high))
+        for place in marked.tolist():
             count = int(self._facts.special[place])
             if count and self._coloring.mark_special:
                 self._paint_badge(painter, self.tile_rect(self._first + place), count)
