@@ -35,12 +35,12 @@ from kuiper_studio.graph_view.legend import legend_entries, paint_legend
 from kuiper_studio.graph_view.minimap import Minimap
 from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
-from kuiper_studio.graph_view.scene import Scene, make_scene
+from kuiper_studio.graph_view.scene import Scene, lay_out, make_scene
 from kuiper_studio.graph_view.state import NONE, BoxState, SceneState
 from kuiper_studio.graph_view.summary import Summary, summarise
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.graph_view.walk import Step, neighbour
-from kuiper_studio.layout import Layout, Orientation, layout
+from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ class GraphCanvas(QWidget):
         self._geometry = self._painter = self._minimap = None
         request = self._scene.request(self.orientation)
         if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
-            self._accept(layout(request))
+            self._accept(lay_out(request))
             return
         self._layout_request = request
         # Not before the other views have taken the graph in as well: the two threads would
@@ -317,7 +317,7 @@ class GraphCanvas(QWidget):
         request, self._layout_request = self._layout_request, None
         if request is not None:
             key = ("layout", self._layout_number)
-            self._background.submit(key, layout, request, self._layout_cancel.is_set)
+            self._background.submit(key, lay_out, request, self._layout_cancel.is_set)
 
     def _accept(self, result: Layout) -> None:
         self._geometry = Geometry(self._scene, result)
