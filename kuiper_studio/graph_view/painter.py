@@ -129,10 +129,15 @@ class ScenePainter:
         if zoom < CELLS_BELOW:
             self._paint_far(painter, visible, zoom, keep=keep)
         else:
+            edges = self._geometry.edges_in(visible.adjusted(-8, -8, 8, 8))
+            if keep and len(edges) > _MOST_EDGES:
+                self._paint_lines(painter, visible, zoom)
+                # Those that end here still have their corners and heads.
+                edges = edges[self._geometry.ends_in(edges, visible)]
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
-            self._paint_edges(painter, visible, zoom, keep=keep)
+            self._paint_edges(painter, visible, zoom, edges)
             painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
             painter.scale(zoom, zoom)
@@ -235,15 +240,10 @@ class ScenePainter:
     # Edges
 
     def _paint_edges(
-        self, painter: QPainter, visible: QRectF, zoom: float, *, keep: bool
+        self, painter: QPainter, visible: QRectF, zoom: float, near: npt.NDArray[np.intp]
     ) -> None:
-        state, geometry = self._state, self._geometry
+        state = self._state
         self._visible = visible
-        near = geometry.edges_in(visible.adjusted(-8, -8, 8, 8))
-        if keep and len(near) > _MOST_EDGES:
-            self._paint_lines(painter, visible)
-            # Those that end here still have their corners and heads.
-            near = near[geometry.ends_in(near, visible)]
         lit = state.lit()
         pending, computed = self._pens()
         done = state.computed_among(near)
@@ -262,16 +262,28 @@ class ScenePainter:
         if zoom >= FULL_FROM:
             self._paint_labels(painter, visible)
 
-    def _paint_lines(self, painter: QPainter, visible: QRectF) -> None:
+    def _paint_lines(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
         """Paint what passes through as plain lines, for there are many of them."""
-        segments = self._geometry.segments_in(visible, 0.0, MOST_LINES)
-        area = visible.adjusted(-8, -8, 8, 8)
-        low = np.maximum(segments[:, :2], (area.left(), area.top()))
-        high = np.minimum(segments[:, 2:], (area.right(), area.bottom()))
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
-        painter.setPen(QPen(self._theme.color("ctl"), 0))
-        painter.drawLines([QLineF(*ends) for ends in np.hstack((low, high)).tolist()])
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        base = QColor(Qt.GlobalColor.transparent).rgba()
+        picture = self._rastered(visible, zoom, 0.0, base)
+        height, width = picture.shape
+        format_ = QImage.Format.Format_ARGB32_Premultiplied
+        painter.drawImage(
+            QPointF(0, 0), QImage(picture.data, width, height, 4 * width, format_)
+        )
+
+    def _rastered(
+        self, visible: QRectF, zoom: float, least: float, base: int
+    ) -> npt.NDArray[np.uint32]:
+        """Straight parts of edges, of at least so many pixels, in pixels of the view."""
+        width = max(1, round(visible.width() * zoom))
+        height = max(1, round(visible.height() * zoom))
+        corner = np.array([visible.left(), visible.top()] * 2)
+        found = self._geometry.segments_in(visible, least / zoom, MOST_LINES)
+        if self._raster is None or self._raster.picture.shape != (height, width):
+            self._raster = Raster(width, height)
+        ink = self._theme.color("ctl").rgba()
+        return self._raster.paint((found - corner) * zoom, ink, base)
 
     def _pens(self) -> tuple[QPen, QPen]:
         pending = QPen(self._theme.color("ctl"), 1.4)
@@ -380,17 +392,12 @@ class ScenePainter:
         self, painter: QPainter, visible: QRectF, zoom: float, boxes: npt.NDArray[np.intp]
     ) -> None:
         """Paint edges, and cells over them, pixel by pixel of the view."""
-        width = max(1, round(visible.width() * zoom))
-        height = max(1, round(visible.height() * zoom))
-        corner = np.array([visible.left(), visible.top()] * 2)
-        segments = (self._geometry.segments_in(visible, 1 / zoom, MOST_LINES) - corner) * zoom
-        if self._raster is None or self._raster.picture.shape != (height, width):
-            self._raster = Raster(width, height)
-        ink, base = self._theme.color("ctl").rgba(), self._theme.color("base").rgba()
-        picture = self._raster.paint(segments, ink, base)
+        picture = self._rastered(visible, zoom, 1.0, self._theme.color("base").rgba())
         if len(boxes):
+            corner = np.array([visible.left(), visible.top()] * 2)
             cells = (self._cell_rects(boxes, zoom) - corner) * zoom
             fill_cells(picture, cells, self._colors.of(self._state, boxes))
+        height, width = picture.shape
         image = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_RGB32)
         painter.drawImage(QPointF(0, 0), image)
 
