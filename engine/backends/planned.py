@@ -20,6 +20,7 @@ from typing_extensions import override
 from engine.backends.automatic import ColdCache, is_cold
 from engine.backends.choices import describe_work
 from engine.backends.forms import SpecialNumbersError
+from engine.backends.heap import trim_heap, unload
 from engine.backends.kernel import PROGRAMS_KEPT, Kernels, made, signature_of
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Segment, SegmentKernel, part_of
@@ -126,7 +127,17 @@ class PlannedKernels(Kernels):
             if segment is None:
                 return
             plans.segments[index] = segment
+            activate(segment, segment.indices, values, self, self.own)
+            self._give_back(segment)
+            return
         activate(segment, segment.indices, values, self, self.own)
+
+    def _give_back(self, segment: Segment) -> None:
+        """Give the system the memory of kernels that the segment took the place of."""
+        trim_heap()
+        for index in segment.indices:
+            for attribute in self._operators[index].attributes.values():
+                unload(attribute.array)
 
     def _plan(
         self, first: int, values: Mapping[str, Value], settled: set[int]
@@ -146,6 +157,10 @@ class PlannedKernels(Kernels):
         settled.update(range(first + 1, first + len(parts)))
         if sum(part.given for part in parts) < _FEWEST:
             return None
+        if known == _TOGETHER:  # room for what takes their place
+            for part in parts:
+                self.pop(part.operator.index, None)
+            trim_heap()
         segment = made(lambda: Segment(parts, {**values, **results}, thread_count()))
         if segment is None:
             return None
