@@ -201,7 +201,8 @@ class WeightView(QWidget):
         column.setSpacing(0)
         for widget in (self._make_head_row(), self._message, self.body):
             column.addWidget(widget)
-        self._fill_body()
+        self._found: WeightSummary | None = None
+        self._filled = False
         self.head.toggled.connect(self._on_toggled)
 
     def unfold(self) -> None:
@@ -212,6 +213,13 @@ class WeightView(QWidget):
         """Fill in what was worked out."""
         found = summary.statistics
         self.head.set_range(f"{_number(found.min)} … {_number(found.max)}")
+        self._found, self._array = summary, array
+        self._message.hide()
+        if not self.head.isChecked():
+            return  # most are never looked at; their parts take longer to make than all else
+        if not self._filled:
+            self._fill_body()
+            self._filled = True
         special = found.nan + found.pinf + found.ninf
         share = 100 * found.zeros / found.count if found.count else 0.0
         texts = {
@@ -227,12 +235,10 @@ class WeightView(QWidget):
         self._form.setRowVisible(self._numbers["NaN / Inf"], bool(special))
         self._histogram.show_counts(summary.counts, summary.low, summary.high, summary.step)
         if self._pages.count:
-            self._array = array
             self._show_page(self._page)
         elif array.ndim:
             self._strip.show_values(array)
-        self._message.hide()
-        self.body.setVisible(self.head.isChecked())
+        self.body.show()
 
     def show_message(self, text: str) -> None:
         """Say why there is nothing to see, or not yet."""
@@ -339,6 +345,8 @@ class WeightView(QWidget):
     def _on_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
         self._copy_button.setVisible(on)
         if on:
+            if self._found is not None:
+                self.show_summary(self._found, self._array)
             self.unfolded.emit()
         else:
             self.body.hide()
