@@ -287,12 +287,12 @@ def test_histogram_always_has_a_range(values, low: float, high: float) -> None:
 
 def test_histogram_of_a_large_weight_is_of_a_sample(qtbot, theme) -> None:
     summary = summarize(np.linspace(0, 1, 2**21 + 1, dtype=np.float32))
-    assert (summary.step, summary.statistics.count) == (5, 2**21 + 1)
-    assert abs(summary.counts.sum() - 2**21 / 5) <= 32  # two runs of 16
+    assert (summary.step, summary.statistics.count) == (11, 2**21 + 1)
+    assert abs(summary.counts.sum() - 2**21 / 11) <= 32  # two runs of 16
     shown = Histogram(theme)
     qtbot.addWidget(shown)
     shown.show_counts(summary.counts, summary.low, summary.high, summary.step)
-    assert shown.toolTip().endswith(" of a sample, one of 5 values")
+    assert shown.toolTip().endswith(" of a sample, one of 11 values")
 
 
 def test_complex_weights_have_no_range() -> None:
