@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["collector_paused"]
+
+_MANY: Final = 100_000  # objects, which take some 10 ms to walk over
 
 
 @contextmanager
@@ -25,8 +27,9 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if not gc.get_freeze_count():
+        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
             # Makes all of it old at once, or the first thing after this is to walk over it.
+            # Not for a few: what is old and dead is long not looked for.
             gc.freeze()
             gc.unfreeze()
         gc.enable()
