@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 from PySide6.QtCore import QEvent, QSettings
 from PySide6.QtWidgets import QApplication
 
+from engine.errors import LayerError
 from engine.inputs import InputSource
+from engine.layers import register
 from kuiper_studio.app import make_window
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
@@ -86,6 +89,51 @@ def failing(make_pair) -> Path:
 def noisy(make_pair) -> Path:
     """A net with two operators that are random, and one that could be."""
     return make_pair(*NOISY, name="noisy")
+
+
+class Gate:
+    """Holds up operators of type ``test.Gate``, as work that takes long would.
+
+    Attributes
+    ----------
+    fault : str
+        What they fail with; ``""`` for nothing.
+    compute : callable
+        From their input to their output; the input itself by default.
+    """
+
+    def __init__(self) -> None:
+        self._opened = threading.Event()
+        self._opened.set()
+        self.fault = ""
+        self.compute: Callable[[np.ndarray], np.ndarray] = lambda x: x
+
+    def close(self) -> None:
+        self._opened.clear()
+
+    def open(self) -> None:
+        self._opened.set()
+
+    def layer(self, x: np.ndarray) -> np.ndarray:
+        """Wait until the gate is open, but not for ever."""
+        self._opened.wait(10)
+        if self.fault:
+            raise LayerError(self.fault)
+        return self.compute(x)
+
+
+@pytest.fixture
+def gate():
+    """An open gate, of this test alone."""
+    made = Gate()
+
+    @register("test.Gate", replace=True)
+    def layer(x):
+        """Pass through the gate."""
+        return made.layer(x)
+
+    yield made
+    made.open()
 
 
 @pytest.fixture

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QDialog, QLabel, QPushButton
 
-from engine.errors import LayerError
-from engine.layers import register, registration
 from kuiper_studio.dialogs.memory_dialog import MemoryDialog
 from kuiper_studio.session import RunState
 
 SHAPE = (1, 2, 16, 16)
 BYTES = 4 * 2 * 16 * 16
 LENGTH = 30
-
-_gate = threading.Event()
-_broken = threading.Event()
-
-if registration("test.Gate") is None:
-
-    @register("test.Gate")
-    def gate(x):
-        """Add one, as soon as the test opens the gate; or fail when it says so."""
-        _gate.wait(10)
-        if _broken.is_set():
-            raise LayerError("it is broken now")
-        return x + np.float32(1)
 
 
 def lines(kinds=None):
@@ -53,16 +36,15 @@ def expected(k):
     return np.arange(512, dtype=np.float32).reshape(SHAPE) + k
 
 
-@pytest.fixture(autouse=True)
-def _open_gate():
-    _gate.set()
-    _broken.clear()
-    yield
-    _gate.set()
+@pytest.fixture
+def gate(gate):
+    """The gate that adds one, too."""
+    gate.compute = lambda x: x + np.float32(1)
+    return gate
 
 
 @pytest.fixture
-def window(qtbot, open_window, make_pair):
+def window(qtbot, open_window, make_pair, gate):
     """A window in which the chain has run to its end, with a limit of nothing."""
 
     def make(kinds=None, limit=0):
@@ -179,13 +161,13 @@ def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monke
     assert saved[0] == saved[1]
 
 
-def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monkeypatch):
+def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monkeypatch, gate):
     limited = window({5})
     monkeypatch.setattr(limited, "_ask_to_save", lambda *_: tmp_path / "graph.svg")
-    _gate.clear()
+    gate.close()
     trigger(qtbot, limited, "file.exportGraph")
     limited.session.restart()
-    _gate.set()
+    gate.open()
     qtbot.waitUntil(lambda: not limited.session.busy and not limited.session.recalling)
     assert not (tmp_path / "graph.svg").exists()
 
@@ -193,15 +175,15 @@ def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monk
 class TestLong:
     """Values that take long to compute again."""
 
-    def test_busy_cancel_and_again(self, qtbot, window):
+    def test_busy_cancel_and_again(self, qtbot, window, gate):
         limited = window({5})
-        _gate.clear()
+        gate.close()
         limited.session.select("op8")
         qtbot.waitUntil(lambda: "is not in memory" in message(limited))
         assert "dropped to stay within the memory limit" in message(limited)
         assert "It is being computed again." in message(limited)
         limited.session.stop()
-        _gate.set()
+        gate.open()
         qtbot.waitUntil(lambda: "was cancelled" in message(limited))
         assert limited.session.position == LENGTH + 2
         limited.session.select("op9")
@@ -209,12 +191,12 @@ class TestLong:
         limited.session.select("op8")
         qtbot.waitUntil(lambda: shows(limited, 8))
 
-    def test_progress_is_shown(self, qtbot, window):
+    def test_progress_is_shown(self, qtbot, window, gate):
         limited = window({5, 6})
-        _gate.clear()
+        gate.close()
         limited.session.select("op8")
         qtbot.wait(300)
-        _gate.set()
+        gate.open()
         # The next operator asks whether to go on, and tells that it has taken long.
         seen = []
         limited.session.progress_changed.connect(seen.append)
@@ -222,45 +204,45 @@ class TestLong:
         assert [p.label for p in seen if p is not None] == ["Computing operand 8 again"]
         assert limited.session.progress is None
 
-    def test_commands_come_first(self, qtbot, window):
+    def test_commands_come_first(self, qtbot, window, gate):
         limited = window({5})
-        _gate.clear()
+        gate.close()
         limited.session.select("op8")
         qtbot.waitUntil(lambda: "is not in memory" in message(limited))
         limited.session.step_back()
         assert limited.session.busy
-        _gate.set()
+        gate.open()
         qtbot.waitUntil(lambda: not limited.session.busy)
         assert limited.session.position == LENGTH + 1
         limited.session.select("op8")
         qtbot.waitUntil(lambda: shows(limited, 8))
 
-    def test_what_is_looked_at_is_gone(self, qtbot, window):
+    def test_what_is_looked_at_is_gone(self, qtbot, window, gate):
         limited = window({5})
-        _gate.clear()
+        gate.close()
         limited.session.select("op8")
         qtbot.waitUntil(lambda: "is not in memory" in message(limited))
         limited.session.restart()
-        _gate.set()
+        gate.open()
         qtbot.waitUntil(lambda: not limited.session.busy)
         assert "has no value yet" in message(limited)
 
-    def test_closing(self, qtbot, window):
+    def test_closing(self, qtbot, window, gate):
         limited = window({5})
-        _gate.clear()
+        gate.close()
         limited.session.select("op8")
         limited.session.close_model()
-        _gate.set()
+        gate.open()
         qtbot.waitUntil(lambda: not limited.session.recalling)
         assert limited.session.state is RunState.EMPTY
 
-    def test_it_fails(self, qtbot, window):
+    def test_it_fails(self, qtbot, window, gate):
         limited = window({5})
-        _broken.set()
+        gate.fault = "it is broken now"
         limited.session.select("op8")
         qtbot.waitUntil(lambda: "it is broken now" in message(limited))
         assert limited.session.state is RunState.FINISHED
-        _broken.clear()
+        gate.fault = ""
         limited.session.select("op3")
         qtbot.waitUntil(lambda: shows(limited, 3))
         limited.session.select("op8")

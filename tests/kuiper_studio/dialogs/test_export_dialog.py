@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QPushButton
 
 from engine.dump import DumpOptions, write_dump
 from engine.inputs import InputSource
-from engine.layers import register, registration
 from engine.session import Session
 from kuiper_studio.dialogs.export_dialog import ExportDialog
 from kuiper_studio.session import StudioSession
@@ -26,22 +24,11 @@ NET = (
     "pnnx.Output out 1 0 3",
 )
 
-_gate = threading.Event()
-
-if registration("test.WaitForExport") is None:
-
-    @register("test.WaitForExport")
-    def wait_for_export(x):
-        """Wait until the test opens the gate."""
-        _gate.wait(10)
-        return x
-
 
 @pytest.fixture
 def session(qapp):
     made = StudioSession()
     yield made
-    _gate.set()
     made.close()
 
 
@@ -299,19 +286,19 @@ class TestDestination:
         assert dialog.destination.text() == str(folder / expected)
 
 
-def test_waits_for_a_run(qtbot, session, theme, folder, make_pair):
+def test_waits_for_a_run(qtbot, session, theme, folder, make_pair, gate):
     lines = (
         "pnnx.Input in 0 1 0 #0=(8,8)f32",
-        "test.WaitForExport slow 1 1 0 1",
+        "test.Gate slow 1 1 0 1",
         "pnnx.Output out 1 0 1",
     )
     open_model(qtbot, session, make_pair(*lines))
-    _gate.clear()
+    gate.close()
     session.resume()
     made = ExportDialog(session, theme, str(folder))
     qtbot.addWidget(made)
     assert error(made).startswith("The model is running")
-    _gate.set()
+    gate.open()
     qtbot.waitUntil(lambda: not session.busy)
     assert error(made) == ""
     assert size(made) == "2 arrays, 512 B"

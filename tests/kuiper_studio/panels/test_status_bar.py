@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton
 
 from engine.inputs import InputSource
-from engine.layers import register, registration
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.session import RunState
 
-_gate = threading.Event()
-
-if registration("test.Gate") is None:
-
-    @register("test.Gate")
-    def gate(x):
-        """Wait until the test opens the gate, as a long operator would."""
-        _gate.wait(10)
-        return x
-
 
 @pytest.fixture
-def running(qtbot, empty_session, theme, make_pair):
+def running(qtbot, empty_session, theme, make_pair, gate):
     """A status bar and the session that it shows, in the middle of a long operator."""
     session = empty_session
     bar = StatusBar(session, theme)
@@ -41,21 +28,21 @@ def running(qtbot, empty_session, theme, make_pair):
         )
     )
     qtbot.waitUntil(lambda: session.graph is not None and not session.busy)
-    _gate.clear()
+    gate.close()
     session.resume()
     yield bar, session
-    _gate.set()
+    gate.open()
     qtbot.waitUntil(lambda: not session.busy)
 
 
-def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running):
+def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running, gate):
     bar, session = running
     cancel = bar.findChild(QPushButton, "statusCancel")
     assert not cancel.isVisible()  # not yet: a short step must not make it flicker
     qtbot.waitUntil(cancel.isVisible)
     assert bar.findChild(QLabel, "statusDetail").text().endswith("of 4")
     cancel.click()
-    _gate.set()
+    gate.open()
     qtbot.waitUntil(lambda: session.state is RunState.STOPPED)
     assert session.position == 2
     assert not cancel.isVisible()

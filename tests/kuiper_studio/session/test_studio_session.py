@@ -10,7 +10,6 @@ import pytest
 
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
-from engine.layers import register, registration
 from engine.session import OperatorStatus, Session
 from kuiper_studio.session import RunState, StudioSession
 
@@ -27,22 +26,11 @@ FAILING = (
     "pnnx.Output out 1 0 2",
 )
 
-_gate = threading.Event()
-
-if registration("test.Wait") is None:
-
-    @register("test.Wait")
-    def wait(x):
-        """Wait until the test opens the gate, as a long operator would."""
-        _gate.wait(10)
-        return x
-
 
 @pytest.fixture
 def session(qapp):
     made = StudioSession()
     yield made
-    _gate.set()
     made.close()
 
 
@@ -230,36 +218,36 @@ def test_wrong_input_is_told_and_can_be_mended(qtbot, opened):
     np.testing.assert_array_equal(opened.value("0"), [1, 1, 1])
 
 
-def test_stop_between_operators_while_the_window_lives(qtbot, session, make_pair):
+def test_stop_between_operators_while_the_window_lives(qtbot, session, make_pair, gate):
     path = make_pair(
         "pnnx.Input in 0 1 0 #0=(3)f32",
-        "test.Wait slow 1 1 0 1",
+        "test.Gate slow 1 1 0 1",
         "pnnx.Expression twice 1 1 1 2 expr=mul(@0,2)",
         "pnnx.Output out 1 0 2",
     )
     open_and_feed(qtbot, session, path, [[1, 2, 3]])
-    _gate.clear()
+    gate.close()
     session.resume()
     assert session.state is RunState.RUNNING
     beats = []
     qtbot.waitUntil(lambda: beats.append(1) or len(beats) > 3)  # the GUI thread goes on
     session.stop()
-    _gate.set()
+    gate.open()
     settle(qtbot, session)
     assert (session.position, session.state) == (2, RunState.STOPPED)
 
 
-def test_late_answers_are_dropped(qtbot, session, make_pair):
+def test_late_answers_are_dropped(qtbot, session, make_pair, gate):
     path = make_pair(
         "pnnx.Input in 0 1 0 #0=(3)f32",
-        "test.Wait slow 1 1 0 1",
+        "test.Gate slow 1 1 0 1",
         "pnnx.Output out 1 0 1",
     )
     open_and_feed(qtbot, session, path, [[1, 2, 3]])
-    _gate.clear()
+    gate.close()
     session.resume()
     session.restart()
-    _gate.set()
+    gate.open()
     settle(qtbot, session)
     assert (session.position, session.state) == (0, RunState.READY)
     assert not session.has_value("1")
@@ -387,12 +375,12 @@ class TestSeed:
         assert not session.busy
         assert "no model is open" not in session.log_entries[-1].text
 
-    def test_a_run_under_way_is_stopped(self, qtbot, session, make_pair):
-        _gate.clear()
+    def test_a_run_under_way_is_stopped(self, qtbot, session, make_pair, gate):
+        gate.close()
         path = make_pair(
             "pnnx.Input in 0 1 0 #0=(3)f32",
             "torch.rand_like noise 1 1 0 1 dtype=None",
-            "test.Wait long 1 1 1 2",
+            "test.Gate long 1 1 1 2",
             "nn.ReLU behind 1 1 2 3",
             "pnnx.Output out 1 0 3",
         )
@@ -401,7 +389,7 @@ class TestSeed:
         settle(qtbot, session)
         session.resume()
         session.set_seed(8)
-        _gate.set()
+        gate.open()
         settle(qtbot, session)
         qtbot.waitUntil(lambda: session.position == 1)
         assert session.state is RunState.STOPPED
