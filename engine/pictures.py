@@ -398,7 +398,6 @@ class TileGrid:
 
 
 @lru_cache(maxsize=256)
-@lru_cache(maxsize=256)
 def tile_grid(
     count: int,
     plane: tuple[int, int],
