@@ -301,11 +301,14 @@ def _write_folder(
     picture = options.format == "png"
     suffix = ".png" if picture else ".npy"
     names = {role: UniqueNames() for role in ("inputs", "ops", "weights")}
-    files: dict[int, str] = {}
-    for index, entry in enumerate(entries):
-        if entry.facts is not None and not options.statistics_only:
-            files[index] = f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
-    for path in (folder, *(folder / role for role in {entries[i].role for i in files})):
+    files = [
+        f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
+        if entry.facts is not None and not options.statistics_only
+        else ""
+        for entry in entries
+    ]
+    roles = {entry.role for entry, file in zip(entries, files, strict=True) if file}
+    for path in (folder, *(folder / role for role in roles)):
         path.mkdir()
 
     def write(index: int, array: Array) -> None:
@@ -314,8 +317,9 @@ def _write_folder(
         else:
             write_npy(f"{folder}{os.sep}{files[index]}", array, job.go_on)
 
-    names_of_files = [files.get(index, "") for index in range(len(entries))]
-    head, rows = _describe(session, options, entries, names_of_files, job, write)
+    head, rows = _describe(
+        session, options, entries, files, job, None if options.statistics_only else write
+    )
     for name, text in (
         ("summary.csv", summary_text(rows)),
         ("manifest.json", manifest_text(head, rows)),
@@ -331,7 +335,7 @@ def _describe(
     job: _Job,
     write: Callable[[int, Array], None] | None = None,
 ) -> tuple[str, list[Row]]:
-    """Make the head of the manifest and its rows while those arrays are written with a file."""
+    """Make the head of the manifest and its rows, while arrays are written where they are."""
     rows: dict[int, Row] = {}
 
     def examine(index: int, array: Array) -> None:
@@ -350,18 +354,13 @@ def _describe(
         for kind in kinds:
             kind(index, array)
 
-    examined = [index for index, entry in enumerate(entries) if entry.facts is not None]
-    written = [index for index in examined if write is not None and files[index]]
-    lanes = [
-        [partial(do, index, write) for index in written if write is not None],
-        [partial(do, index, examine) for index in examined],
-    ]
-    if session.memory_limit is not None and write is not None and written:
-        # Values that were dropped are best computed again once, for both.
-        lanes = [[partial(do, index, write, examine) for index in written]]
+    kinds = [examine] if write is None else [write, examine]
+    # Values that were dropped are best computed again once, for both.
+    lanes = [kinds] if session.memory_limit is not None else [[kind] for kind in kinds]
+    arrays = [index for index, entry in enumerate(entries) if entry.facts is not None]
     head = job.run(
         len(entries),
-        *lanes,
+        *([partial(do, index, *lane) for index in arrays] for lane in lanes),
         meanwhile=lambda: manifest_head(session, options, job.ask),
     )
     for index, entry in enumerate(entries):
@@ -385,20 +384,18 @@ def _write_npz(
 def _write_safetensors(
     path: Path, session: Session, options: DumpOptions, entries: Sequence[Entry], job: _Job
 ) -> None:
-    facts: dict[str, ArrayFacts] = {}
-    loads: dict[str, Callable[[], Array]] = {}
     names = UniqueNames(archive_name, str)
-    keys: list[str] = []
-    for entry in entries:
-        keys.append(names.claim(entry.key) if entry.facts is not None else "")
+    keys = [names.claim(entry.key) if entry.facts is not None else "" for entry in entries]
+    facts: dict[str, ArrayFacts] = {}
+    for key, entry in zip(keys, entries, strict=True):
         if entry.facts is not None:
             _require_dtype(entry.name, entry.facts)
-            facts[keys[-1]] = entry.facts
-            loads[keys[-1]] = partial(entry.load, job.ask)
+            facts[key] = entry.facts
     manifest = manifest_text(*_describe(session, options, entries, keys, job))
+    by_key = dict(zip(keys, entries, strict=True))
     try:
         metadata = {"format": "np", "manifest": manifest}
-        write_safetensors(path, facts, metadata, job.ask, lambda name: loads[name]())
+        write_safetensors(path, facts, metadata, job.ask, lambda k: by_key[k].load(job.ask))
     except ValueError as exc:
         raise ExportError(
             f"safetensors cannot hold this dump: {exc}; choose a folder or .npz"
