@@ -97,7 +97,7 @@ def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> Non
 
     Parameters
     ----------
-    path : Path
+    path : path
         Must not exist yet.
     array : ndarray of any shape, numbers of any dtype
     watch : callable, optional

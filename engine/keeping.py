@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeOperator
+    from engine.session import StepRecord
     from engine.values import Array, Value, ValueFacts
 
 __all__ = ["Keeper", "StepOutputs"]
@@ -84,6 +85,7 @@ class StepOutputs(Mapping[str, "Value"]):
         kept = self.kept
         return name in (self._facts if kept is None else kept)
 
+    # By identity: to compare values they might have to be computed.
     __hash__ = object.__hash__
 
     @override
@@ -216,25 +218,18 @@ class Keeper:
             self.limit = limit
             self._shed()
 
-    def take(
-        self,
-        operator: RuntimeOperator,
-        outputs: StepOutputs,
-        backend: str,
-        kernel: str,
-        supplied: Mapping[str, str],
-        seed: int,
-    ) -> None:
+    def take(self, record: StepRecord, seed: int) -> None:
         """Take in a step that has just been executed; the operator behind it is next."""
         with self._lock:
+            operator, outputs, kernel = record.operator, record.outputs, record.kernel
             self._position = operator.index + 1
             sources = self._sources(operator)
             values = outputs.kept
             if values:
                 origin = None
-                again = backend not in {"", SUPPLIED} and not computed_together(kernel)
+                again = kernel not in {"", SUPPLIED} and not computed_together(kernel)
                 if again and operator.type != _WEIGHT:
-                    given = {name: values[name] for name in supplied}
+                    given = {name: values[name] for name in record.supplied}
                     origin = _Origin(operator, sources, kernel, seed, given)
                 outputs.attach(self, origin)
                 self._steps[operator.index] = outputs

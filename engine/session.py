@@ -302,22 +302,16 @@ class Session:
         except EngineError as exc:
             self.error = exc
             self.state = SessionState.FAILED
-            self._records[operator.name] = StepRecord(
-                operator.index,
-                operator,
-                StepOutputs({}),
-                0.0,
-                OperatorStatus.FAILED,
-                backend_of(self._kernels[operator.index].name),
-                str(exc),
-                kernel=self._kernels[operator.index].name,
+            kernel = self._kernels[operator.index].name
+            self._records[operator.name] = self._record(
+                operator, {}, OperatorStatus.FAILED, kernel, reason=str(exc)
             )
             raise
         self._records[operator.name] = record
         self._values.update(record.outputs.kept or {})
         self.position += 1
         if self._keeper is not None:
-            self._keep(record)
+            self._keeper.take(record, self._seed)
         self.state = SessionState.STOPPED
         if self.position == len(operators):
             self.state = SessionState.FINISHED
@@ -504,7 +498,8 @@ class Session:
         elif nbytes is not None:
             self._keeper = Keeper(self.graph.operators, self._kernels, self._values, nbytes)
             for record in self._records.values():
-                self._keep(record)
+                if record.status is not OperatorStatus.FAILED:
+                    self._keeper.take(record, self._seed)
             self._let_keeper_go_back()
 
     @property
@@ -596,17 +591,6 @@ class Session:
         return tuple(flatten_value(values))
 
     # Inside
-
-    def _keep(self, record: StepRecord) -> None:
-        if self._keeper is not None and record.status is not OperatorStatus.FAILED:
-            self._keeper.take(
-                record.operator,
-                record.outputs,
-                record.backend,
-                record.kernel,
-                record.supplied,
-                self._seed,
-            )
 
     def _let_keeper_go_back(self) -> None:
         if self._keeper is not None:
