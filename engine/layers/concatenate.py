@@ -201,7 +201,7 @@ def _lists_of_onnx(members: tuple[Array, ...], call: OperatorCall) -> tuple[Arra
     pnnx drops what makes lists of them: a number stands for a list of one, and a tensor for
     its sizes, or as many of them as the result has room for.
     """
-    shape = call.output_shapes[0] if call.output_shapes else None
+    shape = call.output_shape
     if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
         return members
     lists = [m.reshape(-1) if m.ndim < 2 else None for m in members]

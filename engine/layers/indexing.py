@@ -304,11 +304,9 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     ndarray of shape (A, N, B)
         A copy.
     """
-    result = input.copy()
-    places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
-    # A view, with a dimension for the index to go along where there is none.
-    np.add.at(np.atleast_1d(result), places, cast(source * alpha, input.dtype))
-    return result
+    result, places = _copy_and_places(input, dim, index)
+    np.add.at(result, places, cast(source * alpha, input.dtype))
+    return result.reshape(input.shape)
 
 
 @register("torch.index_copy", "Tensor.index_copy", "aten::index_copy")
@@ -325,10 +323,9 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
     ndarray of shape (A, N, B)
         A copy.
     """
-    result = input.copy()
-    places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
-    np.atleast_1d(result)[places] = cast(source, input.dtype)
-    return result
+    result, places = _copy_and_places(input, dim, index)
+    result[places] = cast(source, input.dtype)
+    return result.reshape(input.shape)
 
 
 @register("torch.index_reduce", "Tensor.index_reduce", "aten::index_reduce")
@@ -351,9 +348,9 @@ def index_reduce(
     ndarray of shape (A, N, B)
         A copy.
     """
-    axis = axis_of(dim, input.ndim)
-    column = _integers(index).reshape(-1, *(1,) * (source.ndim - axis - 1))
-    places = np.broadcast_to(column if source.ndim else index.reshape(()), source.shape)
+    behind = source.ndim - axis_of(dim, input.ndim) - 1
+    column = (-1, *(1,) * behind) if source.ndim else ()
+    places = np.broadcast_to(_integers(index).reshape(column), source.shape)
     return scatter_reduce(input, dim, places, source, reduce, include_self)
 
 
@@ -402,10 +399,15 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
     ndarray of shape (A, N, B)
         A copy.
     """
-    result = input.copy()
+    result, places = _copy_and_places(input, dim, index)
+    result[places] = cast(np.asarray(value), input.dtype)
+    return result.reshape(input.shape)
+
+
+def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Places]:
+    """Copy a tensor, with a dimension for the index to go along where there is none."""
     places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
-    np.atleast_1d(result)[places] = cast(np.asarray(value), input.dtype)
-    return result
+    return np.atleast_1d(input.copy()), places
 
 
 def _places(indices: Value) -> Places:

@@ -106,6 +106,11 @@ class OperatorCall:
     output_shapes: tuple[Sequence[object] | None, ...] = ()
     from_onnx: bool = False
 
+    @property
+    def output_shape(self) -> Sequence[object] | None:
+        """Annotated shape of the first output; None where it is not known."""
+        return self.output_shapes[0] if self.output_shapes else None
+
 
 # For code that is called without a file.
 NOWHERE: Final = OperatorCall("", "", {})

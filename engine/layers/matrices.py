@@ -10,6 +10,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import as_int, axis_of, cast, require_ndim
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
+from engine.layers.slicing import scattered
 from engine.promotion import promote
 from engine.values import Array
 
@@ -184,21 +185,8 @@ def diagonal_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    result = input.copy()
-    rows, cols = axis_of(dim1, input.ndim, "dim1"), axis_of(dim2, input.ndim, "dim2")
-    matrices = np.moveaxis(result, (rows, cols), (-2, -1))
-    shift = as_int(offset, "offset")
-    count = max(0, min(matrices.shape[-2] + min(shift, 0), matrices.shape[-1] - max(shift, 0)))
-    wanted = (*matrices.shape[:-2], count)
-    if src.shape != wanted:
-        raise LayerError(
-            f"the diagonals have the shape {describe_shapes([wanted])}, src "
-            f"{describe_shapes([src.shape])}",
-            InferStatus.kInferArraySizeMismatch,
-        )
-    places = np.arange(count)
-    matrices[..., places - min(shift, 0), places + max(shift, 0)] = cast(src, input.dtype)
-    return result
+    places = diagonal(np.arange(input.size).reshape(input.shape), offset, dim1, dim2)
+    return scattered(input, np.unravel_index(places, input.shape), src)
 
 
 @register("torch.trace", "Tensor.trace", "aten::trace")

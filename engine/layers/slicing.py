@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "narrow",
+    "scattered",
     "select",
     "slice_copy",
     "slice_scatter",
@@ -139,7 +140,7 @@ def slice_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    return _scattered(input, _index(input, [(dim, start, end, step, None)]), src)
+    return scattered(input, _index(input, [(dim, start, end, step, None)]), src)
 
 
 @register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
@@ -159,7 +160,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     ndarray of the shape of `input`
         A copy.
     """
-    return _scattered(input, _index(input, [(dim, None, None, None, index)]), src)
+    return scattered(input, _index(input, [(dim, None, None, None, index)]), src)
 
 
 @register("Tensor.select", "torch.select", "aten::select")
@@ -245,7 +246,7 @@ def with_dims_of_index(taken: Array, axis: int, call: OperatorCall) -> Array:
     pnnx writes a ``Gather`` of one place alike, whether its index is a number, a list of one
     or has more dimensions; the annotation tells.
     """
-    shape = call.output_shapes[0] if call.from_onnx and call.output_shapes else None
+    shape = call.output_shape if call.from_onnx else None
     more = 0 if shape is None else len(shape) - taken.ndim
     if more <= 0:
         return taken
@@ -303,14 +304,14 @@ def _place(place: int, axis: int, array: Array) -> int:
     return place
 
 
-def _scattered(input: Array, index: Index, src: Array) -> Array:
-    """As `_replaced`, but nothing is broadcast."""
+def scattered(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
+    """Copy a tensor with a part of it replaced by a tensor of the very shape of the part."""
     if src.shape != input[index].shape:
         raise _unequal(input[index], src)
     return _replaced(input, index, src)
 
 
-def _replaced(input: Array, index: Index, src: Array) -> Array:
+def _replaced(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
     result = input.copy()
     try:
         result[index] = cast(src, input.dtype)

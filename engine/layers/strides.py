@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
+from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
+from engine.layers.slicing import scattered
 from engine.values import Array, Value
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold"]
@@ -64,11 +65,7 @@ def as_strided_scatter(
         A copy.
     """
     places = _places(input, size, stride, storage_offset)
-    if src.shape != places.shape:
-        raise LayerError(f"src has the shape {src.shape}, not {places.shape}")
-    result = input.copy()
-    result.reshape(-1)[places] = cast(src, input.dtype)
-    return result
+    return scattered(input, np.unravel_index(places, input.shape), src)
 
 
 def _places(input: Array, size: Value, stride: Value, storage_offset: Value) -> Array:

@@ -239,7 +239,7 @@ def slice_axes(
     ndarray
         A view of `data`.
     """
-    shape = call.output_shapes[0] if call.output_shapes else None
+    shape = call.output_shape
     if shape is not None and len(shape) != data.ndim:
         # A slice has as many dimensions as its input: pnnx drops ``Shape`` before one.
         data = np.array(data.shape, np.int64)

@@ -203,7 +203,7 @@ def _run(
         states = [state.swapaxes(0, 1) for state in states]
     outputs = [array.astype(x.dtype, copy=False) for array in (result, *states)]
     # A file leaves out the sequence where only the last states are wanted.
-    rank = len(call.output_shapes[0] or ()) if call.output_shapes else 0
+    rank = len(call.output_shape or ())
     return Outputs(outputs[1:] if rank == states[0].ndim else outputs)
 
 
