@@ -28,6 +28,9 @@ __all__ = [
     "maximum",
     "median",
     "minimum",
+    "mode",
+    "msort",
+    "nanmedian",
     "sort",
     "topk",
 ]
@@ -266,11 +269,7 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
     ndarray, or values and indices where `dim` is given
         NaN where there is one.
     """
-    if dim is None:
-        if not input.size and input.dtype.kind == "f":
-            return np.array(np.nan, input.dtype)
-        return _median(input.reshape(-1), 0, keepdim=False)[0]
-    return _median(input, axis_of(dim, input.ndim), keepdim)
+    return _median(input, dim, keepdim, ignore_nan=False)
 
 
 @register("torch.nanmedian", "Tensor.nanmedian", "aten::nanmedian")
@@ -279,34 +278,60 @@ def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False) -> Va
 
     Parameters and result are as ``torch.median`` has them; NaN where all elements are.
     """
+    return _median(input, dim, keepdim, ignore_nan=True)
+
+
+def _median(array: Array, dim: int | None, keepdim: bool, *, ignore_nan: bool) -> Value:
     if dim is None:
-        if not input.size:
-            return median(input)
-        return _nanmedian(input.reshape(-1), 0, keepdim=False)[0]
-    return _nanmedian(input, axis_of(dim, input.ndim), keepdim)
+        if not array.size and array.dtype.kind == "f":
+            return np.array(np.nan, array.dtype)
+        return _median_along(array.reshape(-1), 0, keepdim=False, ignore_nan=ignore_nan)[0]
+    axis = axis_of(dim, array.ndim)
+    return _median_along(array, axis, keepdim=keepdim, ignore_nan=ignore_nan)
 
 
-def _nanmedian(array: Array, axis: int, keepdim: bool) -> Outputs:
+def _median_along(array: Array, axis: int, *, keepdim: bool, ignore_nan: bool) -> Outputs:
+    order = _order(array, axis, descending=False)
     if not array.ndim:
-        return _taken(array, np.zeros((), np.int64), axis)
+        return _taken(array, order, axis)
     _require_elements(array.shape[axis])
-    numbers = array.shape[axis] - np.count_nonzero(np.isnan(array), axis, keepdims=True)
-    middle = np.maximum(numbers - 1, 0) // 2  # NaN comes last in order
-    order = _order(array, axis, descending=False)
-    return _taken(array, np.take_along_axis(order, middle, axis), axis, keepdim=keepdim)
-
-
-def _median(array: Array, axis: int, keepdim: bool) -> Outputs:
-    if not array.ndim:
-        return _taken(array, np.zeros((), np.int64), axis)
-    length = array.shape[axis]
-    _require_elements(length)
-    order = _order(array, axis, descending=False)
-    middle = order[along(axis, slice((length - 1) // 2, (length + 1) // 2))]
-    unordered = np.isnan(array)
-    first = np.expand_dims(unordered.argmax(axis), axis)
-    indices = np.where(unordered.any(axis, keepdims=True), first, middle)
+    unordered = np.isnan(array)  # NaN comes last in order
+    numbers = array.shape[axis] - np.count_nonzero(unordered, axis, keepdims=True)
+    middle = np.maximum(numbers - 1, 0) // 2
+    indices = np.take_along_axis(order, middle, axis)
+    if not ignore_nan:
+        first = np.expand_dims(unordered.argmax(axis), axis)
+        indices = np.where(unordered.any(axis, keepdims=True), first, indices)
     return _taken(array, indices, axis, keepdim=keepdim)
+
+
+@register("torch.mode", "Tensor.mode", "aten::mode")
+def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
+    """Most frequent element along a dimension, with its index: ``torch.mode``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+    dim : int
+    keepdim : bool
+        Keep the dimension with size 1.
+
+    Returns
+    -------
+    values, indices : ndarray, int64 ndarray
+        The smallest of equally frequent ones, and where it comes last.
+    """
+    axis = axis_of(dim, input.ndim)
+    order = _order(input, axis, descending=False)
+    if not input.ndim:
+        return _taken(input, order, axis)
+    _require_elements(input.shape[axis])
+    rows = np.moveaxis(np.take_along_axis(input, order, axis), axis, -1)
+    runs = np.ones(rows.shape, np.int64)  # how long the run is that ends here
+    for place in range(1, rows.shape[-1]):
+        runs[..., place] += runs[..., place - 1] * (rows[..., place - 1] == rows[..., place])
+    longest = np.expand_dims(runs.argmax(-1), axis)
+    return _taken(input, np.take_along_axis(order, longest, axis), axis, keepdim=keepdim)
 
 
 def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:

@@ -1,4 +1,4 @@
-"""Order statistics: quantiles, the most frequent element, histograms."""
+"""Quantiles, ranges, counts and histograms: how the elements are spread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.errors import InferStatus, LayerError
+from engine.errors import LayerError
 from engine.layers.arguments import as_int, axis_of, require_order
 from engine.layers.layer import Ints, Outputs
 from engine.layers.reduction import REDUCTIONS, reduce
@@ -20,7 +20,6 @@ __all__ = [
     "count_nonzero",
     "histc",
     "histogram",
-    "mode",
     "nanquantile",
     "quantile",
 ]
@@ -126,43 +125,6 @@ def _at_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
         return np.asarray(
             np.where(share < 0.5, below + share * span, above - span * (1 - share))
         )
-
-
-@register("torch.mode", "Tensor.mode", "aten::mode")
-def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
-    """Most frequent element along a dimension, with its index: ``torch.mode``.
-
-    Parameters
-    ----------
-    input : ndarray of any shape
-    dim : int
-    keepdim : bool
-        Keep the dimension with size 1.
-
-    Returns
-    -------
-    values, indices : ndarray, int64 ndarray
-        The smallest of equally frequent ones, and where it comes last.
-    """
-    require_order(input)
-    axis = axis_of(dim, input.ndim)
-    rows = np.moveaxis(np.atleast_1d(input), axis, -1)
-    length = rows.shape[-1]
-    if not length:
-        raise LayerError("there are no elements to choose from", InferStatus.kInferInputsEmpty)
-    order = np.argsort(rows, -1, kind="stable")
-    in_order = np.take_along_axis(rows, order, -1)
-    runs = np.ones(in_order.shape, np.int64)  # how long the run is that ends here
-    for place in range(1, length):
-        left, right = in_order[..., place - 1], in_order[..., place]
-        runs[..., place] += runs[..., place - 1] * (left == right)
-    ends = runs.argmax(-1)[..., np.newaxis]
-    shape = tuple(1 if i == axis else n for i, n in enumerate(input.shape))
-    if not keepdim:
-        shape = tuple(n for i, n in enumerate(input.shape) if i != axis)
-    return Outputs(
-        np.take_along_axis(numbers, ends, -1).reshape(shape) for numbers in (in_order, order)
-    )
 
 
 @register("torch.aminmax", "Tensor.aminmax", "aten::aminmax")

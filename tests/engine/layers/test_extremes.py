@@ -183,3 +183,13 @@ def test_scalars(run, operator_type):
 def test_msort(run):
     x = np.array([[3, 1], [2, 5], [4, 0]])
     assert run("aten::msort", x).tolist() == [[2, 0], [3, 1], [4, 5]]
+
+
+def test_mode(run):
+    x = np.array([[3, 1, 3, 1, 2], [5, 5, 5, 0, 0]])
+    values, indices = run("torch.mode", x)
+    assert (values.tolist(), indices.tolist()) == ([1, 5], [3, 2])
+    values, indices = run("torch.mode", x, dim=0, keepdim=True)
+    assert (values.tolist(), indices.tolist()) == ([[3, 1, 3, 0, 0]], [[0, 0, 0, 1, 1]])
+    values, indices = run("torch.mode", np.array(7))
+    assert (values.item(), indices.item(), values.shape) == (7, 0, ())

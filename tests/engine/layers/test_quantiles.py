@@ -71,16 +71,6 @@ def test_no_quantile(run, x, params):
         run("torch.quantile", x, **params)
 
 
-def test_mode(run):
-    x = np.array([[3, 1, 3, 1, 2], [5, 5, 5, 0, 0]])
-    values, indices = run("torch.mode", x)
-    assert (values.tolist(), indices.tolist()) == ([1, 5], [3, 2])
-    values, indices = run("torch.mode", x, dim=0, keepdim=True)
-    assert (values.tolist(), indices.tolist()) == ([[3, 1, 3, 0, 0]], [[0, 0, 0, 1, 1]])
-    values, indices = run("torch.mode", np.array(7))
-    assert (values.item(), indices.item(), values.shape) == (7, 0, ())
-
-
 def test_aminmax(run):
     assert [r.tolist() for r in run("torch.aminmax", X)] == [1, 8]
     assert [r.tolist() for r in run("torch.aminmax", X, dim=1)] == [[1, 5], [4, 8]]
