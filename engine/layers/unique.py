@@ -8,7 +8,7 @@ from engine.errors import LayerError
 from engine.layers.arguments import axis_of, require_order
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
-from engine.values import Array
+from engine.values import Array, Value
 
 __all__ = ["unique", "unique_consecutive"]
 
@@ -45,15 +45,12 @@ def unique(
         How often each comes.
     """
     require_order(input)
-    axis = None if dim is None else axis_of(dim, input.ndim)
-    if axis is not None and not input.ndim:
-        raise LayerError("a 0-d tensor has no slices to compare")
+    axis = _axis(input, dim)
     values, inverse, counts = np.unique(
         input, return_inverse=True, return_counts=True, axis=axis, equal_nan=False
     )
-    shape = input.shape if axis is None else (input.shape[axis],)
-    flags = (return_inverse, return_counts) if axis is None else (True, True)
-    return _wanted(values, inverse.reshape(shape), counts, flags)
+    inverse = inverse.reshape(input.shape if axis is None else -1)
+    return _results(axis, values, (inverse, return_inverse), (counts, return_counts))
 
 
 @register("aten::unique_dim_consecutive", operands="input dim return_inverse return_counts")
@@ -69,31 +66,29 @@ def unique_consecutive(
     Parameters and results are as ``torch.unique`` has them; that looks for repetitions
     anywhere, and brings the elements in order.
     """
-    axis = None if dim is None else axis_of(dim, input.ndim)
-    if axis is None:
-        rows = input.reshape(-1, 1)
-    elif input.ndim:
-        rows = np.moveaxis(input, axis, 0)
-        rows = rows.reshape(len(rows), -1)
-    else:
-        raise LayerError("a 0-d tensor has no slices to compare")
-    begins = np.ones(len(rows), np.bool_)
-    begins[1:] = (rows[1:] != rows[:-1]).any(1)
+    axis = _axis(input, dim)
+    slices = input.reshape(-1) if axis is None else np.moveaxis(input, axis, 0)
+    count = len(slices)
+    begins = np.ones(count, np.bool_)
+    begins[1:] = (slices[1:] != slices[:-1]).any(tuple(range(1, slices.ndim)))
     starts = np.flatnonzero(begins)
-    counts = np.diff(np.append(starts, len(rows)))
+    counts = np.diff(np.append(starts, count))
     inverse: Array = np.repeat(np.arange(len(starts)), counts)
-    if axis is None:
-        values, inverse = input.reshape(-1)[starts], inverse.reshape(input.shape)
-    else:
-        values = np.take(input, starts, axis)
-    flags = (return_inverse, return_counts) if axis is None else (True, True)
-    return _wanted(values, inverse, counts, flags)
+    values = np.take(input, starts, axis)
+    inverse = inverse.reshape(input.shape if axis is None else -1)
+    return _results(axis, values, (inverse, return_inverse), (counts, return_counts))
 
 
-def _wanted(values: Array, inverse: Array, counts: Array, flags: tuple[bool, bool]) -> Outputs:
+def _axis(input: Array, dim: Value) -> int | None:
+    if dim is None:
+        return None
+    if not input.ndim:
+        raise LayerError("a 0-d tensor has no slices to compare")
+    return axis_of(dim, input.ndim)
+
+
+def _results(axis: int | None, values: Array, *others: tuple[Array, bool]) -> Outputs:
+    """Values, and whichever others are wanted; of slices all are."""
     nothing = np.empty(0, np.int64)
-    others = (
-        numbers.astype(np.int64, copy=False) if wanted else nothing
-        for numbers, wanted in zip((inverse, counts), flags, strict=True)
-    )
-    return Outputs([values, *others])
+    chosen = (numbers if wanted or axis is not None else nothing for numbers, wanted in others)
+    return Outputs([values, *(numbers.astype(np.int64, copy=False) for numbers in chosen)])
