@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from engine.values import Array
 
-__all__ = ["digamma", "erf", "erfinv", "i0"]
+__all__ = ["digamma", "erf", "erfinv"]
 
 # erf(x) = x P(x²) / Q(x²) for |x| <= 3.95, where float32 reaches 1: a rational function
 # fitted here to math.erf for the least relative error (2e-8 in exact arithmetic). All
@@ -127,17 +127,3 @@ def digamma(x: Array) -> Array:
         total = total + np.log(place) - 0.5 / place - series
     total = np.where((wide < 0) & (wide == np.floor(wide)), np.nan, total)
     return np.asarray(np.where(wide == 0, -np.copysign(np.inf, wide), total), x.dtype)
-
-
-def i0(x: Array) -> Array:
-    """Modified Bessel function of the first kind and order 0, element by element.
-
-    Parameters
-    ----------
-    x : floating-point ndarray of any shape
-
-    Returns
-    -------
-    ndarray of the same shape and dtype
-    """
-    return np.asarray(np.i0(x), x.dtype).reshape(x.shape)

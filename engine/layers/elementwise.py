@@ -18,7 +18,7 @@ from engine.errors import InferStatus, LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
 from engine.layers.registry import register
 from engine.promotion import Numbers, Scalar
-from engine.special import digamma, erfinv, i0
+from engine.special import digamma, erfinv
 from engine.values import Array, Value
 
 __all__ = ["OPERATIONS", "Operation", "apply"]
@@ -89,6 +89,10 @@ def _frac(x: Array) -> Array:
 
 def _exp2(x: Array) -> Array:
     return np.power(2, x) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def _i0(x: Array) -> Array:
+    return np.i0(x).reshape(x.shape)  # NumPy gives a 0-d array a dimension
 
 
 def _ldexp(x: Array, power: Array) -> Array:
@@ -191,7 +195,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("erfc", "complement of the error function", _looped(math.erfc, math.nan), "bif"),
             ("erfinv", "inverse of the error function", erfinv, "bif"),
             ("exp2", "power of 2", _exp2, "bifc"),
-            ("i0", "modified Bessel function of order 0", i0, "bif"),
+            ("i0", "modified Bessel function of order 0", _i0, "bif"),
             ("lgamma", "logarithm of gamma", _looped(math.lgamma, math.inf), "bif"),
             ("rad2deg", "degrees of radians", np.rad2deg, "bif"),
             ("sinc", "``sin(pi x) / (pi x)``", np.sinc, "bifc"),

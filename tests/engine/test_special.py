@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.special import digamma, erf, erfinv, i0
+from engine.special import digamma, erf, erfinv
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,3 @@ def test_digamma():
     np.testing.assert_allclose(digamma(x), expected, rtol=1e-12)
     poles = digamma(np.array([0.0, -0.0, -1, -7]))
     np.testing.assert_array_equal(poles, [-math.inf, math.inf, math.nan, math.nan])
-
-
-def test_i0():
-    np.testing.assert_allclose(
-        i0(np.array([0.0, 1, -3])), [1, 1.2660658777520084, 4.880792585865024]
-    )
-    assert i0(np.array(1, np.float32)).shape == ()

@@ -113,6 +113,12 @@ def test_of_integers(run, name):
         )
 
 
+def test_i0(run):
+    result = run("torch.i0", np.array([0.0, 1, -3]))
+    np.testing.assert_allclose(result, [1, 1.2660658777520084, 4.880792585865024])
+    assert run("torch.i0", np.array(1, np.float32)).shape == ()
+
+
 @pytest.mark.parametrize(
     ("name", "x", "expected"),
     [
