@@ -110,8 +110,7 @@ def unload_layers(path: str | Path | None = None) -> None:
 def layer_files() -> tuple[LayerFile, ...]:
     """The user's files that are loaded, in the order they were first loaded."""
     return tuple(
-        LayerFile(file, tuple(table), next(iter(table.values())).sha256)
-        for file, table in registered_files().items()
+        file for table in registered_files().values() for file in layer_files_of(table)
     )
 
 
