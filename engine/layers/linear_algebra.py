@@ -264,12 +264,12 @@ def corrcoef(input: Array) -> Array:
     ndarray of shape (N, N); of shape () for one variable
     """
     covariance = np.asarray(cov(input), np.result_type(input.dtype, np.float64))
-    if not covariance.ndim:
-        with np.errstate(all="ignore"):
-            return np.asarray(covariance / covariance, float_dtype(input.dtype))
-    spread = np.sqrt(np.diagonal(covariance).real)
     with np.errstate(all="ignore"):
-        share = covariance / spread[:, np.newaxis] / spread
+        if covariance.ndim:
+            spread = np.sqrt(np.diagonal(covariance).real)
+            share = covariance / spread[:, np.newaxis] / spread
+        else:
+            share = covariance / covariance
     if share.dtype.kind != "c":
         share = np.clip(share, -1, 1)
     return np.asarray(share, float_dtype(input.dtype))
