@@ -202,8 +202,7 @@ class Keeper:
         self._memory = _Memory()
         self._steps: dict[int, StepOutputs] = {}
         # What the operators to come need, and the rest: what was looked at last comes last.
-        self._busy: dict[StepOutputs, None] = {}
-        self._busy_bytes = 0
+        self._busy = _Memory()
         self._idle: OrderedDict[StepOutputs, None] = OrderedDict()
         self._lock = RLock()  # views on another thread may look while a dump goes on
 
@@ -234,10 +233,11 @@ class Keeper:
                 outputs.attach(self, origin)
                 self._steps[operator.index] = outputs
                 self._hold(outputs, values)
-            self._most_needed = max(self._most_needed, self._busy_bytes)
+            self._most_needed = max(self._most_needed, self._busy.nbytes)
             for source, _ in sources:
                 if source in self._busy and not self._is_needed(source):
-                    self._end_need(source)
+                    self._busy.remove(source)
+                    self._idle[source] = None
             self._shed()
 
     def go_back(self, position: int) -> None:
@@ -245,8 +245,7 @@ class Keeper:
         with self._lock:
             undone = [index for index in self._steps if index >= position]
             for outputs in map(self._steps.pop, undone):
-                if outputs in self._busy:
-                    self._end_need(outputs)
+                self._busy.remove(outputs)
                 self._idle.pop(outputs, None)
                 self._memory.remove(outputs)
                 # Whoever has the record computes them again; they belong to no pass now.
@@ -257,7 +256,7 @@ class Keeper:
                 self._most_needed = 0
             for outputs in [each for each in self._idle if self._is_needed(each)]:
                 del self._idle[outputs]
-                self._need(outputs)
+                self._busy.add(outputs, self._memory.sizes_of(outputs))
 
     def look(
         self, outputs: StepOutputs, go_on: Callable[[], None] | None = None
@@ -290,22 +289,16 @@ class Keeper:
 
     def _hold(self, outputs: StepOutputs, values: dict[str, Value]) -> None:
         origin = outputs.origin
-        self._memory.add(outputs, values.values(), given=origin is None)
+        owners = map(_owner, _arrays(values.values()))
+        # What is never dropped is not ours, nor are views of it.
+        sizes = {id(owner): owner.nbytes if origin is not None else 0 for owner in owners}
+        self._memory.add(outputs, sizes)
         if origin is None or not any(map(value_nbytes, values.values())):
             return  # nothing would be won by dropping it
         if self._is_needed(outputs):
-            self._need(outputs)
+            self._busy.add(outputs, self._memory.sizes_of(outputs))
         else:
             self._idle[outputs] = None
-
-    def _need(self, outputs: StepOutputs) -> None:
-        self._busy[outputs] = None
-        self._busy_bytes += self._memory.nbytes_of(outputs)
-
-    def _end_need(self, outputs: StepOutputs) -> None:
-        del self._busy[outputs]
-        self._busy_bytes -= self._memory.nbytes_of(outputs)
-        self._idle[outputs] = None
 
     def _is_needed(self, outputs: StepOutputs) -> bool:
         return self._last_use(outputs) >= self._position
@@ -331,8 +324,10 @@ class Keeper:
 
     def _spacing(self, limit: int) -> int:
         """Least power of two that, as distance between starts, leaves half of the room."""
-        sizes = {outputs: self._memory.nbytes_of(outputs) for outputs in self._idle}
-        room = limit - self._memory.nbytes + sum(sizes.values())
+        sizes = {
+            outputs: sum(self._memory.sizes_of(outputs).values()) for outputs in self._idle
+        }
+        room = limit - self._busy.nbytes
         spacing = 1
         while spacing < len(self._last_uses):
             starts = sum(size for each, size in sizes.items() if self._is_start(each, spacing))
@@ -404,38 +399,37 @@ class Keeper:
 
 
 class _Memory:
-    """Bytes that kept arrays lie in, once however many views of them there are."""
+    """Bytes that arrays lie in, once however many views of them there are."""
 
     def __init__(self) -> None:
         self.nbytes = 0
+        self._sizes: dict[int, int] = {}
         self._users: Counter[int] = Counter()
-        self._taken: dict[StepOutputs, dict[int, int]] = {}
-        self._given: set[int] = set()
+        self._taken: dict[StepOutputs, tuple[int, ...]] = {}
 
-    def add(self, outputs: StepOutputs, values: Iterable[Value], *, given: bool) -> None:
-        """Count what values lie in; what is `given` takes nothing of ours."""
-        owners = {id(owner): owner.nbytes for owner in map(_owner, _arrays(values))}
-        if given:
-            self._given.update(owners)
-        for key in self._given.intersection(owners):
-            owners[key] = 0
-        for key, nbytes in owners.items():
-            self.nbytes += 0 if self._users[key] else nbytes
+    def __contains__(self, outputs: StepOutputs) -> bool:
+        return outputs in self._taken
+
+    def add(self, outputs: StepOutputs, sizes: Mapping[int, int]) -> None:
+        """Count what values lie in: bytes by identity, which count as they did at first."""
+        for key, nbytes in sizes.items():
+            if key not in self._sizes:
+                self._sizes[key] = nbytes
+                self.nbytes += nbytes
             self._users[key] += 1
-        self._taken[outputs] = owners
+        self._taken[outputs] = tuple(sizes)
 
     def remove(self, outputs: StepOutputs) -> None:
         """Count them no more; values that were not counted are passed over."""
-        for key, nbytes in self._taken.pop(outputs, {}).items():
+        for key in self._taken.pop(outputs, ()):
             self._users[key] -= 1
             if not self._users[key]:
-                self.nbytes -= nbytes
+                self.nbytes -= self._sizes.pop(key)
                 del self._users[key]
-                self._given.discard(key)
 
-    def nbytes_of(self, outputs: StepOutputs) -> int:
-        """Bytes that values lie in, also where they share them with others."""
-        return sum(self._taken[outputs].values())
+    def sizes_of(self, outputs: StepOutputs) -> dict[int, int]:
+        """Bytes of what values lie in, by identity, also where others share it."""
+        return {key: self._sizes[key] for key in self._taken[outputs]}
 
 
 def _arrays(values: Iterable[Value]) -> Iterator[Array]:

@@ -334,6 +334,28 @@ def test_the_limit_of_a_live_session(chain, executed):
     assert session.kept_bytes <= 2 * BYTES
 
 
+def test_views_of_a_value_are_needed_once(make_pair):
+    """Three views wait for the join beside the value: that is one value, and not four."""
+    shape = f"({SIZE})f32"
+    adds = [f"pnnx.Expression op{k} 1 1 {k - 1} {k} expr=add(@0,1)" for k in range(2, 31)]
+    graph = engine.load(
+        make_pair(
+            f"pnnx.Input in 0 1 0 #0={shape}",
+            "pnnx.Expression begin 1 1 0 first expr=add(@0,1)",
+            *(f"Tensor.reshape same{n} 1 1 first v{n} shape=({SIZE})" for n in "abc"),
+            "pnnx.Expression join 4 1 first va vb vc 1 expr=max(max(@0,@1),max(@2,@3))",
+            *adds,
+            "pnnx.Output out 1 0 30",
+        )
+    )
+    session = Session(graph, "numpy", memory_limit=0)
+    session.feed([np.zeros(SIZE, np.float32)])
+    session.run()
+    for name in names_of(session)[::-1]:
+        session.value(name)
+        assert session.kept_bytes <= 2 * BYTES
+
+
 def test_memory_is_given_back(chain):
     import tracemalloc
 
