@@ -50,6 +50,7 @@ from kuiper_studio.commands import COMMANDS, MENUS, make_actions
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.collector import SummaryCollector
+from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.input_panel import InputPanel
@@ -449,7 +450,7 @@ class MainWindow(QMainWindow):
     ) -> None:
         menu.clear()
         for place, recent in enumerate(recents.entries()):
-            action = menu.addAction(f"&{(place + 1) % 10} {recent.path}")
+            action = menu.addAction(f"&{(place + 1) % 10} {caption_text(recent.path)}")
             action.setData(str(recent.path))
             action.setEnabled(Path(recent.path).exists())
             action.triggered.connect(chosen)

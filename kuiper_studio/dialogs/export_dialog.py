@@ -28,7 +28,7 @@ from engine.dump import DumpOptions, check_destination, select_operators
 from engine.errors import ExportError, UnknownNameError
 from engine.values import flatten_value, value_nbytes
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import bytes_text, count_text, elided
+from kuiper_studio.item_models.text import bytes_text, caption_text, count_text, elided
 
 if TYPE_CHECKING:
     from engine.dump import Format
@@ -230,7 +230,7 @@ class ExportDialog(QDialog):
         self.all_operators.setText(f"All {count_text(count)} operators")
         self.formats["folder"].setChecked(True)
         self.all_operators.setChecked(True)
-        shown = elided(selected or "none", 60).replace("&", "&&")
+        shown = caption_text(elided(selected or "none", 60))
         self.selected_operator.setText(f"Only the selected one, {shown}")
         self.selected_operator.setEnabled(bool(selected))
         self.inputs.setChecked(True)

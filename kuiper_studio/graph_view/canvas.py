@@ -40,6 +40,7 @@ from kuiper_studio.graph_view.state import NONE, BoxState, SceneState
 from kuiper_studio.graph_view.summary import Summary, summarise
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.graph_view.walk import Step, neighbour
+from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.session import RunState
 
@@ -821,7 +822,9 @@ class GraphCanvas(QWidget):
     @override
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            QToolTip.showText(event.globalPos(), self.tip_at(QPointF(event.pos())), self)
+            QToolTip.showText(
+                event.globalPos(), tip_text(self.tip_at(QPointF(event.pos()))), self
+            )
             return True
         if isinstance(event, QNativeGestureEvent):
             return self._pinch(event)

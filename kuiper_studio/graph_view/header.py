@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -63,6 +64,7 @@ class Header(QFrame):
         title.setProperty("role", "subtitle")
         title.setFont(theme.ui_font(12, 600))
         self._crumbs = _ElidedLabel()
+        self._crumbs.setTextFormat(Qt.TextFormat.PlainText)
         self._crumbs.setProperty("role", "secondary")
         self._crumbs.setObjectName("graphBreadcrumb")
         self._zoom = self._button("", "Zoom to 100 %", "Ctrl+Home")
@@ -107,7 +109,7 @@ class Header(QFrame):
         """Say where one is."""
         text = " › ".join(filter(None, parts))
         self._crumbs.setText(text)
-        self._crumbs.setToolTip(text)
+        self._crumbs.setToolTip(tip_text(text))
 
     def show_zoom(self, zoom: float) -> None:
         """Show the zoom in per cent."""

@@ -16,7 +16,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.self_check import Verdict
-from kuiper_studio.item_models.text import count_text, ms_text
+from kuiper_studio.item_models.text import count_text, ms_text, tip_text
 
 if TYPE_CHECKING:
     from engine.self_check import Comparison, SelfCheck
@@ -156,7 +156,7 @@ class ComparisonsModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return self._display(row, column)
             case Qt.ItemDataRole.ToolTipRole:
-                return row.sentence
+                return tip_text(row.sentence)
             case Qt.ItemDataRole.TextAlignmentRole:
                 return _alignment(column)
         if role == COMPARISON_ROLE:

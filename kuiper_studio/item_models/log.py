@@ -15,6 +15,8 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from kuiper_studio.item_models.text import tip_text
+
 if TYPE_CHECKING:
     from kuiper_studio.session import LogEntry, StudioSession
 
@@ -96,7 +98,7 @@ class LogModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return self._texts(entry)[index.column()].replace("\n", " ")
             case Qt.ItemDataRole.ToolTipRole:
-                return entry.text if index.column() == LogColumn.TEXT else None
+                return tip_text(entry.text) if index.column() == LogColumn.TEXT else None
         return entry.level if role == LEVEL_ROLE else None
 
     @override

@@ -16,7 +16,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.values import ArrayFacts
-from kuiper_studio.item_models.text import dtype_text, shape_text
+from kuiper_studio.item_models.text import dtype_text, shape_text, tip_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,7 +118,7 @@ class OperandsModel(QAbstractTableModel):
             return facts.shape, facts.dtype
         return row.operand.shape, row.operand.dtype
 
-    def _tool_tip(self, row: OperandRow, column: int) -> str | None:
+    def _tool_tip(self, row: OperandRow, column: int) -> str:
         match column:
             case OperandColumn.OPERAND:
                 named = f" ({row.argument})" if row.argument else ""
@@ -130,7 +130,7 @@ class OperandsModel(QAbstractTableModel):
                 seen = f"{shape_text(shape) or '?'} {dtype_text(dtype)}".strip()
                 exported = shape_text(row.operand.shape)
                 return f"{seen}\nexported as {exported}" if exported else seen
-        return None
+        return ""
 
     # Overrides of Qt methods
 
@@ -151,7 +151,7 @@ class OperandsModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return self._display(row, index.column())
             case Qt.ItemDataRole.ToolTipRole:
-                return self._tool_tip(row, index.column())
+                return tip_text(self._tool_tip(row, index.column())) or None
         return None
 
     @override

@@ -27,7 +27,7 @@ from kuiper_studio.item_models.operator_filter import (
     OperatorFilter,
     parse_filter,
 )
-from kuiper_studio.item_models.text import ms_text, shape_text
+from kuiper_studio.item_models.text import ms_text, shape_text, tip_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -385,7 +385,7 @@ class OperatorsModel(QAbstractTableModel):
             case Qt.ItemDataRole.DisplayRole:
                 return self._display(operator, column)
             case Qt.ItemDataRole.ToolTipRole:
-                return self._tool_tip(operator, column) or None
+                return tip_text(self._tool_tip(operator, column)) or None
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._accessible(operator, column)
             case Qt.ItemDataRole.TextAlignmentRole:

@@ -16,7 +16,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from kuiper_studio.item_models.explanation import parameter_meanings
-from kuiper_studio.item_models.text import param_text
+from kuiper_studio.item_models.text import param_text, tip_text
 
 if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
@@ -77,7 +77,7 @@ class ParametersModel(QAbstractTableModel):
                 return name if index.column() == ParameterColumn.NAME else value
             case Qt.ItemDataRole.ToolTipRole:
                 meaning = textwrap.fill(self._meanings.get(name, ""), _TIP_WIDTH)
-                return f"{name} = {value}\n{kind}\n{meaning}".rstrip()
+                return tip_text(f"{name} = {value}\n{kind}\n{meaning}".rstrip())
         return None
 
     @override

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MINUS",
     "bytes_text",
+    "caption_text",
     "count_text",
     "dtype_text",
     "elided",
@@ -23,6 +25,7 @@ __all__ = [
     "number_text",
     "param_text",
     "shape_text",
+    "tip_text",
 ]
 
 MINUS = "\N{MINUS SIGN}"
@@ -115,3 +118,15 @@ def elided(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def caption_text(text: str) -> str:
+    """Write a name on a button, a tab or in a menu, where Qt takes ``&`` for a mnemonic."""
+    return text.replace("&", "&&")
+
+
+def tip_text(text: str) -> str:
+    """Write names in a tool tip as they are, where Qt takes ``<b>`` for HTML."""
+    if "<" not in text and "&" not in text:
+        return text
+    return f'<div style="white-space:pre-wrap">{html.escape(text, quote=False)}</div>'

@@ -44,6 +44,7 @@ class DockTitleBar(QFrame):
         self._title = QLabel(title)
         self._title.setProperty("role", "subtitle")
         self._suffix = QLabel()
+        self._suffix.setTextFormat(Qt.TextFormat.PlainText)
         self._suffix.setProperty("role", "mono2")
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(10, 0, 4, 0)

@@ -9,6 +9,8 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 from typing_extensions import override
 
+from kuiper_studio.item_models.text import tip_text
+
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
@@ -35,7 +37,7 @@ class ElidedLabel(QLabel):
     @override
     def setText(self, text: str) -> None:
         super().setText(text)
-        self.setToolTip(text)
+        self.setToolTip(tip_text(text))
 
     @override
     def sizeHint(self) -> QSize:

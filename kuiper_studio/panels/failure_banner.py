@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from typing_extensions import override
 
 from engine.errors import UnsupportedOperatorError
-from kuiper_studio.item_models.text import shape_text
+from kuiper_studio.item_models.text import caption_text, elided, shape_text
 from kuiper_studio.panels.message_banner import MessageBanner
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
 
 __all__ = ["FailureBanner"]
+
+_LONGEST_NAME: Final = 40
 
 
 class FailureBanner(MessageBanner):
@@ -81,14 +83,16 @@ class FailureBanner(MessageBanner):
         if graph is not None and failure.operator:
             operator = graph.operator(failure.operator)
             detail = f"{operator.type}, operator #{operator.index}"
-        self._go_to_suspect.setText(f"Go to {failure.suspect}")
+        self._go_to_suspect.setText(_go_to(failure.suspect))
         self._go_to_suspect.setVisible(bool(failure.suspect))
-        self._go_to_failed.setText(f"Go to {failure.operator}")
+        self._go_to_failed.setText(_go_to(failure.operator))
         self._go_to_failed.setVisible(bool(failure.operator))
         self._supply.setVisible(self._session.can_supply(failure.operator))
         self._load.setVisible(self._lacks_layer())
         layers = self._layer_file()
-        self._load_again.setText(f"Load {layers.name} again" if layers is not None else "")
+        self._load_again.setText(
+            f"Load {caption_text(layers.name)} again" if layers is not None else ""
+        )
         self._load_again.setVisible(layers is not None)
         self.show_message(failure.title, failure.reason, failure.hint, detail)
 
@@ -159,3 +163,8 @@ class FailureBanner(MessageBanner):
         """Go away."""
         self._failure = None
         super().clear()
+
+
+def _go_to(name: str) -> str:
+    """Caption of a button that leads to an operator."""
+    return f"Go to {caption_text(elided(name, _LONGEST_NAME))}"

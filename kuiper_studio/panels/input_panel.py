@@ -35,7 +35,7 @@ from engine.inputs import (
 )
 from kuiper_studio.background import Background, Done
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import dtype_text, shape_text
+from kuiper_studio.item_models.text import dtype_text, shape_text, tip_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.input_fields import (
     PRESETS,
@@ -87,7 +87,7 @@ def _make_field(name: str, tip: str) -> QLineEdit:
     field = QLineEdit()
     field.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
     field.setAccessibleName(name)
-    field.setToolTip(tip)
+    field.setToolTip(tip_text(tip))
     return field
 
 
@@ -265,6 +265,7 @@ class InputCard(QFrame):
         self._facts.setProperty("role", "mono2")
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._error = QLabel()
+        self._error.setTextFormat(Qt.TextFormat.PlainText)
         self._error.setProperty("role", "error")
         self._error.setWordWrap(True)
         self._error.hide()
@@ -328,7 +329,7 @@ class InputCard(QFrame):
         self._source = source
         self._name.setText(source_title(source))
         if source is not None and source.path is not None:
-            self._name.setToolTip(str(source.path))
+            self._name.setToolTip(tip_text(str(source.path)))
         self._show_controls(self._choice_of(source))
 
     def _show_controls(self, choice: str) -> None:
@@ -411,7 +412,7 @@ class InputCard(QFrame):
         button.setIcon(icon("open", self._theme))
         button.setIconSize(QSize(15, 15))
         tip = f"Choose a file for input {self.operand.name}"
-        button.setToolTip(tip)
+        button.setToolTip(tip_text(tip))
         button.setAccessibleName(tip)
         button.clicked.connect(self.browse)
         return button
@@ -419,6 +420,7 @@ class InputCard(QFrame):
     def _make_title(self) -> QLabel:
         shape, dtype = shape_text(self.operand.shape), dtype_text(self.operand.dtype)
         label = QLabel(f"operand {self.operand.name}  {shape or '?'} {dtype}")
+        label.setTextFormat(Qt.TextFormat.PlainText)
         label.setProperty("role", "mono")
         return label
 
@@ -560,6 +562,7 @@ class InputPanel(Panel):
         self._open.triggered.connect(self._browse_first)
         self.editor = PreprocessingEditor()
         self._editor_error = QLabel()
+        self._editor_error.setTextFormat(Qt.TextFormat.PlainText)
         self._editor_error.setProperty("role", "error")
         self._editor_error.setWordWrap(True)
         self._editor_error.hide()
@@ -569,6 +572,7 @@ class InputPanel(Panel):
         self._cards_column = QVBoxLayout()
         self._cards_column.setSpacing(0)
         self.question = QLabel()
+        self.question.setTextFormat(Qt.TextFormat.PlainText)
         self.question.setObjectName("inputQuestion")
         self.question.setProperty("role", "subtitle")
         self.question.setWordWrap(True)

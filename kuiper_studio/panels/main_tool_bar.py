@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from engine.backends import BACKEND_NAMES, installed_version, missing_packages
 from kuiper_studio.commands import TOOL_BAR
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class MainToolBar(QToolBar):
                 choice.addItem(icon("pin-filled", self._theme, "focus"), name, name)
                 choice.setItemData(choice.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
             choice.setCurrentText(name)
-        choice.setToolTip(f"Who computes the operators. {name}: {tip}")
+        choice.setToolTip(tip_text(f"Who computes the operators. {name}: {tip}"))
 
     @Slot()
     def _on_inputs_changed(self) -> None:
@@ -154,7 +155,7 @@ class MainToolBar(QToolBar):
         text = names[0] if names else "none yet"
         if len(names) > 1:
             text += f" and {len(names) - 1} more"
-        self._input.setText(text)
+        self._input.setText(caption_text(text))
         self._input.setToolTip("Choose the input (Ctrl+I)\n" + "\n".join(names))
 
 

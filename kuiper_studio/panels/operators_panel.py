@@ -33,6 +33,7 @@ from kuiper_studio.item_models import (
     OperatorsModel,
     OperatorState,
 )
+from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
@@ -250,6 +251,7 @@ class OperatorsPanel(Panel):
             "Only operators that failed, are blocked or have no layer",
         )
         self._hint = QLabel()
+        self._hint.setTextFormat(Qt.TextFormat.PlainText)
         self._hint.setProperty("role", "error")
         self._hint.setWordWrap(True)
         self._hint.setContentsMargins(10, 0, 10, 6)
@@ -455,7 +457,9 @@ class OperatorsPanel(Panel):
         copy.triggered.connect(lambda: clipboard.setText(operator.name))
         copy_type = menu.addAction("Copy type")
         copy_type.triggered.connect(lambda: clipboard.setText(operator.type))
-        same = menu.addAction(icon("filter", self.theme), f"Filter by type {operator.type}")
+        same = menu.addAction(
+            icon("filter", self.theme), f"Filter by type {caption_text(operator.type)}"
+        )
         same.triggered.connect(lambda: self.set_filter(f"type:{operator.type}"))
         return menu
 

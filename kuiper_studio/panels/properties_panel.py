@@ -36,7 +36,7 @@ from kuiper_studio.item_models import (
     ParametersModel,
     operator_state,
 )
-from kuiper_studio.item_models.text import bytes_text, count_text, ms_text
+from kuiper_studio.item_models.text import bytes_text, count_text, ms_text, tip_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
@@ -108,6 +108,7 @@ class _Header(QFrame):
         self.setProperty("role", "panel")
         self._type = ElidedLabel("title")
         self._chip = QLabel()
+        self._chip.setTextFormat(Qt.TextFormat.PlainText)
         self._glyph = QLabel()
         self._state = QLabel()
         self._name = ElidedLabel("mono2")
@@ -116,6 +117,7 @@ class _Header(QFrame):
         self._cost = QLabel()
         self._cost.setProperty("role", "mono2")
         self._reason = QLabel()
+        self._reason.setTextFormat(Qt.TextFormat.PlainText)
         self._reason.setProperty("role", "secondary")
         self._reason.setWordWrap(True)
         self._reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -192,7 +194,7 @@ class _Header(QFrame):
         self._reason.setVisible(bool(reason))
         file = operator.layer_file
         self._file.setText(f"layer from {file.name}" if file is not None else "")
-        self._file.setToolTip(str(file or ""))
+        self._file.setToolTip(tip_text(str(file or "")))
         self._file.setVisible(file is not None)
         self._load.setVisible(isinstance(operator.error, UnsupportedOperatorError))
         self._random.show_text(self._session.random_text(operator.name))

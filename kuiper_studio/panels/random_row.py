@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from kuiper_studio.icons import pixmap
@@ -31,6 +31,7 @@ class RandomRow(QWidget):
         self._theme = theme
         self._die = QLabel()
         self._text = QLabel()
+        self._text.setTextFormat(Qt.TextFormat.PlainText)
         self._text.setObjectName("propertiesRandom")
         self._text.setProperty("role", "secondary")
         change = QPushButton("Change…")

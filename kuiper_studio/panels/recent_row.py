@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, 
 from typing_extensions import override
 
 from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RecentRow(QAbstractButton):
         self._folder = folder_text(entry.path, Path.home())
         self._size = "file not found" if self.missing else f"{entry.operators} operators"
         self._when = when_text(entry.opened, recents.now())
-        self.setToolTip(entry.path)
+        self.setToolTip(tip_text(entry.path))
         self.setAccessibleName(f"{self._name} in {self._folder}, {self._size}, {self._when}")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -72,7 +73,7 @@ class RecentRow(QAbstractButton):
         pin.setIcon(icon(name, self._theme, token))
         pin.setIconSize(QSize(15, 15))
         tip = f"{'Unpin' if pinned else 'Pin'} {self._name}"
-        pin.setToolTip(tip)
+        pin.setToolTip(tip_text(tip))
         pin.setAccessibleName(tip)
         pin.setCursor(Qt.CursorShape.ArrowCursor)
         pin.clicked.connect(self._toggle_pin)

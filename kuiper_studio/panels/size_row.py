@@ -20,6 +20,7 @@ from typing_extensions import override
 from engine.errors import FeedError, spell_shape
 from engine.shapes import LARGEST_SIZE, parse_shapes
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +156,7 @@ class SizeRow(QWidget):
         exported = self.operand.shape
         spelled = spell_shape(exported) if exported is not None else "?"
         tip = f"Back to the exported size, {spelled}"
-        button.setToolTip(tip)
+        button.setToolTip(tip_text(tip))
         button.setAccessibleName(tip)
         button.clicked.connect(self.reset_requested)
         return button
@@ -205,7 +206,7 @@ class SizeRow(QWidget):
             f"exported as {shown}",
         ]
         field.setAccessibleName(", ".join(filter(None, words)))
-        field.setToolTip(field.accessibleName())
+        field.setToolTip(tip_text(field.accessibleName()))
         if isinstance(dim.exported, str):
             field.setPrefix(f"{dim.exported} ")
         field.installEventFilter(self)

@@ -83,6 +83,7 @@ class _DropArea(QFrame):
         self._icon = QLabel()
         self._icon.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._text = QLabel(self.TEXT)
+        self._text.setTextFormat(Qt.TextFormat.PlainText)
         self._text.setProperty("role", "title")
         self.button = QPushButton("Open…")
         self.button.setObjectName("startOpen")

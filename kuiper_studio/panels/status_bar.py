@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.byte_sizes import spell_bytes
 from kuiper_studio.icons import pixmap
-from kuiper_studio.item_models.text import elided
+from kuiper_studio.item_models.text import elided, tip_text
 from kuiper_studio.session import Progress, RunState, dump_name
 from kuiper_studio.theme import restyle
 
@@ -165,7 +165,7 @@ class StatusBar(QStatusBar):
         dump, name = session.kernels_from, session.backend
         if dump is not None:
             self._backend.setText(f"kernels of {elided(dump_name(dump), _LONGEST_NAME)}")
-            self._backend.setToolTip(f"{dump}\n{session.kernels_text}")
+            self._backend.setToolTip(tip_text(f"{dump}\n{session.kernels_text}"))
         else:
             self._backend.setText(f"backend {name}")
             self._backend.setToolTip("")
@@ -219,6 +219,7 @@ class StatusBar(QStatusBar):
 
 def _label(name: str, *, mono: bool = False, cell: bool = False) -> QLabel:
     label = QLabel()
+    label.setTextFormat(Qt.TextFormat.PlainText)
     label.setObjectName(name)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     if mono:

@@ -13,7 +13,7 @@ from typing_extensions import override
 from engine.session import OperatorStatus
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.module_runs import module_runs
-from kuiper_studio.item_models.text import ms_text
+from kuiper_studio.item_models.text import caption_text, elided, ms_text
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter, axis_unit
 from kuiper_studio.session import RunState
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["TimelineCanvas"]
 
 _RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.FINISHED})
+_LONGEST_NAME: Final = 40
 _KEYBOARD_REASONS: Final = frozenset(
     {
         Qt.FocusReason.TabFocusReason,
@@ -262,7 +263,8 @@ class TimelineCanvas(QWidget):
     def menu_for(self, operator: RuntimeOperator) -> QMenu:
         """Context menu of an operator."""
         menu = QMenu(self)
-        run = menu.addAction(icon("run-to", self._theme), f"Run to {operator.name}")
+        name = caption_text(elided(operator.name, _LONGEST_NAME))
+        run = menu.addAction(icon("run-to", self._theme), f"Run to {name}")
         run.setEnabled(self._session.state in _RUNNABLE)
         run.triggered.connect(lambda: self._run_to(operator))
         stop = menu.addAction(icon("breakpoint", self._theme, "bp"), "Toggle breakpoint")

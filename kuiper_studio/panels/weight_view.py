@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from engine.statistics import TensorStatistics, histogram, sampling_step, statistics
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.item_models.text import number_text
+from kuiper_studio.item_models.text import number_text, tip_text
 from kuiper_studio.panels.weight_canvas import (
     ColorBar,
     Histogram,
@@ -97,7 +97,7 @@ class _Head(QAbstractButton):
         self._range = ""
         self.setText(name)
         self.setAccessibleName(f"{name} {facts}")
-        self.setToolTip(f"{name} {facts}")
+        self.setToolTip(tip_text(f"{name} {facts}"))
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -192,6 +192,7 @@ class WeightView(QWidget):
         self.body = QWidget()
         self.body.hide()
         self._message = QLabel()
+        self._message.setTextFormat(Qt.TextFormat.PlainText)
         self._message.setProperty("role", "caption")
         self._message.setWordWrap(True)
         self._message.setContentsMargins(20, 0, 10, 6)
@@ -257,7 +258,7 @@ class WeightView(QWidget):
         copy.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         copy.setIcon(icon("copy", self._theme))
         copy.setIconSize(QSize(14, 14))
-        copy.setToolTip(f"Copy the Python expression {self._expression}")
+        copy.setToolTip(tip_text(f"Copy the Python expression {self._expression}"))
         copy.setAccessibleName(f"Copy the Python expression of {self.name}")
         copy.clicked.connect(self._copy)
         copy.setVisible(False)

@@ -21,7 +21,14 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.pictures import default_map, finite_range, fitted_range, render_picture, shrink
-from kuiper_studio.item_models.text import count_text, dtype_text, elided, shape_text
+from kuiper_studio.item_models.text import (
+    caption_text,
+    count_text,
+    dtype_text,
+    elided,
+    shape_text,
+    tip_text,
+)
 from kuiper_studio.tensor_view.images import Coloring, to_image
 from kuiper_studio.tensor_view.numbers import range_text
 from kuiper_studio.tensor_view.reading import Kind
@@ -239,10 +246,10 @@ class _Card(QWidget):
         column.addLayout(head)
         column.addWidget(_label(self._kind(), "mono"))
         if card.producer:
-            link = QPushButton(elided(card.producer, 28))
+            link = QPushButton(caption_text(elided(card.producer, 28)))
             link.setProperty("role", "link")
             link.setStyleSheet(_LINK_STYLE)
-            link.setToolTip(f"Select operator {card.producer}")
+            link.setToolTip(tip_text(f"Select operator {card.producer}"))
             link.clicked.connect(self._on_producer_clicked)
             column.addWidget(link, 0, Qt.AlignmentFlag.AlignLeft)
         if card.facts is not None:

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QTabBar, QToolButton,
 from typing_extensions import override
 
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.item_models.text import elided
+from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.tensor_view.canvas import KEYBOARD_REASONS
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
@@ -83,7 +83,7 @@ class TensorTabs(QTabBar):
         text = f"{label.title} {label.number}".strip()
         self.setTabToolTip(index, label.tip or text)
         # The text is the accessible name; it is painted below.
-        self.setTabText(index, text.replace("&", "&&"))
+        self.setTabText(index, caption_text(text))
 
     def _paint_tab(self, painter: QPainter, index: int) -> None:
         theme, rect, label = self._theme, self.tabRect(index), self.label(index)
