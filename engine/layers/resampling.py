@@ -303,13 +303,16 @@ def _resampled(
     align_corners: bool,
     antialias: bool,
 ) -> Array:
-    if input.dtype.kind != "f":
-        raise LayerError(f"mode {mode} needs floats, the input is {input.dtype}")
-    image = input.astype(working_dtype(input.dtype), copy=False)
+    of_bytes = input.dtype == np.uint8
+    if input.dtype.kind != "f" and not of_bytes:
+        raise LayerError(f"mode {mode} needs floats or uint8, the input is {input.dtype}")
+    image = input.astype(np.float64 if of_bytes else working_dtype(input.dtype), copy=False)
     bicubic = mode == "bicubic"
     taps = _antialiased_taps if antialias else _cubic_taps if bicubic else _linear_taps
     # The axis that shrinks most goes first, to have less to do after.
     order = sorted(range(len(counts)), key=lambda axis: counts[axis] / input.shape[axis + 2])
+    if of_bytes:  # which are rounded after each axis: the last goes first, as in PyTorch
+        order = [*reversed(range(len(counts)))]
     for number in order:
         axis = _Axis(
             input.shape[number + 2],
@@ -319,8 +322,20 @@ def _resampled(
             bicubic,
             image.dtype,
         )
-        image = weighted_taps(image, number + 2, *taps(axis))
+        positions, weights = taps(axis)
+        if of_bytes:
+            image = weighted_taps(image, number + 2, positions, _of_16_bits(weights))
+            image = np.clip(np.floor(image + 0.5), 0, 255)
+        else:
+            image = weighted_taps(image, number + 2, positions, weights)
     return image.astype(input.dtype, copy=False)
+
+
+def _of_16_bits(weights: Array) -> Array:
+    """Round weights to fractions of 16 bits, with which PyTorch resizes images of bytes."""
+    _, exponent = np.frexp(np.floor(weights.max() * 2.0**23 + 0.5))
+    unit = 2.0 ** min(38 - int(exponent), 22)
+    return np.asarray(np.trunc(weights * unit + np.copysign(0.5, weights)) / unit)
 
 
 def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> Array:

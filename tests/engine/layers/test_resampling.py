@@ -143,7 +143,9 @@ def test_errors(run, params, message):
 
 
 def test_linear_modes_need_floats(run):
-    with pytest.raises(LayerError, match="mode linear needs floats, the input is int64"):
+    with pytest.raises(
+        LayerError, match="mode linear needs floats or uint8, the input is int64"
+    ):
         run("F.interpolate", ROW.astype(np.int64), size=2, mode="linear")
 
 
@@ -236,3 +238,29 @@ def test_antialiased_to_one_position_with_corners_in_place(run):
     params = {"size": (1, 1), "align_corners": True, "antialias": True}
     result = run("F.interpolate", row, mode="bilinear", **params)
     np.testing.assert_allclose(result, [[[[0.0]]]])
+
+
+BYTES = np.array([[[[0, 255], [10, 20]]]], np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((2, 4), [[0, 64, 191, 255], [10, 13, 18, 20]]),  # 12.5 and 17.5 are rounded up
+        ((4, 1), [[128], [100], [43], [15]]),  # of 128 and 15, which are rounded already
+    ],
+)
+def test_bytes_are_rounded_after_each_axis(run, size, expected):
+    result = run("F.interpolate", BYTES, size=size, mode="bilinear", align_corners=False)
+    np.testing.assert_array_equal(result, np.array([[expected]], np.uint8), strict=True)
+
+
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("size", [(13, 20), (40, 33), (7, 64)])
+def test_bytes_against_pytorch(run, size, aligned, antialias):
+    torch = pytest.importorskip("torch")
+    x = np.random.default_rng(3).integers(0, 256, (1, 3, 20, 31), np.uint8)
+    params = {"mode": "bilinear", "align_corners": aligned, "antialias": antialias}
+    want = torch.nn.functional.interpolate(torch.from_numpy(x), size, **params).numpy()
+    np.testing.assert_array_equal(run("F.interpolate", x, size=size, **params), want)
