@@ -11,7 +11,7 @@ from engine.layers.registry import register
 from engine.promotion import as_operand, result_dtype
 from engine.values import Array, Value
 
-__all__ = ["masked_fill", "masked_select", "nonzero", "where"]
+__all__ = ["masked_fill", "masked_select", "nonzero", "places", "where"]
 
 
 @register("torch.where", "Tensor.where", "aten::where")
@@ -33,7 +33,7 @@ def where(
         Of the promoted dtype of the two.
     """
     if input is None or other is None:
-        return tuple(np.nonzero(condition))
+        return places(condition)
     dtype = result_dtype(input, other)
     try:
         return np.where(condition, as_operand(input, dtype), as_operand(other, dtype))
@@ -123,7 +123,23 @@ def nonzero(input: Array) -> Array:
     -------
     int64 ndarray of shape (number of elements that are not zero, D)
     """
-    return np.stack(np.nonzero(np.atleast_1d(input)), axis=1)[:, : input.ndim]
+    return np.stack(places(input), axis=1)[:, : input.ndim]
+
+
+@register("aten::nonzero_numpy")
+def places(input: Array) -> tuple[Array, ...]:
+    """Places of the elements that are not zero: ``torch.nonzero`` with ``as_tuple=True``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape
+
+    Returns
+    -------
+    tuple of int64 ndarray, one per dimension
+        A 0-d tensor counts as a vector.
+    """
+    return tuple(np.nonzero(np.atleast_1d(input)))
 
 
 def _unbroadcastable(*operands: Value) -> LayerError:

@@ -40,6 +40,14 @@ def _reduced(values: Array, reduction: Reduction) -> Array:
     return np.asarray(result, values.dtype)
 
 
+def _unfit(input: Array, target: Array) -> LayerError:
+    return LayerError(
+        f"an input of shape {describe_shapes([input.shape])} does not fit targets of "
+        f"shape {describe_shapes([target.shape])}",
+        InferStatus.kInferArraySizeMismatch,
+    )
+
+
 def _pair(input: Array, target: Array) -> tuple[Array, Array, DType]:
     """Both in the dtype to compute in, broadcast, and the result's dtype."""
     try:
@@ -77,7 +85,7 @@ def mse_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Arra
 def l1_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
     """Absolute differences: ``F.l1_loss``; as ``F.mse_loss``."""
     x, y, dtype = _pair(input, target)
-    return _reduced(np.abs(x - y), reduction).astype(dtype, copy=False)
+    return _reduced(np.abs(x - y), reduction).astype(np.empty(0, dtype).real.dtype, copy=False)
 
 
 @register("F.smooth_l1_loss", "aten::smooth_l1_loss")
@@ -230,11 +238,7 @@ def multi_margin_loss(
     scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
     classes = np.atleast_1d(target)
     if classes.shape != scores.shape[:1] or classes.size == 0:
-        raise LayerError(
-            f"an input of shape {describe_shapes([input.shape])} does not fit targets of "
-            f"shape {describe_shapes([target.shape])}",
-            InferStatus.kInferArraySizeMismatch,
-        )
+        raise _unfit(input, target)
     if not 0 <= classes.min() <= classes.max() < scores.shape[1]:
         raise LayerError(f"a target is not one of the {scores.shape[1]} classes")
     rows = np.arange(len(scores))
@@ -243,6 +247,41 @@ def multi_margin_loss(
         lack = lack * weight[classes][:, np.newaxis]
     lack[rows, classes] = 0
     values = np.asarray(lack.sum(1) / scores.shape[1], scores.dtype).reshape(target.shape)
+    return _reduced(values, reduction).astype(input.dtype, copy=False)
+
+
+@register("F.multilabel_margin_loss", "aten::multilabel_margin_loss")
+def multilabel_margin_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
+    """How much the right classes lead, over all others: ``F.multilabel_margin_loss``.
+
+    Parameters
+    ----------
+    input : ndarray of shape (N, C) or (C,)
+    target : int64 ndarray of the same shape
+        Right classes, up to the first -1.
+    reduction : str
+        ``mean``, ``sum`` or ``none``.
+
+    Returns
+    -------
+    ndarray of shape (), or (N,) with ``none``
+        Of a sample, the sum of ``max(0, 1 - right + other)`` over all pairs of a right
+        class and one that is not, divided by C.
+    """
+    scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
+    classes = np.atleast_2d(target)
+    count = scores.shape[1]
+    if classes.shape != scores.shape or not count:
+        raise _unfit(input, target)
+    if not -1 <= classes.min(initial=-1) <= classes.max(initial=-1) < count:
+        raise LayerError(f"a target is not one of the {count} classes")
+    values = np.empty(len(scores), scores.dtype)
+    for sample, (row, own) in enumerate(zip(scores, classes, strict=True)):
+        right = own[np.cumsum(own == -1) == 0]
+        others = np.delete(row, right)
+        lack = 1 - row[right][:, np.newaxis] + others
+        values[sample] = np.maximum(lack, 0).sum(dtype=np.float64) / count
+    values = values.reshape(input.shape[:-1])
     return _reduced(values, reduction).astype(input.dtype, copy=False)
 
 
@@ -352,11 +391,7 @@ def nll_loss(
     """
     axis = 0 if input.ndim == 1 else 1
     if input.ndim < 1 or target.shape != (*input.shape[:axis], *input.shape[axis + 1 :]):
-        raise LayerError(
-            f"an input of shape {describe_shapes([input.shape])} does not fit targets of "
-            f"shape {describe_shapes([target.shape])}",
-            InferStatus.kInferArraySizeMismatch,
-        )
+        raise _unfit(input, target)
     counted = target != ignore_index
     classes = np.where(counted, target, 0)
     if classes.size and not 0 <= classes.min() <= classes.max() < input.shape[axis]:

@@ -14,7 +14,7 @@ from engine.layers.registry import register
 from engine.layers.size import as_python
 from engine.values import Array, Value
 
-__all__ = ["frobenius_norm", "matrix_norm", "norm", "vector_norm"]
+__all__ = ["frobenius_norm", "linalg_norm", "matrix_norm", "norm", "renorm", "vector_norm"]
 
 
 @register("torch.norm", "Tensor.norm", "aten::norm")
@@ -78,7 +78,7 @@ def vector_norm(
     if input.dtype.kind not in "fc":
         raise LayerError(f"there is no norm of {input.dtype}, only of floating-point numbers")
     axes = axes_of(dim, input.ndim)
-    order = float(ord) if isinstance(ord, str) else float(as_python(ord))
+    order = _order(ord)
     with np.errstate(all="ignore"):
         lengths = np.abs(input.astype(accumulator(input.dtype)))
         return cast(np.asarray(_norm(lengths, order, axes, keepdim)), input.real.dtype)
@@ -123,7 +123,7 @@ def matrix_norm(
     axes = axes_of(dim, array.ndim)
     if len(axes) != 2:
         raise LayerError(f"dim has {len(axes)} numbers, a matrix has 2 dimensions")
-    kind: Any = ord if ord in {"fro", "nuc"} else float(as_python(ord))
+    kind: Any = ord if ord in {"fro", "nuc"} else _order(ord)
     try:
         lengths = np.linalg.norm(
             array.astype(accumulator(array.dtype)), kind, (axes[0], axes[1]), keepdims=keepdim
@@ -131,6 +131,43 @@ def matrix_norm(
     except ValueError as exc:
         raise LayerError(f"there is no norm of order {ord} of matrices") from exc
     return cast(np.asarray(lengths), array.real.dtype)
+
+
+@register("torch.linalg.norm", "aten::linalg_norm")
+def linalg_norm(
+    input: Array,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    dtype: Value = None,
+) -> Array:
+    """Norm of vectors or of matrices: ``torch.linalg.norm``.
+
+    Parameters
+    ----------
+    input : ndarray of any shape, floating-point or complex
+    ord : number or str, optional
+        Order: as in ``torch.linalg.vector_norm`` along one dimension, as in
+        ``torch.linalg.matrix_norm`` along two. Without it the root of the sum of squares.
+    dim : int or ints, optional
+        Dimensions to reduce; all of them by default.
+    keepdim : bool
+        Keep them with size 1.
+    dtype : str, optional
+        What to convert the input to first.
+
+    Returns
+    -------
+    ndarray of the input's dtype; of complex input, of its real dtype
+    """
+    if ord is None:
+        return vector_norm(input, 2, dim, keepdim, dtype)
+    axes = axes_of(dim, input.ndim)
+    if len(axes) == 2:
+        return matrix_norm(input, ord, axes, keepdim, dtype)
+    if len(axes) != 1:
+        raise LayerError(f"a norm of order {ord} is of one dimension or two, not {len(axes)}")
+    return vector_norm(input, ord, axes, keepdim, dtype)
 
 
 @register("torch.renorm", "Tensor.renorm", "aten::renorm")
@@ -160,6 +197,14 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     # PyTorch's small number that keeps the division from overflowing.
     factors = np.where(lengths > largest, largest / (lengths + lengths.dtype.type(1e-7)), 1)
     return cast(np.asarray(input * factors), input.dtype)
+
+
+def _order(ord: float | str) -> float:
+    """Read an order, which a file may spell ``inf``."""
+    try:
+        return float(ord if isinstance(ord, str) else as_python(ord))
+    except ValueError:
+        raise LayerError(f"there is no norm of order {ord}") from None
 
 
 def _norm(lengths: Array, order: float, axes: tuple[int, ...], keepdim: bool) -> Any:

@@ -96,3 +96,11 @@ def test_shapes_that_do_not_fit(run, operator_type):
 
 def test_argwhere(run):
     assert run("aten::argwhere", np.array([[0, 2], [3, 0]])).tolist() == [[0, 1], [1, 0]]
+
+
+def test_places_by_dimension(run):
+    rows, columns = run("aten::nonzero_numpy", np.array([[0, 3], [1, 0]]))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1], [1, 0])
+    for operator_type in ("aten::nonzero_numpy", "torch.where"):
+        (alone,) = run(operator_type, np.array(True))
+        assert (alone.tolist(), alone.dtype) == ([0], np.int64)

@@ -144,3 +144,22 @@ def test_multi_margin_loss_of_no_class(run):
         run("aten::multi_margin_loss", np.ones((1, 2), np.float32), np.array([2]))
     with pytest.raises(LayerError, match="does not fit targets"):
         run("aten::multi_margin_loss", np.ones((1, 2), np.float32), np.array([1, 1]))
+
+
+def test_complex_numbers_are_as_far_apart_as_points(run):
+    x, y = np.array([3 + 4j, 1], np.complex64), np.array([0, 1], np.complex64)
+    values = run("F.l1_loss", x, y, reduction="none")
+    np.testing.assert_array_equal(values, np.float32([5, 0]), strict=True)
+
+
+def test_several_right_classes(run):
+    # Classes 3 and 0 are right: what stands behind the first -1 does not count.
+    x, target = np.float32([0.1, 0.2, 0.4, 0.8]), np.array([3, 0, -1, 1])
+    expected = (1 - (0.8 - 0.2) + 1 - (0.8 - 0.4) + 1 - (0.1 - 0.2) + 1 - (0.1 - 0.4)) / 4
+    assert run("F.multilabel_margin_loss", x, target) == pytest.approx(expected)
+    batch = run("aten::multilabel_margin_loss", np.stack([x, x]), np.stack([target] * 2), 0)
+    np.testing.assert_allclose(batch, np.float32([expected] * 2), rtol=1e-6, strict=True)
+    with pytest.raises(LayerError, match="shape 4 does not fit targets of shape 2"):
+        run("F.multilabel_margin_loss", x, target[:2])
+    with pytest.raises(LayerError, match="not one of the 4 classes"):
+        run("F.multilabel_margin_loss", x, target + 1)
