@@ -96,7 +96,7 @@ def _i0(x: Array) -> Array:
 
 
 def _ldexp(x: Array, power: Array) -> Array:
-    return np.asarray(x * np.exp2(power))
+    return np.asarray(x * _exp2(power))
 
 
 def _signbit(x: Array) -> Array:
@@ -244,7 +244,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("gcd", "greatest common divisor", np.gcd, "i", False),
             ("heaviside", "0, `other` or 1 by the sign", _heaviside, "bif", False),
             ("hypot", "length of the vector of both", np.hypot, "f", False),
-            ("ldexp", "input times 2 to the power of the other", _ldexp, "bif", True),
+            ("ldexp", "input times 2 to the power of the other", _ldexp, "bifc", True),
             ("lcm", "least common multiple", np.lcm, "i", False),
             ("logaddexp2", "``logaddexp`` to base 2", np.logaddexp2, "bif", True),
             ("nextafter", "next number towards the other", np.nextafter, "f", False),

@@ -98,7 +98,6 @@ def embedding_bag_traced(
 
     The three further outputs, which only the gradient needs, are None.
     """
-    padding = None if padding_idx == -1 else padding_idx
     result = embedding_bag(
         indices,
         weight,
@@ -106,7 +105,7 @@ def embedding_bag_traced(
         mode=mode,
         per_sample_weights=per_sample_weights,
         include_last_offset=include_last_offset,
-        padding_idx=padding,
+        padding_idx=padding_idx,
     )
     return Outputs((result, None, None, None))
 

@@ -19,6 +19,7 @@ from engine.layers.elementwise import Operand
 from engine.layers.expression import expression_text
 from engine.layers.layer import Layer
 from engine.layers.registry import register
+from engine.promotion import as_operand, result_dtype
 from engine.values import Array, Value, describe_value
 
 __all__ = ["Index", "gather", "index_put", "index_select", "scatter", "scatter_add", "take"]
@@ -305,7 +306,8 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
         A copy.
     """
     result, places = _copy_and_places(input, dim, index)
-    np.add.at(result, places, cast(source * alpha, input.dtype))
+    factor = as_operand(alpha, result_dtype(source, alpha))
+    np.add.at(result, places, cast(source * factor, input.dtype))
     return result.reshape(input.shape)
 
 
@@ -453,8 +455,12 @@ def _grid(input: Array, dim: Value, index: Array) -> Places:
 
 
 def _lowest(array: Array) -> Any:
-    return -np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).min
+    if array.dtype.kind in "fb":
+        return -np.inf if array.dtype.kind == "f" else False
+    return np.iinfo(array.dtype).min
 
 
 def _highest(array: Array) -> Any:
-    return np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).max
+    if array.dtype.kind in "fb":
+        return np.inf if array.dtype.kind == "f" else True
+    return np.iinfo(array.dtype).max

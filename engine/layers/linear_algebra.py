@@ -10,7 +10,7 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import as_int, require_ndim
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
-from engine.promotion import float_dtype, promote
+from engine.promotion import float_dtype, promote, promote_types
 from engine.values import Array
 
 __all__ = [
@@ -187,6 +187,8 @@ def logdet(input: Array) -> Array:
         NaN where the determinant is negative, -inf where it is 0.
     """
     sign, logarithm = np.linalg.slogdet(_wide(input))
+    if sign.dtype.kind == "c":
+        return np.asarray(logarithm + 1j * np.angle(sign), input.dtype)
     return np.asarray(np.where(sign < 0, np.nan, logarithm), input.dtype)
 
 
@@ -247,7 +249,10 @@ def cov(
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of too few observations, which give NaN or inf
         result = np.cov(rows, ddof=correction, fweights=fweights, aweights=aweights)
-    return np.asarray(result, float_dtype(input.dtype))
+    dtype = float_dtype(input.dtype)
+    if aweights is not None:
+        dtype = promote_types(dtype, aweights.dtype)
+    return np.asarray(result, dtype)
 
 
 @register("torch.corrcoef", "Tensor.corrcoef", "aten::corrcoef")

@@ -119,7 +119,7 @@ def sum_to_size(input: Array, size: Ints | None) -> Array:
     Returns
     -------
     ndarray of shape `size`
-        Of the input's dtype; int64 for bools and integers.
+        Of the input's dtype; int64 for bools and integers, unless nothing is added up.
     """
     wanted = as_ints(size, "size")
     lead = input.ndim - len(wanted)
@@ -137,7 +137,7 @@ def sum_to_size(input: Array, size: Ints | None) -> Array:
         for axis, old in enumerate(input.shape)
         if axis < lead or (wanted[axis - lead] == 1 and old != 1)
     )
-    if not axes:
+    if not axes and wanted:
         return input
     return reduce(REDUCTIONS["sum"], input, axes, keepdim=True).reshape(wanted)
 

@@ -243,3 +243,8 @@ def test_a_list_of_numbers_is_a_small_tensor(run):
 def test_what_is_not_defined(run, name, operands, reason):
     with pytest.raises(LayerError, match=reason):
         run(f"torch.{name}", *operands)
+
+
+def test_complex_numbers_times_a_power_of_two(run):
+    result = run("torch.ldexp", np.array([1 + 2j], np.complex64), np.array([3]))
+    np.testing.assert_allclose(result, np.array([8 + 16j], np.complex64), rtol=1e-6)

@@ -35,9 +35,12 @@ def test_rows_are_bags(run):
 
 def test_traced(run):
     shares = np.array([1, 2, 0.5, 0], np.float32)
-    y = run("aten::embedding_bag", TABLE, INDICES, OFFSETS, False, 0, False, shares, False, -1)
+    operands = (TABLE, INDICES, OFFSETS, False, 0, False, shares, False)
+    y = run("aten::embedding_bag", *operands, None)
     np.testing.assert_array_equal(y[0], [[7, 70], [0, 0], [0, 0]])
     assert len(y) == 4
+    without_last_row = run("aten::embedding_bag", *operands, -1)
+    np.testing.assert_array_equal(without_last_row[0], [[5, 50], [0, 0], [0, 0]])
 
 
 @pytest.mark.parametrize(

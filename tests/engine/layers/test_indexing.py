@@ -205,3 +205,19 @@ def test_put(run):
     assert added.tolist() == [[0, 18, 2], [3, 4, 12]]
     with pytest.raises(LayerError, match="3 places do not take 2 elements"):
         run("torch.put", x, places, values[:2])
+
+
+def test_bytes_are_taken_away(run):
+    x, source = np.array([5, 1], np.uint8), np.array([2, 1], np.uint8)
+    result = run("aten::index_add", x, 0, np.array([0, 0]), source, -1)
+    np.testing.assert_array_equal(result, np.array([2, 1], np.uint8), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "expected"),
+    [("amax", [True, False]), ("amin", [False, False]), ("prod", [False, False])],
+)
+def test_bools_are_joined(run, reduce, expected):
+    x, index = np.array([False, True]), np.array([0, 0, 1])
+    source = np.array([True, False, False])
+    assert run("aten::scatter_reduce", x, 0, index, source, reduce, False).tolist() == expected

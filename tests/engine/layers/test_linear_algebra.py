@@ -124,3 +124,36 @@ def test_covariance(run):
     assert run("torch.corrcoef", x[0]).item() == 1
     with pytest.raises(LayerError, match="input has 3 dimensions, not 0 or 1 or 2"):
         run("torch.cov", np.ones((1, 1, 1)))
+
+
+def test_logdet_of_complex_numbers(run):
+    x = np.array([[2j, 0], [0, 3]], np.complex64)
+    result = run("torch.logdet", x)
+    assert result.dtype == np.complex64
+    np.testing.assert_allclose(result, np.log(6) + 0.5j * np.pi, rtol=1e-6)
+
+
+def test_covariance_of_halves_with_weights(run):
+    result = run("torch.cov", np.float16([1, 3]), 0, None, np.float32([1, 3]))
+    assert (result.item(), result.dtype) == (0.75, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        ({}, 30**0.5),
+        ({"ord": 1}, 6),
+        ({"ord": "inf"}, 7),
+        ({"ord": 1, "dim": 1}, [3, 7]),
+        ({"ord": 0, "dim": -1, "keepdim": True}, [[2], [2]]),
+        ({"dim": 0}, [10**0.5, 20**0.5]),
+    ],
+)
+def test_norm_of_vectors_or_matrices(run, params, expected):
+    result = run("torch.linalg.norm", np.float32([[1, -2], [3, 4]]), **params)
+    np.testing.assert_allclose(result, np.float32(expected), rtol=1e-6, strict=True)
+
+
+def test_no_norm_of_three_dimensions(run):
+    with pytest.raises(LayerError, match="of order 1 is of one dimension or two, not 3"):
+        run("aten::linalg_norm", np.ones((2, 2, 2), np.float32), 1)

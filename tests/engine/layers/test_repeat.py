@@ -134,3 +134,9 @@ def test_sum_to_size(run, size, expected):
 def test_sum_to_no_size(run, size):
     with pytest.raises(LayerError, match="cannot be added up"):
         run("Tensor.sum_to_size", np.zeros((2, 3)), size=size)
+
+
+def test_the_sum_of_a_scalar_is_of_integers(run):
+    result = run("aten::sum_to_size", np.array(True), ())
+    assert (result.item(), result.dtype) == (1, np.int64)
+    assert run("aten::sum_to_size", np.array([True]), (1,)).dtype == np.bool_
