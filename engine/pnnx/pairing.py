@@ -51,11 +51,11 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
         With path, line and reason, if a file cannot be read or the two do not fit.
     """
     model = _Structure(Path(param_path))
-    archive = model.find_weights() if bin_path is None else Archive(Path(bin_path))
-    if archive is not None:
-        misfit = model.misfit(archive)
-        if misfit is not None:
-            raise misfit
+    if bin_path is None:
+        return model.graph(model.find_weights())
+    archive = Archive(Path(bin_path))
+    if misfit := model.misfit(archive):
+        raise misfit
     return model.graph(archive)
 
 
