@@ -37,12 +37,10 @@ def all_kept(bench: Bench) -> Iterator[Row | str]:
     ratios: dict[str, float] = {}
     for name in bench.chosen(NETWORKS):
         makers = {OURS: peers.ours, **KEEPING, FUSED: peers.onnx_runtime}
-        try:
-            times, sentences = _measure(bench, name, makers)
-        except Absent as exc:
-            yield f"  skipped: {exc}"
-            continue
+        times, sentences = _measure(bench, name, makers)
         yield from sentences
+        if times is None:
+            continue
         for other in times.seconds:
             if other != OURS:
                 target = FUSED_TARGETS.get(name) if other == FUSED else TARGETS.get(other)
@@ -66,27 +64,23 @@ def numpy_alone(bench: Bench) -> Iterator[Row | str]:
         if not network.convolutional:
             continue
         makers = {OURS: peers.numpy_backend, PYTORCH: peers.pytorch}
-        try:
-            times, sentences = _measure(bench, name, makers)
-        except Absent as exc:
-            yield f"  skipped: {exc}"
-            continue
+        times, sentences = _measure(bench, name, makers)
         yield from sentences
-        if PYTORCH in times.seconds:
+        if times is not None and PYTORCH in times.seconds:
             yield times.row(f"{name}, NumPy alone", OURS, PYTORCH, 3.5)
 
 
 def _measure(
     bench: Bench, name: str, makers: Mapping[str, Callable[..., object]]
-) -> tuple[Times, list[str]]:
+) -> tuple[Times | None, list[str]]:
     """Measure all that are installed; a sentence for each that is not.
 
-    Raises
-    ------
-    Absent
-        If the network is not there, or ours does not run.
+    Nothing is measured where the network is not there, or ours does not run.
     """
-    folder = bench.model(f"{name}.pnnx.param").parent
+    try:
+        folder = bench.model(f"{name}.pnnx.param").parent
+    except Absent as exc:
+        return None, [f"  skipped: {exc}"]
     sentences = []
     with ExitStack() as stack:
         runs = {}
@@ -95,7 +89,7 @@ def _measure(
                 process = Process(make, str(folder), name, repeat=PASSES, warming=WARMING)
             except Absent as exc:
                 if what == OURS:
-                    raise Absent(f"{name}: {exc}") from None
+                    return None, [f"  skipped: {name}: {exc}"]
                 sentences.append(f"  {name}, {what} is left out: {exc}")
                 continue
             runs[what] = stack.enter_context(process)
