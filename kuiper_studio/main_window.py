@@ -85,6 +85,7 @@ __all__ = ["MainWindow"]
 
 # Changes when docks come or go: an older layout is not restored then.
 _LAYOUT_VERSION: Final = 1
+_PATIENCE_MS: Final = 40  # longer than from one repetition of a held key to the next
 _MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
 _ARRAY_FILES: Final = "NumPy files (*.npy *.npz);;All files (*)"
 _DUMP_FILES: Final = "Dumps (manifest.json *.safetensors);;All files (*)"
@@ -142,7 +143,7 @@ class MainWindow(QMainWindow):
         self.graph_view = GraphView(session, theme)
         self.tensor_view = TensorView(session, theme)
         self.operators_panel = OperatorsPanel(session, theme)
-        self.properties_panel = PropertiesPanel(session, theme)
+        self.properties_panel = PropertiesPanel(session, theme, patience=_PATIENCE_MS)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)

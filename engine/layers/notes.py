@@ -23,7 +23,7 @@ from engine.layers.references import page_of, reference_of
 from engine.layers.registry import Registration, layer_table, registration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = ["ArgumentKind", "ArgumentNote", "OperatorNote", "note", "unmarked"]
@@ -252,7 +252,8 @@ def _randomness(found: Registration) -> Iterator[str]:
             yield f"Random: it draws by the session's seed{unless}."
 
 
-def _hints(code: Callable[..., Any]) -> dict[str, Any]:
+@lru_cache(maxsize=2048)  # annotations are compiled anew each time that they are asked for
+def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
     """Annotations; none of a user's code where they cannot be read."""
     try:
         return get_type_hints(code)
@@ -269,18 +270,24 @@ def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part]
     return (*(built if build is not object.__init__ else ()), (target.forward, "forward"))
 
 
-def _signature(code: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+@lru_cache(maxsize=2048)  # likewise
+def _signature(code: Callable[..., Any]) -> tuple[tuple[inspect.Parameter, Any], ...]:
     """Arguments that a file can give, with their annotations."""
     try:
         hints = get_type_hints(code)
         parameters = list(inspect.signature(code).parameters.values())
     except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
-        return
-    for place, parameter in enumerate(parameters):
-        hint = hints.get(parameter.name, Any)
-        of_the_frame = hint in {OperatorCall, np.random.Generator}
-        if not of_the_frame and (place or parameter.name != "self"):
-            yield parameter, hint
+        return ()
+    given = (
+        (parameter, hints.get(parameter.name, Any))
+        for place, parameter in enumerate(parameters)
+        if place or parameter.name != "self"
+    )
+    return tuple(
+        (parameter, hint)
+        for parameter, hint in given
+        if hint not in {OperatorCall, np.random.Generator}
+    )
 
 
 def _kind(

@@ -72,12 +72,12 @@ class OperatorDelegate(RowDelegate):
     def draw_cell(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
-        state: OperatorState = index.data(OperatorRole.STATE)
         match index.column():
             case OperatorColumn.BREAKPOINT:
                 if index.data(OperatorRole.BREAKPOINT):
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
+                state: OperatorState = index.data(OperatorRole.STATE)
                 name, token, size = GLYPHS[state]
                 if selected and state in _QUIET:
                     token = "selTxt"  # noqa: S105 - a colour
@@ -85,38 +85,33 @@ class OperatorDelegate(RowDelegate):
             case OperatorColumn.FAMILY:
                 bar = QRectF(rect.right() - 6, rect.center().y() - 6.5, 3, 14)
                 painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
-            case _:
-                self._draw_words(painter, rect, index, state, selected=selected)
+            case OperatorColumn.TYPE | OperatorColumn.NAME:
+                self._draw_title(painter, rect, index, selected=selected)
+            case column:
+                color = self.theme.color("selTxt" if selected else "text2")
+                is_index = column == OperatorColumn.INDEX
+                font, room = (self.mono, 0) if is_index else (self.small_mono, 1)
+                area = rect.adjusted(0, 0, -room, 0)
+                align = Qt.AlignmentFlag.AlignRight
+                self.draw_text(painter, area, str(index.data()), font, color, align)
 
-    def _draw_words(
-        self,
-        painter: QPainter,
-        rect: QRect,
-        index: Index,
-        state: OperatorState,
-        *,
-        selected: bool,
+    def _draw_title(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
-        column = index.column()
-        loud = column in {OperatorColumn.TYPE, OperatorColumn.NAME} and state not in _QUIET
-        color = self.theme.color("selTxt" if selected else "text" if loud else "text2")
+        """Write a type or name, quieter where it has not run."""
+        state: OperatorState = index.data(OperatorRole.STATE)
+        quiet = state in _QUIET
+        color = self.theme.color("selTxt" if selected else "text2" if quiet else "text")
         text = str(index.data())
-        left, right = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-        if column == OperatorColumn.TYPE:
+        if index.column() == OperatorColumn.TYPE:
             font = self.bold if state is OperatorState.CURRENT else self.ui
             self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
-        elif column == OperatorColumn.NAME:
-            area = rect.adjusted(0, 0, -2, 0)
-            if index.data(OperatorRole.IS_RANDOM):
-                self._draw_random_mark(painter, area, selected=selected)
-                area.setRight(area.right() - RANDOM_MARK - 3)
-            self.draw_text(painter, area, text, self.mono, color, left)
-        elif column == OperatorColumn.INDEX:
-            self.draw_text(painter, rect, text, self.mono, color, right)
-        else:
-            self.draw_text(
-                painter, rect.adjusted(0, 0, -1, 0), text, self.small_mono, color, right
-            )
+            return
+        area = rect.adjusted(0, 0, -2, 0)
+        if index.data(OperatorRole.IS_RANDOM):
+            self._draw_random_mark(painter, area, selected=selected)
+            area.setRight(area.right() - RANDOM_MARK - 3)
+        self.draw_text(painter, area, text, self.mono, color)
 
     def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
         """A die at the right end of the name."""

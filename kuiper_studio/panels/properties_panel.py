@@ -330,6 +330,9 @@ class PropertiesPanel(Panel):
     ----------
     session : StudioSession
     theme : Theme
+    patience : int
+        Milliseconds that a selection lasts before it is shown. Filling the panel takes longer
+        than all else that a step changes, and nobody reads it while a key is held down.
 
     Signals
     -------
@@ -343,14 +346,23 @@ class PropertiesPanel(Panel):
     seed_requested = Signal()
 
     def __init__(
-        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+        self,
+        session: StudioSession,
+        theme: Theme,
+        parent: QWidget | None = None,
+        *,
+        patience: int = 0,
     ) -> None:
         super().__init__("properties", "Properties", session, theme, parent)
+        self._patience = patience
+        self._later = QTimer(self, singleShot=True, interval=patience)
+        self._later.timeout.connect(self.catch_up)
         self._operator: RuntimeOperator | None = None
         self._summaries: dict[WeightKey, WeightSummary] = {}
         self._weight_views: dict[str, WeightView] = {}
         self._asked: set[WeightKey] = set()
         self._graph_number = 0
+        self._is_stale = False
         self._background = Background(self)
         self._background.finished.connect(self._on_summarized)
         self._lock = self._make_lock_action()
@@ -458,7 +470,7 @@ class PropertiesPanel(Panel):
     def _connect(self) -> None:
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
-        session.selection_changed.connect(self._on_selection_changed)
+        session.selection_changed.connect(self._follow)
         # Whatever moves the position is told by one of these, too.
         session.stepped.connect(self._on_progressed)
         session.stepped_back.connect(self._on_progressed)
@@ -489,23 +501,36 @@ class PropertiesPanel(Panel):
         self._lock.setChecked(False)
         self._operator = None
         self._show(None)
-        self._on_selection_changed(self.session.selected)
-
-    @Slot(str)
-    def _on_selection_changed(self, name: str) -> None:
-        graph = self.session.graph
-        if self._lock.isChecked() and self._operator is not None:
-            return
-        operator = graph.operator(name) if graph is not None and name else None
-        if operator is not self._operator:
-            self._show(operator)
+        self.catch_up()
 
     @Slot()
     def _on_progressed(self) -> None:
-        """State, times and computed shapes may be other ones."""
-        if self._operator is not None:
-            self._describe(self._operator)
+        """Have state, times and computed shapes looked at anew, for they may be other ones."""
+        self._is_stale = True
+        self._follow()
+
+    @Slot()
+    def _follow(self) -> None:
+        """Show what the session says, at once or when it has said nothing else for a while."""
+        if self._patience and self._operator is not None:
+            self._later.start()
+        else:
+            self.catch_up()
+
+    @Slot()
+    def catch_up(self) -> None:
+        """Show what the session says now, without patience."""
+        self._later.stop()
+        graph, name = self.session.graph, self.session.selected
+        operator = graph.operator(name) if graph is not None and name else None
+        if self._lock.isChecked() and self._operator is not None:
+            operator = self._operator
+        if operator is not self._operator:
+            self._show(operator)
+        elif operator is not None and self._is_stale:
+            self._describe(operator)
             self.operands.refresh()
+        self._is_stale = False
 
     def _show(self, operator: RuntimeOperator | None) -> None:
         self._operator = operator
@@ -690,6 +715,7 @@ class PropertiesPanel(Panel):
     def explain(self) -> None:
         """Show what the selected operator's type computes."""
         self._lock.setChecked(False)
+        self.catch_up()
         if self._operator is not None:
             self._go_to_section(self._tabbed.index(self._note_section))
             self.note_view.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -724,7 +750,7 @@ class PropertiesPanel(Panel):
     def _on_lock_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
         self._lock.setIcon(icon("lock" if on else "lock-open", self.theme))
         if not on:
-            self._on_selection_changed(self.session.selected)
+            self.catch_up()
 
     # Overrides of Qt methods
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
@@ -180,7 +181,7 @@ class RowDelegate(QStyledItemDelegate):
         """Write one line, its middle left out where it does not fit."""
         painter.setFont(font)
         painter.setPen(color)
-        shown = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideMiddle, rect.width())
+        shown = _elided(text, font, rect.width())
         painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, shown)
 
     # Overrides of Qt methods
@@ -208,3 +209,8 @@ class RowDelegate(QStyledItemDelegate):
     @override
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(super().sizeHint(option, index).width(), ROW_HEIGHT)
+
+
+@lru_cache(maxsize=8192)  # rows are painted again at every step
+def _elided(text: str, font: QFont, width: int) -> str:
+    return QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)

@@ -335,9 +335,10 @@ class TensorPane(QWidget):
     def _show_colors(self) -> None:
         model, actions = self.model, self.actions_table
         coloring = self.coloring()
-        self.plane.set_coloring(coloring)
-        self.vector.set_coloring(coloring)
-        if model.reading.kind is Kind.PLANES:
+        if model.reading.kind is Kind.VECTOR:
+            self.vector.set_coloring(coloring)
+        elif model.reading.kind is Kind.PLANES:
+            self.plane.set_coloring(coloring)
             self.mosaic.set_coloring(coloring, model.page_range())
         self.range_bar.set_range((model.axis.low, model.axis.high), coloring)
         self.range_bar.set_problem(self._range_problem())

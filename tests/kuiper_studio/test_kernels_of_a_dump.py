@@ -113,10 +113,12 @@ def test_pinned_and_back(window, dump, choose, trigger, settings):
     assert "kernels of earlier: 2 by numpy" in log(window)
     assert settings.value("folder/dump").endswith("earlier")
     session.select("relu")
+    window.properties_panel.catch_up()
     assert text(window, "propertiesKernel") == "pinned to numpy/one-thread"
     trigger(window, "debug.continue")
     assert kernels(window) == OF_CHAIN
     session.select("relu")
+    window.properties_panel.catch_up()
     assert text(window, "propertiesKernel") == "by numpy/one-thread"
     trigger(window, "debug.forgetKernels")
     assert session.backend == choice(window).currentText() == "numpy"

@@ -183,6 +183,7 @@ class TestSupply:
         assert window.session.position == 0
         trigger(qtbot, window, "debug.continue")
         window.session.select("strange")
+        window.properties_panel.catch_up()
         shown = " ".join(child.text() for child in window.properties_panel.findChildren(QLabel))
         assert "Supplied from fives.npy." in shown
         assert "supplied from fives.npy" in window.timeline_panel.canvas.tip(
@@ -309,6 +310,7 @@ class TestSizes:
             "1: 1×2×9×4"
         )
         window.session.select("relu")
+        window.properties_panel.catch_up()
         operands = window.properties_panel.operands
         shown = [operands.index(row, 2).data() for row in range(operands.rowCount())]
         assert shown == ["1×2×9×4", "1×2×9×4"]
@@ -530,10 +532,12 @@ class TestSeed:
         trigger(qtbot, window, "debug.seed")
         assert window.session.seed == 17
         window.session.select("thin")
+        window.properties_panel.catch_up()
         assert label(window.properties_panel, "propertiesRandom") == "Random, seed 17"
         asked("3")
         link = window.properties_panel.findChild(QPushButton, "propertiesSeed")
         qtbot.mouseClick(link, Qt.MouseButton.LeftButton)
+        window.properties_panel.catch_up()
         assert label(window.properties_panel, "propertiesRandom") == "Random, seed 3"
         qtbot.waitUntil(lambda: not window.session.busy)
 

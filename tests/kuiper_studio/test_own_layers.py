@@ -99,6 +99,7 @@ def test_the_properties_offer_it_where_a_layer_is_missing(window, write, choose,
     window.session.select("tail")
     assert button(window.properties_panel, "Load layers…") is None
     window.session.select("strange")
+    window.properties_panel.catch_up()
     choose(write(LAYERS))
     button(window.properties_panel, "Load layers…").click()
     settle(window.session)
@@ -106,6 +107,7 @@ def test_the_properties_offer_it_where_a_layer_is_missing(window, write, choose,
     assert button(window.properties_panel, "Load layers…") is None
     assert "layer from mine.py" in texts(window.properties_panel)
     window.session.select("tail")
+    window.properties_panel.catch_up()
     assert not any(text.startswith("layer from") for text in texts(window.properties_panel))
 
 

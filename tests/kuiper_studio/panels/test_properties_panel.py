@@ -47,6 +47,32 @@ def test_header(panel, studio, step) -> None:
     assert " ms · 6.9 KMAC" in header(panel)
 
 
+def test_patient_panel_shows_the_selection_that_lasts(qtbot, studio, theme) -> None:
+    panel = PropertiesPanel(studio, theme, patience=20)
+    qtbot.addWidget(panel)
+    panel.show()
+    filled = []
+    panel.parameters.modelReset.connect(lambda: filled.append(panel.operator.name))
+    for name in ("layer1.conv", "layer1.relu", "strange"):
+        studio.select(name)
+    qtbot.waitUntil(lambda: bool(filled))
+    assert filled == ["strange"]
+    studio.select("layer1.conv")
+    panel.catch_up()
+    assert filled[-1] == "layer1.conv"
+
+
+def test_patient_panel_follows_the_run(qtbot, studio, theme, step) -> None:
+    panel = PropertiesPanel(studio, theme, patience=20)
+    qtbot.addWidget(panel)
+    panel.show()
+    studio.select("in")
+    assert "Next to run" in header(panel)
+    step(studio, 1)
+    studio.select("in")
+    qtbot.waitUntil(lambda: "Executed" in header(panel))
+
+
 def test_who_computed_it(qtbot, panel, studio, settle) -> None:
     studio.set_backend("ncnn")
     qtbot.waitUntil(lambda: "0" in studio.inputs and not studio.busy)
