@@ -26,7 +26,7 @@ from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
 from engine.values import facts_of, flatten_value, value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeOperator
@@ -56,15 +56,17 @@ class StepOutputs(Mapping[str, "Value"]):
     ----------
     kept : dict of str to Value, or None
         The values; None while they are dropped. Nobody writes.
+    origin : _Origin or None
+        For the keeper: how to compute them again; None for what is never dropped.
     """
 
-    __slots__ = ("_facts", "_keeper", "_origin", "kept")
+    __slots__ = ("_facts", "_keeper", "kept", "origin")
 
     def __init__(self, values: dict[str, Value]) -> None:
         self.kept: dict[str, Value] | None = values
         self._facts: dict[str, ValueFacts] = {}
         self._keeper: Keeper | None = None
-        self._origin: _Origin | None = None
+        self.origin: _Origin | None = None
 
     @override
     def __getitem__(self, name: str) -> Value:
@@ -119,12 +121,7 @@ class StepOutputs(Mapping[str, "Value"]):
 
     def attach(self, keeper: Keeper, origin: _Origin | None) -> None:
         """Let a keeper decide from now on whether the values are kept."""
-        self._keeper, self._origin = keeper, origin
-
-    @property
-    def origin(self) -> _Origin | None:
-        """How to compute the values again; None for what is never dropped."""
-        return self._origin
+        self._keeper, self.origin = keeper, origin
 
     def drop(self) -> dict[str, Value]:
         """Keep facts alone; returns the values."""
@@ -148,6 +145,8 @@ class _Origin:
     seed : int
     given : mapping of str to Value
         Supplied outputs beside the computed ones.
+    last_use : float
+        Index of the last operator that takes an output; infinite for what the model gives.
     """
 
     operator: RuntimeOperator
@@ -155,10 +154,11 @@ class _Origin:
     kernel: str
     seed: int
     given: Mapping[str, Value]
+    last_use: float
 
-    @property
-    def index(self) -> int:
-        return self.operator.index
+    def is_start(self, spacing: int) -> bool:
+        """Whether the values are alive where a multiple of `spacing` operators has run."""
+        return self.last_use // spacing > self.operator.index // spacing
 
 
 class Keeper:
@@ -171,8 +171,8 @@ class Keeper:
 
     Parameters
     ----------
-    operators : sequence of RuntimeOperator
-        In execution order.
+    count : int
+        Of operators.
     kernels : mapping of int to Kernel
         Of each operator, by index.
     values : dict of str to Value
@@ -189,21 +189,21 @@ class Keeper:
 
     def __init__(
         self,
-        operators: Sequence[RuntimeOperator],
+        count: int,
         kernels: Mapping[int, Kernel],
         values: dict[str, Value],
         limit: int | None,
     ) -> None:
         self.limit = limit
         self._kernels, self._values = kernels, values
-        self._last_uses = [_last_use(operator) for operator in operators]
+        self._count = count
         self._position = 0
         self._most_needed = 0
         self._memory = _Memory()
         self._steps: dict[int, StepOutputs] = {}
         # What the operators to come need, and the rest: what was looked at last comes last.
         self._busy = _Memory()
-        self._idle: OrderedDict[StepOutputs, None] = OrderedDict()
+        self._idle: OrderedDict[StepOutputs, _Origin] = OrderedDict()
         self._lock = RLock()  # views on another thread may look while a dump goes on
 
     @property
@@ -229,15 +229,17 @@ class Keeper:
                 again = kernel not in {"", SUPPLIED} and not computed_together(kernel)
                 if again and operator.type != _WEIGHT:
                     given = {name: values[name] for name in record.supplied}
-                    origin = _Origin(operator, sources, kernel, seed, given)
+                    last_use = _last_use(operator)
+                    origin = _Origin(operator, sources, kernel, seed, given, last_use)
                 outputs.attach(self, origin)
                 self._steps[operator.index] = outputs
                 self._hold(outputs, values)
             self._most_needed = max(self._most_needed, self._busy.nbytes)
             for source, _ in sources:
-                if source in self._busy and not self._is_needed(source):
+                origin = source.origin
+                if origin and source in self._busy and origin.last_use < self._position:
                     self._busy.remove(source)
-                    self._idle[source] = None
+                    self._idle[source] = origin
             self._shed()
 
     def go_back(self, position: int) -> None:
@@ -254,9 +256,10 @@ class Keeper:
             self._position = position
             if not position:
                 self._most_needed = 0
-            for outputs in [each for each in self._idle if self._is_needed(each)]:
-                del self._idle[outputs]
-                self._busy.add(outputs, self._memory.sizes_of(outputs))
+            for outputs, origin in tuple(self._idle.items()):
+                if origin.last_use >= position:
+                    del self._idle[outputs]
+                    self._busy.add(outputs, self._memory.sizes_of(outputs))
 
     def look(
         self, outputs: StepOutputs, go_on: Callable[[], None] | None = None
@@ -295,16 +298,10 @@ class Keeper:
         self._memory.add(outputs, sizes)
         if origin is None or not any(map(value_nbytes, values.values())):
             return  # nothing would be won by dropping it
-        if self._is_needed(outputs):
+        if origin.last_use >= self._position:
             self._busy.add(outputs, self._memory.sizes_of(outputs))
         else:
-            self._idle[outputs] = None
-
-    def _is_needed(self, outputs: StepOutputs) -> bool:
-        return self._last_use(outputs) >= self._position
-
-    def _last_use(self, outputs: StepOutputs) -> float:
-        return self._last_uses[outputs.origin.index] if outputs.origin is not None else math.inf
+            self._idle[outputs] = origin
 
     def _shed(self) -> None:
         """Drop what is too much, the oldest first."""
@@ -316,35 +313,28 @@ class Keeper:
         spacing = self._spacing(limit)
         enough = limit if len(self._idle) < _MANY else _SHED_TO * limit
         for sparing in (True, False):
-            for outputs in tuple(self._idle):
+            for outputs, origin in tuple(self._idle.items()):
                 if self._memory.nbytes <= enough:
                     return
-                if not (sparing and self._is_start(outputs, spacing)):
+                if not (sparing and origin.is_start(spacing)):
                     self._drop(outputs)
 
     def _spacing(self, limit: int) -> int:
         """Least power of two that, as distance between starts, leaves half of the room."""
-        sizes = {
-            outputs: sum(self._memory.sizes_of(outputs).values()) for outputs in self._idle
-        }
+        sizes = [
+            (origin, sum(self._memory.sizes_of(outputs).values()))
+            for outputs, origin in self._idle.items()
+        ]
         room = limit - self._busy.nbytes
         spacing = 1
-        while spacing < len(self._last_uses):
-            starts = sum(size for each, size in sizes.items() if self._is_start(each, spacing))
-            if starts <= room / 2:
+        while spacing < self._count:
+            if sum([size for origin, size in sizes if origin.is_start(spacing)]) <= room / 2:
                 break
             spacing *= 2
         return spacing
 
-    def _is_start(self, outputs: StepOutputs, spacing: int) -> bool:
-        """Whether values are alive where a multiple of `spacing` operators has run."""
-        origin = outputs.origin
-        return (
-            origin is not None and self._last_use(outputs) // spacing > origin.index // spacing
-        )
-
     def _drop(self, outputs: StepOutputs) -> None:
-        self._idle.pop(outputs, None)
+        del self._idle[outputs]
         self._memory.remove(outputs)
         values = outputs.drop()
         for name in values:
@@ -373,7 +363,7 @@ class Keeper:
                 uses[source] -= 1
                 if not uses[source]:
                     del held[source]
-            if self._steps.get(origin.index) is step:
+            if self._steps.get(origin.operator.index) is step:
                 step.kept = values
                 self._values.update(values)
                 self._hold(step, values)
@@ -388,9 +378,7 @@ class Keeper:
             kernel = self._kernels[operator.index]
             kernel.prepare(arguments)
             results = kernel(arguments)
-            if (
-                kernel.name != origin.kernel
-            ):  # which was chosen among others that round otherwise
+            if kernel.name != origin.kernel:  # another one, which may round otherwise
                 kernel = make_kernels({operator.name: origin.kernel}, (operator,))[0]
                 kernel.prepare(arguments)
                 results = kernel(arguments)
@@ -474,4 +462,6 @@ def _dropped_before(wanted: StepOutputs) -> list[StepOutputs]:
             if source.kept is None and source not in found:
                 found[source] = None
                 remaining.append(source)
-    return sorted(found, key=lambda step: step.origin.index if step.origin is not None else -1)
+    return sorted(
+        found, key=lambda step: step.origin.operator.index if step.origin is not None else -1
+    )

@@ -496,7 +496,9 @@ class Session:
         if self._keeper is not None:
             self._keeper.set_limit(nbytes)
         elif nbytes is not None:
-            self._keeper = Keeper(self.graph.operators, self._kernels, self._values, nbytes)
+            self._keeper = Keeper(
+                len(self.graph.operators), self._kernels, self._values, nbytes
+            )
             for record in self._records.values():
                 if record.status is not OperatorStatus.FAILED:
                     self._keeper.take(record, self._seed)
