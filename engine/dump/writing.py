@@ -9,7 +9,6 @@ import shutil
 import threading
 from collections import deque
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -349,18 +348,26 @@ def _describe(
         facts = Facts(statistics(array, threads=1), checksum)
         rows[index] = make_row(entry, files[index], facts)
 
-    def do(index: int, *kinds: Callable[[int, Array], None]) -> None:
-        array = entries[index].load(job.go_on)
-        for kind in kinds:
-            kind(index, array)
+    def lane(*kinds: Callable[[int, Array], None]) -> list[Callable[[], None]]:
+        rest, turn = iter(arrays), threading.Lock()
 
+        def do() -> None:
+            # In their order: a value that was dropped is computed from the one before it.
+            with turn:
+                index = next(rest)
+                array = entries[index].load(job.go_on)
+            for kind in kinds:
+                kind(index, array)
+
+        return [do] * len(arrays)
+
+    arrays = [index for index, entry in enumerate(entries) if entry.facts is not None]
     kinds = [examine] if write is None else [write, examine]
     # Values that were dropped are best computed again once, for both.
     lanes = [kinds] if session.memory_limit is not None else [[kind] for kind in kinds]
-    arrays = [index for index, entry in enumerate(entries) if entry.facts is not None]
     head = job.run(
         len(entries),
-        *([partial(do, index, *lane) for index in arrays] for lane in lanes),
+        *(lane(*together) for together in lanes),
         meanwhile=lambda: manifest_head(session, options, job.ask),
     )
     for index, entry in enumerate(entries):

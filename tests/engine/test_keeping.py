@@ -7,6 +7,7 @@ numbers typed by hand, or worked out here with NumPy.
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 
 import numpy as np
@@ -20,6 +21,7 @@ from engine.errors import (
     SessionStateError,
     ValueNotComputedError,
 )
+from engine.keeping import StepOutputs
 from engine.runtime import RuntimeOperator
 from engine.self_check import self_check
 from engine.session import OperatorStatus, Session, SessionState
@@ -505,6 +507,23 @@ def test_a_dump_holds_few_values_at_a_time(chain, tmp_path, executed):
     executed.clear()
     engine.write_dump(session, tmp_path / "dump")
     assert session.kept_bytes <= 2 * BYTES
+    assert executed.total() <= 3 * 60
+
+
+def test_threads_of_a_dump_do_not_overtake_each_other(chain, tmp_path, executed, monkeypatch):
+    session = chain(60, 0)
+    session.run()
+    look, looks = StepOutputs.look, []
+
+    def tardy(self, go_on=None):
+        looks.append(None)
+        if len(looks) % 5 == 0:
+            time.sleep(0.05)
+        return look(self, go_on)
+
+    monkeypatch.setattr(StepOutputs, "look", tardy)
+    executed.clear()
+    engine.write_dump(session, tmp_path / "dump")
     assert executed.total() <= 3 * 60
 
 
