@@ -78,6 +78,30 @@ class Masked(nn.Module):
         return self.inner(x, x, x, mask)
 
 
+# Not at level 0, where pnnx leaves operators that write into their operands.
+@spec("nn.MultiheadAttention", tolerance=1e-4, levels=(1, 2))
+def multihead_with_padding(draw: Draw):
+    heads = draw.integer(1, 3)
+    width, batch = heads * draw.integer(1, 3), draw.integer(1, 3)
+    # More than samples: pnnx writes either mask alike, and only the shape tells.
+    length = batch + draw.integer(1, 3)
+    module = nn.MultiheadAttention(width, heads, batch_first=True, bias=draw.flag())
+    mask = draw.normal(batch, length)
+    if draw.flag():
+        mask = mask > 1
+        mask[:, 0] = False
+    return Case(Padded(module), draw.normal(batch, length, width), mask)
+
+
+class Padded(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x, mask):
+        return self.inner(x, x, x, key_padding_mask=mask, need_weights=False)[0]
+
+
 @spec("F.scaled_dot_product_attention", tolerance=1e-4)
 def scaled_dot_product(draw: Draw):
     heads, batch = draw.integer(1, 3), draw.integer(1, 2)

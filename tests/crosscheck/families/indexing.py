@@ -213,7 +213,8 @@ def masked_scatter(draw: Draw):
 @spec("aten::nonzero")
 def nonzero(draw: Draw):
     x = draw.integers(0, 1, *draw.shape(draw.integer(1, 3)))
-    return Case(draw.turn(torch.nonzero, torch.argwhere), x)
+    as_tuple = lambda x: torch.nonzero(x, as_tuple=True)  # noqa: E731
+    return Case(draw.turn(torch.nonzero, torch.argwhere, as_tuple), x)
 
 
 @spec("nn.Embedding", "F.embedding")
@@ -235,6 +236,26 @@ def embedding_bag(draw: Draw):
         return Case(bag, draw.integers(0, count - 1, draw.integer(1, 3), draw.integer(1, 5)))
     where = draw.integers(0, count - 1, 7)
     return Case(bag, where, torch.tensor([0, 2, 3]))
+
+
+@spec("aten::embedding_bag")
+def embedding_bag_of_offsets(draw: Draw):
+    count, mode = draw.integer(2, 5), draw.one("sum", "mean", "max")
+    where = draw.integers(0, count - 1, draw.integer(3, 7))
+    starts = [0, *sorted(draw.shape(draw.integer(0, 2), 0, len(where)))]
+    more = draw.keywords(padding_idx=draw.integer(-count, count - 1))
+    if draw.flag(0.3):
+        starts.append(len(where))
+        more["include_last_offset"] = True
+    inputs = where, draw.normal(count, draw.integer(1, 4)), torch.tensor(starts)
+    if mode == "sum" and draw.flag():
+        return Case(
+            lambda i, w, o, s: functional.embedding_bag(
+                i, w, o, mode="sum", per_sample_weights=s, **more
+            ),
+            *inputs, draw.normal(*where.shape),
+        )  # fmt: skip
+    return Case(lambda i, w, o: functional.embedding_bag(i, w, o, mode=mode, **more), *inputs)
 
 
 @spec("aten::one_hot")

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from crosscheck.draw import Draw
-from crosscheck.specification import Case, specs
+from crosscheck.specification import Case, spec, specs
 
 PAIRS = {
     "l1_loss": {}, "mse_loss": {}, "smooth_l1_loss": {"beta": 0.5},
@@ -52,6 +52,18 @@ def of_three(draw: Draw, name: str):
     if name == "margin_ranking_loss":
         x, y = x[:, 0], y[:, 0]
     return Case(lambda x, y, z: function(x, y, z, **more), x, y, signs)
+
+
+@spec("aten::multilabel_margin_loss", tolerance=1e-4)
+def of_several_classes(draw: Draw):
+    shape = draw.shape(draw.integer(1, 2), 1, 5)
+    classes = draw.shuffled(range(shape[-1]))[: draw.integer(1, shape[-1])]
+    row = [*classes, *[-1] * (shape[-1] - len(classes))]
+    more = draw.keywords(reduction=draw.one("none", "mean", "sum"))
+    return Case(
+        lambda x, y: functional.multilabel_margin_loss(x, y, **more),
+        draw.normal(*shape), torch.tensor(row).expand(shape).contiguous(),
+    )  # fmt: skip
 
 
 @specs({"cross_entropy": (), "nll_loss": (), "multi_margin_loss": ()}, tolerance=1e-4)

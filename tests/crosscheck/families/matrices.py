@@ -135,6 +135,23 @@ def algebra(draw: Draw, name: str):
     return Case(lambda x: function(x, argument), x)
 
 
+@spec("aten::linalg_norm")
+def norm_of_vectors_or_matrices(draw: Draw):
+    rank = draw.integer(1, 4)
+    x = draw.normal(*draw.shape(rank, 1, 5), dtype=draw.one(*FLOATS))
+    keepdim = draw.flag()
+    match draw.turn("plain", "vectors", "matrices"):
+        case "plain":
+            dims = draw.one(None, draw.dim(rank), draw.dims(rank, most=2))
+            return Case(lambda x: torch.linalg.norm(x, dim=dims, keepdim=keepdim), x)
+        case "vectors":
+            dims, order = draw.dim(rank), draw.one(0, 1, 2.5, float("inf"), float("-inf"))
+        case _:  # not the orders that take singular values
+            dims = draw.dims(rank, 2, 2)
+            order = draw.one("fro", 1, -1, float("inf"), float("-inf"))
+    return Case(lambda x: torch.linalg.norm(x, order, dims, keepdim), x)
+
+
 @spec("aten::trace")
 def trace(draw: Draw):
     return Case(torch.trace, draw.normal(*draw.shape(2)))

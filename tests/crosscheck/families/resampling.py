@@ -59,6 +59,15 @@ def interpolate_with_antialias(draw: Draw):
     )
 
 
+@spec("F.upsample")
+def interpolate_bytes(draw: Draw):
+    x = draw.integers(0, 255, 1, draw.integer(1, 5), *draw.shape(2, 2, 9), dtype=torch.uint8)
+    size, aligned = draw.shape(2, 2, 12), draw.flag()
+    return Case(
+        lambda x: functional.interpolate(x, size, mode="bilinear", align_corners=aligned), x
+    )
+
+
 @spec("nn.Upsample", tolerance=1e-4)
 def upsample(draw: Draw):
     options, x = resizing(draw, exact=False)
