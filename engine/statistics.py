@@ -167,7 +167,8 @@ def histogram(
         equal all elements of that value are in the middle bin.
     bins : int, optional
     step : int, optional
-        Look at one of `step` elements only, evenly spread over the array.
+        Look at one of `step` elements only: at runs of neighbours, evenly spread over the
+        array. Made for large ones; of a small one nothing may be left.
 
     Returns
     -------
