@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -11,7 +13,9 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
 
 __all__ = [
+    "COMMANDS",
     "MemoryLimit",
+    "UsageError",
     "check_parser",
     "dump_parser",
     "image_options",
@@ -22,6 +26,20 @@ __all__ = [
     "window_parser",
 ]
 
+# What needs no window, and what it does.
+COMMANDS: Final = {
+    "info": "List operators, shapes, parameters and cost of a model.",
+    "run": "Run a model once and write its outputs.",
+    "dump": "Run a model and write the tensors of every operator.",
+    "check": "Compare every backend with NumPy, operator by operator.",
+    "render": "Draw the graph of a model.",
+    "ops": "List the operator types that have a layer, or explain some.",
+}
+
+
+class UsageError(Exception):
+    """A command line that cannot be read."""
+
 
 class MemoryLimit(NamedTuple):
     """A memory limit as a command line asks for it; None is the wish for no limit."""
@@ -31,20 +49,26 @@ class MemoryLimit(NamedTuple):
 
 def window_parser() -> argparse.ArgumentParser:
     """Arguments of the window, which is what opens without a command."""
-    parser = _parser("", "A desktop debugger for neural networks in PNNX form.")
-    parser.epilog = (
-        "Commands that need no display: info, run, dump, check, render, ops; "
-        "see kuiper-studio COMMAND --help."
+    parser = _Parser(
+        prog="kuiper-studio",
+        allow_abbrev=False,
+        description="A desktop debugger for neural networks in PNNX form.",
+        epilog="commands that need no display (kuiper-studio COMMAND --help says more):\n"
+        + "\n".join(f"  {name:<8}{summary}" for name, summary in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser, required=False)
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--sample", action="store_true", help="open the sample model")
-    parser.add_argument("--theme", choices=("system", "light", "dark"))
+    parser.add_argument(
+        "--theme", choices=("system", "light", "dark"), help="default the last one"
+    )
     parser.add_argument(
         "--demo", metavar="DIR",
         help="without a display: step the model, write its dump and a picture of the window",
     )  # fmt: skip
-    _add_inputs(parser)
+    _add_inputs(parser, "the last one, or that of the dump of --backend-from")
+    _add_labels(parser)
     _add_backend(parser)
     _add_memory_limit(parser, "; default the last one, or none")
     return parser
@@ -52,7 +76,7 @@ def window_parser() -> argparse.ArgumentParser:
 
 def info_parser() -> argparse.ArgumentParser:
     """Arguments of ``info``."""
-    parser = _parser("info", "List operators, shapes, parameters and cost of a model.")
+    parser = _parser("info")
     _add_model(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     _add_shapes(parser, "run once on zeros of these sizes, and list the shapes and costs found")
@@ -62,9 +86,10 @@ def info_parser() -> argparse.ArgumentParser:
 
 def run_parser() -> argparse.ArgumentParser:
     """Arguments of ``run``."""
-    parser = _parser("run", "Run a model once and write its outputs.")
+    parser = _parser("run")
     _add_model(parser)
-    _add_inputs(parser)
+    _add_inputs(parser, _SEED_OF_A_RUN)
+    _add_labels(parser)
     _add_backend(parser)
     _add_memory_limit(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
@@ -75,9 +100,9 @@ def dump_parser() -> argparse.ArgumentParser:
     """Arguments of ``dump``."""
     from engine.dump import FORMATS
 
-    parser = _parser("dump", "Run a model and write the tensors of every operator.")
+    parser = _parser("dump")
     _add_model(parser)
-    _add_inputs(parser)
+    _add_inputs(parser, _SEED_OF_A_RUN)
     _add_backend(parser)
     _add_memory_limit(parser)
     parser.add_argument("--output", metavar="PATH", required=True)
@@ -109,12 +134,12 @@ def check_parser() -> argparse.ArgumentParser:
 
     parser = _parser(
         "check",
-        "Run a model with NumPy and let every other backend compute each operator from the "
-        "same inputs; name those that differ.",
+        "Runs the model with NumPy, lets every other backend compute each operator from the "
+        "same inputs, and names those that differ.",
     )
     parser.epilog = "Exit status: 0 all agree, 1 differences, 2 error."
     _add_model(parser)
-    _add_inputs(parser)
+    _add_inputs(parser, "0")
     _add_memory_limit(parser)
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
@@ -128,19 +153,22 @@ def check_parser() -> argparse.ArgumentParser:
 
 def render_parser() -> argparse.ArgumentParser:
     """Arguments of ``render``."""
-    parser = _parser("render", "Draw the graph of a model.")
+    parser = _parser("render")
     _add_model(parser)
     parser.add_argument("--output", metavar="FILE.svg|png", required=True)
-    parser.add_argument("--theme", choices=("light", "dark"), default="light")
     parser.add_argument(
-        "--orientation", choices=("left-right", "top-down"), default="left-right"
+        "--theme", choices=("light", "dark"), default="light", help="default %(default)s"
     )
+    parser.add_argument(
+        "--orientation", choices=("left-right", "top-down"), default="left-right",
+        help="default %(default)s",
+    )  # fmt: skip
     return parser
 
 
 def ops_parser() -> argparse.ArgumentParser:
     """Arguments of ``ops``."""
-    parser = _parser("ops", "List the operator types that have a layer, or explain some.")
+    parser = _parser("ops")
     parser.add_argument(
         "types", metavar="TYPE", nargs="*",
         help="operator types, with * and ?; one alone is explained in full",
@@ -166,9 +194,22 @@ def image_options(arguments: argparse.Namespace) -> ImageOptions:
     )
 
 
-def _parser(command: str, summary: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
-        prog=f"kuiper-studio {command}".strip(), description=summary, allow_abbrev=False
+_SEED_OF_A_RUN: Final = "0, or that of the dump of --backend-from"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one sentence, as everything else on the command line does."""
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; {self.prog} --help lists what can be given")
+
+
+def _parser(command: str, details: str = "") -> argparse.ArgumentParser:
+    return _Parser(
+        prog=f"kuiper-studio {command}",
+        description=f"{COMMANDS[command]} {details}",
+        allow_abbrev=False,
     )
 
 
@@ -188,7 +229,8 @@ def _add_layers(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
+def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
+    """Add what is fed; `seed` says which one counts by default."""
     group = parser.add_argument_group("inputs")
     group.add_argument(
         "--input", metavar="SOURCE", nargs="+", action="extend", default=[],
@@ -199,26 +241,38 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--size", metavar="ROWSxCOLUMNS", type=_size, help="of pictures; default the model's"
     )
-    group.add_argument("--fit", choices=("resize", "crop"), default="resize")
-    group.add_argument("--order", choices=("RGB", "BGR"), default="RGB")
     group.add_argument(
-        "--scale", type=_said(_number), default="1/255", help="factor of pixels, e.g. 1/255"
-    )
+        "--fit", choices=("resize", "crop"), default="resize",
+        help="how pictures of another size are made to fit: stretched, or scaled and cut at "
+        "the sides; default %(default)s",
+    )  # fmt: skip
     group.add_argument(
-        "--mean", type=_said(_numbers), default="0", help="e.g. 0.485,0.456,0.406"
-    )
+        "--order", choices=("RGB", "BGR"), default="RGB",
+        help="of the channels of pictures; default %(default)s",
+    )  # fmt: skip
     group.add_argument(
-        "--std", type=_said(_numbers), default="1", help="e.g. 0.229,0.224,0.225"
-    )
+        "--scale", metavar="NUMBER", type=_said(_number), default="1/255",
+        help="what pixels of 0 to 255 are multiplied by; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--mean", metavar="NUMBERS", type=_said(_numbers), default="0",
+        help="what is subtracted then, e.g. 0.485,0.456,0.406; default %(default)s",
+    )  # fmt: skip
+    group.add_argument(
+        "--std", metavar="NUMBERS", type=_said(_numbers), default="1",
+        help="what is divided by then, e.g. 0.229,0.224,0.225; default %(default)s",
+    )  # fmt: skip
     parser.add_argument(
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
         help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
     )  # fmt: skip
     parser.add_argument(
         "--seed", metavar="N", type=_said(_seed),
-        help="what operators that are random draw by; default 0, that of the dump of "
-        "--backend-from, or in the window the last one",
+        help=f"what operators that are random draw by; default {seed}",
     )  # fmt: skip
+
+
+def _add_labels(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
 
 

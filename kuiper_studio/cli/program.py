@@ -12,6 +12,7 @@ from engine.atomic import spoken
 from engine.collector import collector_paused
 from engine.errors import EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
+    UsageError,
     check_parser,
     dump_parser,
     image_options,
@@ -75,6 +76,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as exc:
         complain("interrupted")
         return 128 + (exc.number if isinstance(exc, Terminated) else 2)
+    except UsageError as exc:
+        complain(str(exc))
+        return _FAILED
     except OutputError as exc:
         forget_output()
         complain(str(exc))
@@ -346,6 +350,7 @@ def _open_window(arguments: argparse.Namespace) -> int:
 
         say(f"kuiper-studio {version('kuiper-studio')}")
         return _DONE
+    _require_no_command(arguments.model)
     if not arguments.demo:
         _require_display()
     _load_layers(arguments)
@@ -407,14 +412,23 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
     )
 
 
+def _require_no_command(model: str | None) -> None:
+    """Tell a command that does not exist from a model that does not."""
+    if model is not None and model.isalpha() and not Path(model).exists():
+        raise UsageError(
+            f"{model!r} is neither a model nor a command; the commands are "
+            f"{', '.join(_COMMANDS)}"
+        )
+
+
 def _require_display() -> None:
     """Qt ends the process with a signal where there is none."""
     if sys.platform != "linux" or os.environ.get("QT_QPA_PLATFORM"):
         return
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise EngineError(
-            "there is no display to open a window on; info, run, dump, render and ops need "
-            "none, nor does --demo DIR"
+            f"there is no display to open a window on; {', '.join(_COMMANDS)} need none, nor "
+            "does --demo DIR"
         )
 
 
