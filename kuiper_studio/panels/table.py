@@ -35,6 +35,10 @@ _KEYBOARD_REASONS = frozenset(
         Qt.FocusReason.ShortcutFocusReason,
     }
 )
+_ENDS = {  # whether it is the last row
+    QAbstractItemView.CursorAction.MoveHome: False,
+    QAbstractItemView.CursorAction.MoveEnd: True,
+}
 
 
 class Table(QTableView):
@@ -126,6 +130,18 @@ class Table(QTableView):
                 self.activated.emit(self.currentIndex())
             return
         super().keyPressEvent(event)
+
+    @override
+    def moveCursor(
+        self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
+    ) -> QModelIndex:
+        # A row is chosen as a whole: Home and End go to the first and the last one, where
+        # Qt's table goes to the row's first and last cell.
+        rows = self.model().rowCount()
+        if rows and action in _ENDS:
+            column = max(self.currentIndex().column(), 0)
+            return self.model().index(rows - 1 if _ENDS[action] else 0, column)
+        return super().moveCursor(action, modifiers)
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -193,6 +193,14 @@ def test_painting_follows_the_state(panel, studio, theme, step, settle) -> None:
     assert theme.tokens.cur not in colors(2)
 
 
+def test_home_and_end_go_to_the_first_and_the_last_operator(qtbot, panel, studio) -> None:
+    panel.table.setFocus()
+    qtbot.keyClick(panel.table, Qt.Key_End)
+    assert studio.selected == "out"
+    qtbot.keyClick(panel.table, Qt.Key_Home)
+    assert studio.selected == "in"
+
+
 def test_key_context_menu_opens_at_the_row(qtbot, panel, studio) -> None:
     studio.select("add")
     heard = []
