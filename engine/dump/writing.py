@@ -150,6 +150,7 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
         If the place cannot be looked at.
     """
     _check_options(options)
+    _check_suffix(path, options)
     if not path.parent.is_dir():
         raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
     if not os.path.lexists(path):
@@ -164,6 +165,16 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
             raise ExportError(f"{path} is the model itself; choose another name")
     if not options.overwrite:
         raise ExportError(f"{path} exists already; choose another name or overwrite it")
+
+
+def _check_suffix(path: Path, options: DumpOptions) -> None:
+    """Refuse a name by which the dump would be taken for one of another format."""
+    named = path.suffix.lower().removeprefix(".")
+    if named in {"npz", "safetensors"} and named != options.format:
+        raise ExportError(
+            f"{path} has the name of an .{named} file, and the format is {options.format}; "
+            "choose another name or format"
+        )
 
 
 def _check_folder(path: Path, options: DumpOptions) -> None:
