@@ -50,6 +50,7 @@ IMAGE_SUFFIXES: Final = (
     ".webp",
     ".ppm",
 )
+_MOST_DIMENSIONS: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
@@ -448,6 +449,10 @@ def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -
 
 
 def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    if len(shape) > _MOST_DIMENSIONS:
+        raise FeedError(
+            f"input {name} has {len(shape)} dimensions; arrays have {_MOST_DIMENSIONS} at most"
+        )
     if math.prod(shape) * dtype.itemsize > MAX_BYTES:
         raise FeedError(f"input {name} of {spell_shape(shape)} is larger than 8 GiB")
 

@@ -123,9 +123,14 @@ def _say_memory(taken: Mapping[str, int]) -> None:
     if taken["values"]:
         say()
         say(
-            f"a pass keeps {taken['values'] / 1e6:.1f} MB of values; --memory-limit SIZE keeps "
-            f"less, down to the {taken['needed'] / 1e6:.1f} MB that operators need at once"
+            f"a pass keeps {_bytes_text(taken['values'])} of values; --memory-limit SIZE keeps "
+            f"less, down to the {_bytes_text(taken['needed'])} that operators need at once"
         )
+
+
+def _bytes_text(count: int) -> str:
+    """Spell an amount of memory in a unit that ``--memory-limit`` reads."""
+    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
 def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:

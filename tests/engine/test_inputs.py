@@ -336,6 +336,7 @@ class TestGenerated:
             ((1, None), r"input 0 of 1×\? leaves dimension 1 open"),
             ((1, "%n"), "input 0 of 1×%n leaves %n open"),
             ((1 << 20, 1 << 20), "larger than 8 GiB"),
+            ((1,) * 70, "input 0 has 70 dimensions; arrays have (32|64) at most"),
         ],
     )
     def test_unknown_or_huge_shape(self, shape, sentence):

@@ -43,6 +43,16 @@ def test_text(run, digits):
     assert facts["memory"] == {"values": 729_552, "needed": 196_608}
 
 
+def test_memory_of_a_small_model_is_no_zero(run, make_pair):
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+        "nn.ReLU relu 1 1 0 1 #1=(1,3,8,8)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    sentence = run("info", param).lines[-1]  # 192 values of 4 bytes; the input is not counted
+    assert sentence.startswith("a pass keeps 0.8 kB of values")
+
+
 def test_shapes_and_costs_at_another_size(run, digits):
     lines = run("info", digits, "--shape", "2,1,64,64").lines
     # Four times the pixels and twice the samples: 147 K becomes 1.18 M.
