@@ -17,6 +17,7 @@ from engine.layers.elementwise import Operand
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.layers.size import as_python
+from engine.layers.windows import new_output, require_memory
 from engine.promotion import DEFAULT_FLOAT, DType, result_dtype
 from engine.values import Array, Value
 
@@ -62,6 +63,7 @@ def arange(
     count = ceil((last - first) / by)
     if count < 0:
         raise LayerError(f"no step of {by} leads from {first} to {last}")
+    require_memory((count,), np.dtype(np.int64))
     wanted = as_dtype(dtype)
     if wanted is None:
         wanted = result_dtype(first, last, by)
@@ -196,9 +198,7 @@ def fill(input: Array, value: Operand) -> Array:
 
 
 def _filled(size: Value, number: Operand, dtype: DType) -> Array:
-    result = np.empty(as_sizes(size, "size"), dtype)
-    result[...] = cast(np.asarray(number), dtype)
-    return result
+    return new_output(as_sizes(size, "size"), dtype, cast(np.asarray(number), dtype))
 
 
 _NUMBERS: Final = {"zeros": 0, "ones": 1, "empty": 0}
@@ -273,8 +273,11 @@ def eye(n: int, m: int | None = None, dtype: Value = None) -> Array:
     -------
     ndarray of shape (n, m)
     """
-    cols = None if m is None else as_int(m, "m")
-    return np.eye(as_int(n, "n"), cols, dtype=as_dtype(dtype) or DEFAULT_FLOAT)
+    rows = as_int(n, "n")
+    cols = rows if m is None else as_int(m, "m")
+    wanted = as_dtype(dtype) or DEFAULT_FLOAT
+    require_memory((rows, cols), wanted)
+    return np.eye(rows, cols, dtype=wanted)
 
 
 @register("aten::logspace", operands="start end steps base dtype _ _ _", unused=PLACEMENT)
@@ -299,7 +302,7 @@ def logspace(
     -------
     ndarray of shape (steps,)
     """
-    exponents = np.linspace(as_python(start), as_python(end), as_int(steps, "steps"))
+    exponents = _spaced(start, end, steps)
     return cast(np.asarray(np.power(float(base), exponents)), as_dtype(dtype) or DEFAULT_FLOAT)
 
 
@@ -320,5 +323,10 @@ def linspace(start: Operand, end: Operand, steps: int, dtype: Value = None) -> A
     -------
     ndarray of shape (steps,)
     """
-    numbers = np.linspace(as_python(start), as_python(end), as_int(steps, "steps"))
-    return cast(numbers, as_dtype(dtype) or DEFAULT_FLOAT)
+    return cast(_spaced(start, end, steps), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+def _spaced(start: Operand, end: Operand, steps: int) -> Array:
+    count = as_int(steps, "steps")
+    require_memory((count,), np.dtype(np.float64))
+    return np.linspace(as_python(start), as_python(end), count)

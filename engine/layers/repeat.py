@@ -9,6 +9,7 @@ from engine.layers.arguments import as_ints, as_sizes, axis_of, require_array
 from engine.layers.layer import Ints
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
+from engine.layers.windows import require_memory
 from engine.values import Array, Value, describe_value
 
 __all__ = [
@@ -91,12 +92,12 @@ def broadcast_tensors(tensors: Value) -> Value:
             f"cannot broadcast shapes {describe_shapes(shapes)}",
             InferStatus.kInferArraySizeMismatch,
         ) from None
-    return tuple(np.broadcast_to(array, shape) for array in arrays)
+    return tuple(_stretch(array, shape) for array in arrays)
 
 
 def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
     try:
-        return np.broadcast_to(array, shape)
+        stretched = np.broadcast_to(array, shape)
     except ValueError:
         raise LayerError(
             f"shape {describe_shapes([array.shape])} cannot be expanded to "
@@ -104,6 +105,9 @@ def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
             InferStatus.kInferArraySizeMismatch,
             pinned_by=argument,
         ) from None
+    # A view takes no memory, but who looks at it, or writes it down, goes through all of it.
+    require_memory(shape, array.dtype)
+    return stretched
 
 
 @register("Tensor.sum_to_size", "aten::sum_to_size")
@@ -182,6 +186,7 @@ def tile(input: Array, dims: Ints | None) -> Array:
     counts = as_ints(dims, "dims")
     if min(counts, default=0) < 0:
         raise LayerError(f"nothing can be repeated {min(counts)} times")
+    require_memory((input.size, *counts), input.dtype)
     return np.tile(input, counts)
 
 

@@ -9,6 +9,7 @@ from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.layers.slicing import scattered
+from engine.layers.windows import require_memory
 from engine.values import Array, Value
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold"]
@@ -77,6 +78,7 @@ def _places(input: Array, size: Value, stride: Value, storage_offset: Value) -> 
     if 0 not in sizes and last >= input.size:
         raise LayerError(f"element {last} is beyond the input's {input.size}")
     places = np.full((1,) * len(sizes), offset)
+    require_memory(sizes, places.dtype)
     for axis, (n, step) in enumerate(zip(sizes, strides, strict=True)):
         shape = [1] * len(sizes)
         shape[axis] = n
