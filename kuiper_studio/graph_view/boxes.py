@@ -64,7 +64,7 @@ STYLES: Final = {
     BoxState.PENDING: _Style(title="text2"),
     BoxState.BLOCKED: _Style(title="text2"),
     BoxState.UNSUPPORTED: _Style(
-        border="unsup", width=1.5, dash=(5.0, 3.0), mark="unsup", word="NO LAYER"
+        border="unsup", width=1.5, dash=(5.0, 3.0), mark="unsup", word="CANNOT RUN"
     ),
     BoxState.EXECUTED: _Style(glyph="check", mark="done"),
     BoxState.CURRENT: _Style(

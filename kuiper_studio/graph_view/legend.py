@@ -46,7 +46,7 @@ def legend_entries(state: SceneState) -> list[Entry]:
         noun = "operator" if blocked == 1 else "operators"
         entries.append(Entry("ring", "ctl", f"blocked: {blocked} {noun}"))
     if state.count(BoxState.UNSUPPORTED):
-        entries.append(Entry("dashed", "unsup", "no layer"))
+        entries.append(Entry("dashed", "unsup", "cannot run"))
     if state.supplied:
         entries.append(Entry("supply", "edit", "supplied"))
     if state.breakpoints:

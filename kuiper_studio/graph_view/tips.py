@@ -17,7 +17,7 @@ _WORD: Final = {
     BoxState.PLAIN: "",
     BoxState.PENDING: "pending",
     BoxState.BLOCKED: "blocked",
-    BoxState.UNSUPPORTED: "no layer",
+    BoxState.UNSUPPORTED: "cannot run",
     BoxState.EXECUTED: "has run",
     BoxState.CURRENT: "next to run",
     BoxState.FAILED: "failed",

@@ -93,7 +93,7 @@ class OperatorState(Enum):
 STATE_WORDS: Final = {
     OperatorState.FAILED: "failed",
     OperatorState.CURRENT: "next to run",
-    OperatorState.UNSUPPORTED: "no layer",
+    OperatorState.UNSUPPORTED: "cannot run",
     OperatorState.SUPPLIED: "supplied by you",
     OperatorState.EXECUTED: "executed",
     OperatorState.BLOCKED: "blocked: an input was not computed",

@@ -243,7 +243,7 @@ class OperatorsPanel(Panel):
         self._problems_only = self._make_toggle(
             "warning",
             "state:problem",
-            "Only operators that failed, are blocked or have no layer",
+            "Only operators that failed, are blocked or cannot run",
         )
         self._hint = QLabel()
         self._hint.setTextFormat(Qt.TextFormat.PlainText)

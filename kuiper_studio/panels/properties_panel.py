@@ -69,7 +69,7 @@ _MEASURED_ROWS: Final = 200  # of operands, for the widths of their columns
 _STATES: Final = {
     OperatorState.FAILED: ("cross", "fail", "Failed"),
     OperatorState.CURRENT: ("play-filled", "cur", "Next to run"),
-    OperatorState.UNSUPPORTED: ("unsupported", "unsup", "No layer"),
+    OperatorState.UNSUPPORTED: ("unsupported", "unsup", "Cannot run"),
     OperatorState.SUPPLIED: ("supply", "edit", "Supplied"),
     OperatorState.EXECUTED: ("check", "done", "Executed"),
     OperatorState.BLOCKED: ("pending", "text2", "Blocked"),

@@ -176,7 +176,7 @@ class TimelineCanvas(QWidget):
         words = {
             OperatorStatus.FAILED: "failed",
             OperatorStatus.BLOCKED: "blocked: an input was not computed",
-            OperatorStatus.UNSUPPORTED: "no layer",
+            OperatorStatus.UNSUPPORTED: "cannot run",
         }
         return words.get(status, "")
 

@@ -1182,8 +1182,9 @@ class StudioSession(QObject):
             self._takes_seed = False
             self._note_seed(answer.seed)
         self.backend_changed.emit()
-        for operator in graph.unsupported[:_LISTED]:
-            self.log("warning", operator.reason)
+        reasons = Counter(operator.reason for operator in graph.unsupported)
+        for reason, count in list(reasons.items())[:_LISTED]:
+            self.log("warning", f"{count} operators: {reason}" if count > 1 else reason)
         pending, self._pending = self._pending, _Pending()
         names = [operator.name for operator in graph.operators]
         if names:

@@ -100,7 +100,7 @@ def test_failure_blocks_what_depends_on_it(session, open_model, run):
     assert state.current == NONE
     assert state.position == 2
     texts = [entry.text for entry in legend_entries(state)]
-    assert texts == ["run", "failed", "blocked: 2 operators", "no layer"]
+    assert texts == ["run", "failed", "blocked: 2 operators", "cannot run"]
     tip = box_tip(state, session, 2)
     assert "failed" in tip
     assert "1×3×4×4" in tip
@@ -173,7 +173,7 @@ def test_plain_drawing(session, state):
         pytest.param(S.PLAIN, None, ("3×8×8", "f32"), id="plain"),
         pytest.param(S.CURRENT, None, ("NEXT", "F10"), id="current"),
         pytest.param(S.FAILED, None, ("FAILED", "3×8×8"), id="failed"),
-        pytest.param(S.UNSUPPORTED, None, ("NO LAYER", "3×8×8"), id="unsupported"),
+        pytest.param(S.UNSUPPORTED, None, ("CANNOT RUN", "3×8×8"), id="unsupported"),
         pytest.param(S.BLOCKED, None, ("blocked", ""), id="blocked"),
         pytest.param(S.EXECUTED, None, ("3×9×9", ""), id="not-looked-at-yet"),
         pytest.param(

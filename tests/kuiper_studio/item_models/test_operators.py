@@ -170,7 +170,7 @@ def test_every_cell_can_be_read_aloud(model) -> None:
         heading = model.headerData(column, Qt.Orientation.Horizontal, ROLE.AccessibleTextRole)
         assert heading
     words = model.index(5, OperatorColumn.STATE).data(ROLE.AccessibleTextRole)
-    assert words.startswith("no layer")
+    assert words.startswith("cannot run: ")
     assert model.index(1, OperatorColumn.FAMILY).data(ROLE.AccessibleTextRole) == "CONV"
 
 

@@ -93,7 +93,7 @@ def test_who_computed_it(qtbot, panel, studio, settle) -> None:
 
 def test_operator_without_layer(panel, studio, settle) -> None:
     studio.select("strange")
-    assert "No layer" in header(panel)
+    assert "Cannot run" in header(panel)
     assert "my.Strange" in header(panel)
     studio.resume()
     settle(studio)

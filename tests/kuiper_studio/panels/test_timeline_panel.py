@@ -221,7 +221,7 @@ def test_failed_is_hatched_and_unsupported_dashed(qtbot, panel, session, theme, 
     assert count("<odd>", "unsup") > 30
     assert panel.canvas.tip(session.graph.operator("bad")).endswith("failed</p>")
     odd = panel.canvas.tip(session.graph.operator("<odd>"))
-    assert "&lt;odd&gt;<br>no layer" in odd
+    assert "&lt;odd&gt;<br>cannot run" in odd
 
 
 def test_click_selects_and_double_click_runs_to(qtbot, opened, session):

@@ -193,6 +193,24 @@ def test_unsupported_operator_is_told_once(qtbot, session, make_pair):
     assert warnings == ["'odd': no layer for operator type custom.Thing"] * 2
 
 
+def test_one_warning_for_all_operators_of_a_reason(qtbot, session, tmp_path):
+    linear = "in_features=3 out_features=3 bias=False @weight=(3,3)f32"
+    path = tmp_path / "alone.param"  # without a .bin
+    path.write_text(
+        "7767517\n5 4\npnnx.Input in 0 1 0 #0=(1,3)f32\n"
+        f"nn.Linear one 1 1 0 1 {linear}\nnn.Linear two 1 1 1 2 {linear}\n"
+        "my.Own three 1 1 2 3\npnnx.Output out 1 0 3\n"
+    )
+    session.open(path)
+    qtbot.waitUntil(lambda: session.graph is not None)
+    warnings = [entry.text for entry in session.log_entries if entry.level == "warning"]
+    missing = "its weights are missing: the model was opened without a .bin file"
+    assert warnings == [
+        f"2 operators: {path}: {missing}",
+        "'three': no layer for operator type my.Own",
+    ]
+
+
 def test_wrong_file_leaves_the_model_open(qtbot, opened, tmp_path):
     bad = tmp_path / "bad.param"
     bad.write_text("not a model", encoding="utf-8")
