@@ -7,7 +7,9 @@ from typing import Any, Final
 import numpy as np
 
 from engine.layers.arguments import as_dtype, cast
+from engine.layers.elementwise import Operand
 from engine.layers.registry import register
+from engine.promotion import promote
 from engine.values import Array, Value
 
 __all__ = ["clone", "identity", "to", "type_as"]
@@ -81,7 +83,7 @@ def copy(input: Array, src: Array) -> Array:
     unused=_ELSEWHERE,
 )
 def to(
-    input: Array,
+    input: Operand,
     dtype: Value = None,
     copy: bool = False,
 ) -> Array:
@@ -89,7 +91,8 @@ def to(
 
     Parameters
     ----------
-    input : ndarray of any shape
+    input : ndarray of any shape, or number
+        Unoptimised graphs of pnnx have numbers for constant 0-d tensors.
     dtype : str or ndarray, optional
         Such as ``torch.float``, or a tensor whose dtype is meant. Floats are cut towards
         zero on the way to integers. bfloat16 is held as float32, rounded to its precision.
@@ -102,10 +105,11 @@ def to(
         `input` itself where nothing changes.
     """
     wanted = dtype.dtype if isinstance(dtype, np.ndarray) else as_dtype(dtype)
-    result = input if wanted is None else cast(input, wanted)
+    (array,) = promote(input)
+    result = array if wanted is None else cast(array, wanted)
     if wanted is not None and str(dtype) in {"torch.bfloat16", "15"}:
         result = _rounded_to_bfloat16(result)
-    return result.copy() if copy and result is input else result
+    return result.copy() if copy and result is array else result
 
 
 def _rounded_to_bfloat16(array: Array) -> Array:

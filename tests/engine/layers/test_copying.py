@@ -47,6 +47,14 @@ def test_to_the_dtype_of_another_tensor(run):
     assert run("aten::to", X, np.zeros(1, np.int64)).tolist() == [1, -2, 0]
 
 
+@pytest.mark.parametrize(("number", "dtype"), [(0.6, "f4"), (3, "i8"), (True, "?")])
+def test_a_number_is_a_tensor_without_dimensions(run, number, dtype):
+    same = run("Tensor.to", number)
+    np.testing.assert_array_equal(same, np.array(number, dtype), strict=True)
+    double = run("Tensor.to", number, dtype="torch.double")
+    np.testing.assert_array_equal(double, np.array(number, "f8"), strict=True)
+
+
 def test_to_copies_when_told():
     assert to(X, "torch.float") is X
     assert not np.shares_memory(to(X, "torch.float", copy=True), X)
