@@ -66,6 +66,26 @@ def of_several_classes(draw: Draw):
     )  # fmt: skip
 
 
+@spec("aten::ctc_loss", tolerance=1e-4)
+def of_sequences(draw: Draw):
+    batch, classes, most = draw.integer(1, 3), draw.integer(2, 5), draw.integer(1, 4)
+    times = draw.integers(2 * most + 1, 12, batch)
+    lengths = draw.integers(0, most, batch)
+    more = draw.keywords(
+        blank=draw.integer(0, classes - 1), reduction=draw.one("none", "mean", "sum"),
+        zero_infinity=draw.flag(),
+    )  # fmt: skip
+    labels = [n for n in range(classes) if n != more.get("blank", 0)]
+    targets = torch.tensor([[draw.one(*labels) for _ in range(most)] for _ in range(batch)])
+    sizes = (tuple(times.tolist()), tuple(lengths.tolist())) if draw.flag() else None
+    x = draw.normal(12, batch, classes).log_softmax(-1)
+    if sizes:
+        return Case(lambda x, y: functional.ctc_loss(x, y, *sizes, **more), x, targets)
+    return Case(
+        lambda x, y, t, n: functional.ctc_loss(x, y, t, n, **more), x, targets, times, lengths
+    )
+
+
 @specs({"cross_entropy": (), "nll_loss": (), "multi_margin_loss": ()}, tolerance=1e-4)
 def of_classes(draw: Draw, name: str):
     batch, classes = draw.integer(1, 4), draw.integer(2, 5)
