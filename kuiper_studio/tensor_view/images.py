@@ -20,6 +20,7 @@ __all__ = [
     "Coloring",
     "contrasting",
     "hatch_brush",
+    "image_over",
     "map_swatch",
     "mark_brush",
     "mask_image",
@@ -60,9 +61,16 @@ class Coloring:
         """The colours, shape (256, 4)."""
         return lookup_table(self.color_map)
 
-    def paint(self, values: Array) -> npt.NDArray[np.uint8]:
-        """Colours of real values."""
-        return colorize(values, self.low, self.high, self.table, special=self.mark_special)
+    def paint(self, values: Array, *, blue_first: bool = False) -> npt.NDArray[np.uint8]:
+        """Colours of real values; `blue_first` for `image_over`."""
+        return colorize(
+            values,
+            self.low,
+            self.high,
+            self.table,
+            special=self.mark_special,
+            blue_first=blue_first,
+        )
 
     def color_of(self, value: float) -> QColor:
         """Colour of one value."""
@@ -89,6 +97,27 @@ def to_image(colors: npt.NDArray[np.uint8], scale: float = 1.0) -> QImage:
     data = np.ascontiguousarray(colors)
     view = QImage(data.data, width, height, 4 * width, QImage.Format.Format_RGBA8888)
     image = view.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+    image.setDevicePixelRatio(scale)
+    return image
+
+
+def image_over(
+    pixels: npt.NDArray[np.uint32], size: tuple[int, int] | None = None, scale: float = 1.0
+) -> QImage:
+    """Image that shares memory with pixels, which must live as long.
+
+    Parameters
+    ----------
+    pixels : C-contiguous ndarray of shape (H, W), uint32
+        As ``colorize(…, blue_first=True)`` gives them: opaque, or nothing at all.
+    size : (int, int), optional
+        Width and height of the part at the top left that is the image; all when not given.
+    scale : float, optional
+        Device pixel ratio.
+    """
+    width, height = size or pixels.shape[::-1]
+    format_ = QImage.Format.Format_ARGB32_Premultiplied
+    image = QImage(pixels.data, width, height, pixels.strides[0], format_)
     image.setDevicePixelRatio(scale)
     return image
 

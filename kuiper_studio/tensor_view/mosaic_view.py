@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QToolTip, QWidget
 from typing_extensions import override
 
-from engine.pictures import TileGrid, colorize, shrink, tile_grid, tile_pictures
+from engine.pictures import (
+    TileGrid,
+    colorize,
+    shrink,
+    tile_grid,
+    tile_pictures,
+    tile_sheet,
+)
 from kuiper_studio.tensor_view.canvas import Canvas
 from kuiper_studio.tensor_view.facts import ChannelFacts
-from kuiper_studio.tensor_view.images import Coloring, to_image
+from kuiper_studio.tensor_view.images import Coloring, image_over
 from kuiper_studio.tensor_view.numbers import range_text
 
 if TYPE_CHECKING:
@@ -80,7 +87,9 @@ class MosaicView(Canvas):
         self._grid = TileGrid(1, 1, 1, 1, _GAP)
         self._widest = ("", 0.0)  # caption, and its width
         self._small: Array | None = None
-        self._pixmap: QPixmap | None = None
+        self._sheet = tile_sheet(self._grid)
+        self._image: QImage | None = None
+        self._captions: tuple[object, QPixmap] | None = None  # what they depend on, and they
 
     # What is shown
 
@@ -110,7 +119,7 @@ class MosaicView(Canvas):
         same_range = all(map(np.array_equal, page_range, self._range))
         if coloring != self._coloring or not same_range:
             self._coloring, self._range = coloring, page_range
-            self._pixmap = None
+            self._image = None
             self.update()
 
     def set_chosen(self, channel: int) -> None:
@@ -188,16 +197,18 @@ class MosaicView(Canvas):
 
     def _lay_out(self) -> None:
         area = self.width() - self._left() - 1, self.height() - 2 * _MARGIN - self._foot()
-        self._grid = self._grid_for(area)
-        self._small = self._pixmap = None
+        grid = self._grid_for(area)
+        if grid != self._grid:
+            self._grid, self._sheet = grid, tile_sheet(grid)
+        self._small = self._image = None
         self.update()
 
     # Painting
 
-    def _picture(self) -> QPixmap:
+    def _picture(self) -> QImage:
         """The tiles at the resolution of the screen."""
-        if self._pixmap is None:
-            scale, grid = self.devicePixelRatioF(), self._grid
+        if self._image is None:
+            grid = self._grid
             if self._small is None:
                 rows, columns = self._planes.shape[1:]
                 self._small = shrink(
@@ -208,9 +219,26 @@ class MosaicView(Canvas):
                 *self._range,
                 self._coloring.table,
                 special=self._coloring.mark_special,
+                blue_first=True,
             )
-            self._pixmap = QPixmap.fromImage(to_image(tile_pictures(colors, grid), scale))
-        return self._pixmap
+            tile_pictures(colors, grid, self._sheet)
+            scale = self.devicePixelRatioF()
+            self._image = image_over(self._sheet, (grid.width, grid.height), scale)
+        return self._image
+
+    def _caption_picture(self) -> QPixmap:
+        """The captions, which stay the same from one operand to most others."""
+        scale, tokens = self.devicePixelRatioF(), self.theme.tokens
+        key = (self._first, len(self._planes), self._grid, self.height(), scale, tokens)
+        if self._captions is None or self._captions[0] != key:
+            pixmap = QPixmap(QSize(round(self._left()), self.height()) * scale)
+            pixmap.setDevicePixelRatio(scale)
+            pixmap.fill(Qt.GlobalColor.transparent)
+            painter = QPainter(pixmap)
+            self._paint_captions(painter)
+            painter.end()
+            self._captions = key, pixmap
+        return self._captions[1]
 
     def _paint_captions(self, painter: QPainter) -> None:
         painter.setFont(self.theme.mono_font(9.5))
@@ -328,8 +356,8 @@ class MosaicView(Canvas):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), self.theme.color("base"))
-        painter.drawPixmap(QPointF(self._left(), _MARGIN), self._picture())
-        self._paint_captions(painter)
+        painter.drawImage(QPointF(self._left(), _MARGIN), self._picture())
+        painter.drawPixmap(QPointF(0, 0), self._caption_picture())
         self._paint_foot(painter)
         self._paint_inside(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -17,11 +17,11 @@ from kuiper_studio.tensor_view.images import (
     Coloring,
     contrasting,
     hatch_brush,
+    image_over,
     mark_brush,
     mask_image,
     paint_masked,
     special_masks,
-    to_image,
 )
 from kuiper_studio.tensor_view.viewport import Viewport, fit_zoom
 
@@ -74,7 +74,8 @@ class PlaneCanvas(ElementCanvas):
         self._dragging = False
         self._wheel = 0
         self._values: Array | None = None
-        self._image: QImage | None = None
+        self._pixels = np.zeros((1, 1), np.uint32)
+        self._image: QImage | None = None  # over these
         self._masks: dict[str, QImage] | None = None
         self.setCursor(Qt.CursorShape.CrossCursor)
 
@@ -155,7 +156,9 @@ class PlaneCanvas(ElementCanvas):
 
     def _picture(self) -> QImage:
         if self._image is None:
-            self._image = to_image(self._coloring.paint(self._shown()))
+            colors = self._coloring.paint(self._shown(), blue_first=True)
+            self._pixels = colors.view(np.uint32)[..., 0]
+            self._image = image_over(self._pixels)
         return self._image
 
     def _mask_images(self) -> dict[str, QImage]:

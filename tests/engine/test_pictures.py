@@ -24,6 +24,7 @@ from engine.pictures import (
     shrink,
     tile_grid,
     tile_pictures,
+    tile_sheet,
 )
 
 GREY = np.repeat(np.arange(256, dtype=np.uint8)[:, None], 4, axis=1)
@@ -301,6 +302,36 @@ def test_tile_pictures():
     tiles[:, 0, 0, 0] = [10, 20, 30]
     picture = tile_pictures(tiles, grid)
     assert picture[..., 0].tolist() == [[10, 10, 0, 20, 20], [0] * 5, [30, 30, 0, 0, 0]]
+
+
+def test_tiles_are_written_over_those_of_another_value():
+    grid = TileGrid(3, 2, 4, 4, 1)  # every element of 2 x 1 is 2 x 4 pixels
+    sheet = tile_sheet(grid)
+    for value in (200, 10):
+        tiles = np.full((3, 2, 1, 4), value, np.uint8)
+        tiles[:, 1] = value + 1
+        picture = tile_pictures(tiles, grid, sheet)
+        upper, lower = [value] * 4, [value + 1] * 4
+        assert picture[..., 1].tolist() == [
+            *[[*upper, 0, *upper]] * 2,
+            *[[*lower, 0, *lower]] * 2,
+            [0] * 9,
+            *[[*upper, 0, 0, 0, 0, 0]] * 2,
+            *[[*lower, 0, 0, 0, 0, 0]] * 2,
+        ]
+        assert np.shares_memory(picture, sheet)
+
+
+def test_colors_with_blue_first():
+    table = GREY.copy()
+    table[255] = [1, 2, 3, 255]
+    values = np.array([1.0, np.nan, np.inf, -np.inf], np.float32)
+    assert colorize(values, 0, 1, table, blue_first=True).tolist() == [
+        [3, 2, 1, 255],
+        [0xC8, 0x00, 0xFF, 255],
+        [0x00, 0x8A, 0xFF, 255],
+        [0xFF, 0x91, 0x00, 255],
+    ]
 
 
 # Whole tensors
