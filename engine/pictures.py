@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -80,6 +81,8 @@ LEAST_SPAN: Final = 1e-300
 _FLOAT32_SPANS: Final = (1e-30, 1e37)
 # Elements that one pixel of a shrunken picture averages, along each axis.
 _SAMPLES: Final = 8
+_MANY_SAMPLES: Final = 1 << 22
+# Pieces that lie side by side and are copied one after the other; of more it takes longer.
 _MOST_BREAKS: Final = 4
 _MIN_TILE: Final = 6
 # Tiles may be this much smaller for the sake of full rows.
@@ -278,12 +281,15 @@ def shrink(planes: Array, rows: int, cols: int) -> Array:
     -------
     ndarray of shape (..., rows, cols), floating
         Means. A NaN makes its pixel NaN, an infinity infinite, so that marks do not get lost;
-        of more than 8 elements along an axis 4 to 8 are taken, evenly spaced.
+        of more than 8 elements along an axis 4 to 8 are taken, evenly spaced, of more than 4
+        2 to 4 where there are very many pixels.
     """
     height, width = planes.shape[-2:]
     if (rows, cols) == (height, width):
         return planes
-    steps = [max(1, size // (to * _SAMPLES) + (size > to * _SAMPLES))
+    pixels = math.prod(planes.shape[:-2]) * rows * cols
+    samples = _SAMPLES if pixels * _SAMPLES**2 <= _MANY_SAMPLES else _SAMPLES // 2
+    steps = [max(1, size // (to * samples) + (size > to * samples))
              for size, to in ((height, rows), (width, cols))]  # fmt: skip
     planes = planes[..., :: steps[0], :: steps[1]]
     dtype = planes.dtype if planes.dtype in (np.float32, np.float64) else np.dtype(np.float64)
@@ -445,36 +451,43 @@ def tile_grid(
         fits. It is never under 6 pixels: very flat channels are stretched, and the grid may
         be larger than the area.
     """
-    if columns is not None:
-        return _grid_with(columns, count, plane, area, gap)
-    widest = min(count, 64)
-    grids = [_grid_with(number, count, plane, area, gap) for number in range(1, widest + 1)]
-    fitting = [grid for grid in grids if grid.width <= area[0] and grid.height <= area[1]]
-    # Of equally large tiles the squarer arrangement.
-    best = max(fitting or grids, key=_size_and_squareness)
+    if columns is None:
+        columns = _best_columns(count, plane, area, gap)
+    return TileGrid(count, columns, *_tile_size(columns, count, plane, area, gap), gap)
+
+
+def _best_columns(
+    count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
+) -> int:
+    """How many tiles in a row make the largest ones; in plain numbers, for all are tried."""
+    found: list[tuple[tuple[int, int], int, int, bool]] = []
+    for columns in range(1, min(count, 64) + 1):
+        rows = -(-count // columns)
+        width, height = _tile_size(columns, count, plane, area, gap)
+        fits = (
+            columns * (width + gap) - gap <= area[0] and rows * (height + gap) - gap <= area[1]
+        )
+        # Of equally large tiles the squarer arrangement.
+        found.append(((width * height, -abs(columns - rows)), width, columns, fits))
+    fitting = [each for each in found if each[3]]
+    best = max(fitting or found, key=itemgetter(0))
     even = [
-        grid
-        for grid in fitting
-        if count % grid.columns == 0 and grid.tile_width >= _GOOD_SHARE * best.tile_width
+        each for each in fitting if count % each[2] == 0 and each[1] >= _GOOD_SHARE * best[1]
     ]
-    return max(even, key=_size_and_squareness, default=best)
+    return max(even, key=itemgetter(0), default=best)[2]
 
 
-def _size_and_squareness(grid: TileGrid) -> tuple[int, int]:
-    return grid.tile_width * grid.tile_height, -abs(grid.columns - grid.rows)
-
-
-def _grid_with(
+def _tile_size(
     columns: int, count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
-) -> TileGrid:
+) -> tuple[int, int]:
+    """Width and height of a tile."""
     height, width = plane
     rows = -(-count // columns)
     room = (area[0] + gap) / columns - gap, (area[1] + gap) / rows - gap
     scale = max(min(room[0] / width, room[1] / height), 1e-6)
     if scale >= 1:
         scale = math.floor(scale)
-    size = [_tile_edge(length, scale) for length in (width, height)]
-    return TileGrid(count, columns, size[0], size[1], gap)
+    return _tile_edge(width, scale), _tile_edge(height, scale)
 
 
 def _tile_edge(length: int, scale: float) -> int:

@@ -6,6 +6,7 @@ answer is dropped where another question has been asked meanwhile.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
 
 AT_ONCE: Final = 1 << 21  # elements; about 5 ms
+# One processor is the window's, which paints the array meanwhile.
+_THREADS: Final = min(2, max(1, (os.cpu_count() or 1) - 1))
 
 
 class What(Enum):
@@ -52,7 +55,7 @@ class _Request:
             return histogram(self.array, self.low, self.high, step=step)
         if self.what is What.PAGE:
             return channel_facts(self.array)
-        return statistics(self.array)
+        return statistics(self.array, _THREADS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ __all__ = [
 PAGE_SIZE: Final = 256
 # Beyond this many elements the range comes from evenly spaced ones, until the measured one
 # is there.
-_RANGE_LIMIT: Final = 1 << 21
+_RANGE_LIMIT: Final = 1 << 18
 
 
 class Scope(Enum):
