@@ -5,19 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QRadioButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QRadioButton, QWidget
 
 from engine.byte_sizes import parse_bytes, spell_bytes
 from engine.cost import memory
+from kuiper_studio.dialogs.question import Question
 from kuiper_studio.item_models.text import bytes_text
 
 if TYPE_CHECKING:
@@ -33,7 +25,7 @@ _PURPOSE: Final = (
 )
 
 
-class MemoryDialog(QDialog):
+class MemoryDialog(Question):
     """Asks for a memory limit, or for none.
 
     Parameters
@@ -47,58 +39,34 @@ class MemoryDialog(QDialog):
     """
 
     def __init__(self, session: StudioSession, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("memoryDialog")
-        self.setWindowTitle("Memory limit")
+        super().__init__("memory", "Memory limit", _WIDTH, parent)
         self.limit = session.memory_limit
         self.everything = QRadioButton("&Keep every value")
         self.limited = QRadioButton("Keep at &most")
         self.amount = QLineEdit(spell_bytes(_OFFERED if self.limit is None else self.limit))
         self.amount.setAccessibleName("Memory limit")
-        self._error = QLabel(" ")  # keeps its line free
-        self._error.setObjectName("memoryError")
-        self._error.setProperty("role", "error")
-        self._error.setWordWrap(True)
-        self._ok = QPushButton("Use limit")
-        self._ok.setProperty("role", "primary")
-        self._ok.setDefault(True)
-        self._build(_facts(session))
+        self._arrange(_facts(session))
         (self.everything if self.limit is None else self.limited).setChecked(True)
         self.amount.textEdited.connect(self._choose_limited)
         self.amount.textChanged.connect(self._check)
         self.limited.toggled.connect(self._check)
-        self._ok.clicked.connect(self.accept)
         if self.limit is not None:
             self.amount.setFocus()
             self.amount.selectAll()
         self._check()
 
-    def _build(self, facts: str) -> None:
+    def _arrange(self, facts: str) -> None:
         purpose, explained = QLabel(_PURPOSE), QLabel(facts)
         purpose.setWordWrap(True)
         explained.setObjectName("memoryFacts")
         explained.setProperty("role", "secondary")
         explained.setWordWrap(True)
         explained.setVisible(bool(facts))
-        cancel = QPushButton("Cancel")
-        cancel.clicked.connect(self.reject)
         entry = QHBoxLayout()
         entry.setSpacing(8)
         entry.addWidget(self.limited)
         entry.addWidget(self.amount, 1)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self._ok)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(8)
-        for widget in (purpose, explained, self.everything):
-            column.addWidget(widget)
-        column.addLayout(entry)
-        column.addWidget(self._error)
-        column.addLayout(buttons)
-        self.setFixedWidth(_WIDTH)
+        self.build((purpose, explained, self.everything, entry))
 
     @Slot()
     def _choose_limited(self) -> None:
@@ -112,9 +80,8 @@ class MemoryDialog(QDialog):
             self.limit = parse_bytes(self.amount.text()) if self.limited.isChecked() else None
         except ValueError as exc:
             sentence = f"{exc}."
-        self._error.setText(sentence or " ")
-        self._ok.setEnabled(not sentence)
-        self._ok.setText("Use limit" if self.limited.isChecked() else "Keep every value")
+        self.show_error(sentence)
+        self.ok.setText("Use limit" if self.limited.isChecked() else "Keep every value")
 
 
 def _facts(session: StudioSession) -> str:

@@ -6,18 +6,10 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Slot
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
 from engine.inputs import parse_seed
+from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
 
 if TYPE_CHECKING:
@@ -30,7 +22,7 @@ _WIDTH: Final = 420
 _ANY_BELOW: Final = 1_000_000  # seeds that the die gives are easy to write down
 
 
-class SeedDialog(QDialog):
+class SeedDialog(Question):
     """Asks for a seed.
 
     Parameters
@@ -47,25 +39,16 @@ class SeedDialog(QDialog):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("seedDialog")
-        self.setWindowTitle("Random seed")
+        super().__init__("seed", "Random seed", _WIDTH, parent)
         self.seed = session.seed
-        self._error = QLabel(" ")  # keeps its line free
-        self._error.setObjectName("seedError")
-        self._error.setProperty("role", "error")
-        self._error.setWordWrap(True)
         self.number = QLineEdit(str(session.seed))
         self.number.setAccessibleName("Random seed")
         self.number.selectAll()
-        self._ok = QPushButton("Use seed")
-        self._ok.setProperty("role", "primary")
-        self._ok.setDefault(True)
-        self._build(_purpose(session), theme)
+        self.ok.setText("Use seed")
+        self._arrange(_purpose(session), theme)
         self.number.textChanged.connect(self._check)
-        self._ok.clicked.connect(self.accept)
 
-    def _build(self, purpose: str, theme: Theme) -> None:
+    def _arrange(self, purpose: str, theme: Theme) -> None:
         explained = QLabel(purpose)
         explained.setObjectName("seedPurpose")
         explained.setWordWrap(True)
@@ -75,24 +58,11 @@ class SeedDialog(QDialog):
         any_seed.setToolTip("Any seed")
         any_seed.setAccessibleName("Any seed")
         any_seed.clicked.connect(self._choose_any)
-        cancel = QPushButton("Cancel")
-        cancel.clicked.connect(self.reject)
         entry = QHBoxLayout()
         entry.setSpacing(6)
         entry.addWidget(self.number, 1)
         entry.addWidget(any_seed)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(cancel)
-        buttons.addWidget(self._ok)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 16)
-        column.setSpacing(8)
-        column.addWidget(explained)
-        column.addLayout(entry)
-        column.addWidget(self._error)
-        column.addLayout(buttons)
-        self.setFixedWidth(_WIDTH)
+        self.build((explained, entry))
 
     @Slot()
     def _choose_any(self) -> None:
@@ -100,15 +70,12 @@ class SeedDialog(QDialog):
 
     @Slot()
     def _check(self) -> None:
+        sentence = ""
         try:
             self.seed = parse_seed(self.number.text().strip())
         except ValueError as exc:
             sentence = str(exc)
-            self._error.setText(f"{sentence[:1].upper()}{sentence[1:]}.")
-            self._ok.setEnabled(False)
-        else:
-            self._error.setText(" ")
-            self._ok.setEnabled(True)
+        self.show_error(f"{sentence[:1].upper()}{sentence[1:]}." if sentence else "")
 
 
 def _purpose(session: StudioSession) -> str:

@@ -1,0 +1,64 @@
+"""The small dialog that asks for one thing: an entry, what is wrong with it, OK and Cancel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from PySide6.QtWidgets import QLayout
+
+__all__ = ["Question"]
+
+
+class Question(QDialog):
+    """Asks for one thing; subclasses make its entry and check it.
+
+    Parameters
+    ----------
+    name : str
+        Object name of the dialog is ``nameDialog``, that of the line for errors ``nameError``.
+    title : str
+    width : int
+    """
+
+    def __init__(
+        self, name: str, title: str, width: int, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"{name}Dialog")
+        self.setWindowTitle(title)
+        self.setFixedWidth(width)
+        self._error = QLabel(" ")  # keeps its line free
+        self._error.setObjectName(f"{name}Error")
+        self._error.setProperty("role", "error")
+        self._error.setWordWrap(True)
+        self.ok = QPushButton()
+        self.ok.setProperty("role", "primary")
+        self.ok.setDefault(True)
+        self.ok.clicked.connect(self.accept)
+
+    def build(self, parts: Sequence[QWidget | QLayout]) -> None:
+        """Put parts one under the other, and the line for errors and the buttons below."""
+        cancel = QPushButton("Cancel")
+        cancel.clicked.connect(self.reject)
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(self.ok)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 16)
+        column.setSpacing(8)
+        for part in (*parts, self._error, buttons):
+            if isinstance(part, QWidget):
+                column.addWidget(part)
+            else:
+                column.addLayout(part)
+
+    def show_error(self, sentence: str) -> None:
+        """Say what is wrong with the entry, which cannot be accepted; ``""`` for nothing."""
+        self._error.setText(sentence or " ")
+        self.ok.setEnabled(not sentence)
