@@ -55,7 +55,7 @@ class _Request:
             return histogram(self.array, self.low, self.high, step=step)
         if self.what is What.PAGE:
             return channel_facts(self.array)
-        return statistics(self.array, _THREADS)
+        return statistics(self.array, threads=_THREADS)
 
 
 @dataclass(frozen=True, slots=True)
