@@ -661,7 +661,8 @@ class Session:
             arguments = [self._values[name] for name in inputs]
         except KeyError:
             missing = dict.fromkeys(name for name in inputs if name not in self._values)
-            why = f"its input {', '.join(missing)} was not computed"
+            were = "inputs {} were" if len(missing) > 1 else "input {} was"
+            why = f"its {were.format(', '.join(missing))} not computed"
             return self._record(operator, given, OperatorStatus.BLOCKED, reason=why)
         if not computes:
             if operator.is_output:

@@ -165,6 +165,21 @@ def test_unsupported_blocks_only_what_depends(make_pair):
         session.value("2")
 
 
+def test_all_inputs_that_were_not_computed_are_named(make_pair):
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(3)f32",
+        "my.Own one 1 1 0 1",
+        "my.Own two 1 1 0 2",
+        "pnnx.Expression sum 2 1 1 2 3 expr=add(@0,@1)",
+        "pnnx.Output out 1 0 3",
+    )
+    session = Session(engine.load(param))
+    session.feed([[0, 0, 0]])
+    session.run()
+    with pytest.raises(ValueNotComputedError, match="its inputs 1, 2 were not computed"):
+        session.value("3")
+
+
 def test_supplied_output_unblocks(make_pair):
     session = Session(engine.load(make_pair(*BROKEN)))
     session.feed([[0, 0, 0]])
