@@ -88,3 +88,14 @@ def test_examples_of_options_can_be_read(section):
         if words == ["--labels"]:
             continue
         parser.parse_args(["model", *needed, *words])
+
+
+def test_the_python_example_runs(samples, monkeypatch):
+    text = (samples.parent / "README.md").read_text(encoding="utf-8")
+    example = text.partition("## From Python")[2].split("```")[1].removeprefix("python")
+    monkeypatch.chdir(samples.parent)
+    names: dict[str, object] = {}
+    exec(example, names)
+    assert names["array"].shape == (1, 16, 32, 32)
+    assert "(3, 3)" in example
+    assert names["graph"].operator("convbn2d_0").params["kernel_size"] == (3, 3)
