@@ -11,10 +11,20 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.arguments import as_int, as_ints, axes_of, axis_of, cast
+from engine.layers.arguments import (
+    PLACEMENT,
+    as_dtype,
+    as_int,
+    as_ints,
+    axes_of,
+    axis_of,
+    cast,
+)
 from engine.layers.layer import Ints
 from engine.layers.registry import register
-from engine.promotion import DType
+from engine.layers.size import as_python
+from engine.layers.windows import require_memory
+from engine.promotion import DEFAULT_FLOAT, DType
 from engine.values import Array, Value
 
 __all__ = ["TRANSFORMS"]
@@ -161,3 +171,50 @@ def fftshift(input: Array, dim: Ints | None = None) -> Array:
 def ifftshift(input: Array, dim: Ints | None = None) -> Array:
     """Move the zero frequency back to the front: ``torch.fft.ifftshift``."""
     return np.fft.ifftshift(input, axes_of(dim, input.ndim))
+
+
+@register("torch.fft.fftfreq", "aten::fft_fftfreq", unused=PLACEMENT)
+def fftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
+    """Frequencies of what ``torch.fft.fft`` gives: ``torch.fft.fftfreq``.
+
+    Parameters
+    ----------
+    n : int
+        Length of the transform.
+    d : float
+        Time from one sample to the next.
+    dtype : str, optional
+        Float32 by default.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        0 and up, and then from the lowest negative one to the last.
+    """
+    count = _length_of_transform(n)
+    return cast(np.fft.fftfreq(count, as_python(d)), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+@register("torch.fft.rfftfreq", "aten::fft_rfftfreq", unused=PLACEMENT)
+def rfftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
+    """Frequencies of what ``torch.fft.rfft`` gives: ``torch.fft.rfftfreq``.
+
+    Parameters
+    ----------
+    n, d, dtype
+        As in ``torch.fft.fftfreq``.
+
+    Returns
+    -------
+    ndarray of shape (n // 2 + 1,)
+    """
+    count = _length_of_transform(n)
+    return cast(np.fft.rfftfreq(count, as_python(d)), as_dtype(dtype) or DEFAULT_FLOAT)
+
+
+def _length_of_transform(n: Value) -> int:
+    count = as_int(n, "n")
+    if count < 1:
+        raise LayerError(f"a transform cannot have the length {count}")
+    require_memory((count,), np.dtype(np.float64))
+    return count

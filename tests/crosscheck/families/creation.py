@@ -66,6 +66,25 @@ def of_a_dynamic_size(draw: Draw, name: str):
     )
 
 
+@specs({name: (f"aten::{name}_window",) for name in (
+    "hann", "hamming", "blackman", "bartlett", "kaiser",
+)})  # fmt: skip
+def windows(draw: Draw, name: str):
+    function = getattr(torch, f"{name}_window")
+    numbers = {"hamming": (0.5, 0.4), "kaiser": (draw.number(0, 14),)}.get(name, ())
+    arguments = draw.one((), (draw.flag(),), (draw.flag(), *numbers))
+    more = draw.keywords(dtype=draw.one(*FLOATS))
+    x, other = (draw.normal(2, draw.integer(1, 9)) for _ in range(2))
+    return Case(lambda x: x * function(x.shape[1], *arguments, **more), x, other=[other])
+
+
+@specs({"fftfreq": ("aten::fft_fftfreq",), "rfftfreq": ("aten::fft_rfftfreq",)})
+def frequencies(draw: Draw, name: str):
+    function, more = getattr(torch.fft, name), draw.keywords(d=draw.number(0.1, 3))
+    x, other = (draw.normal(2, draw.integer(1, 9)) for _ in range(2))
+    return Case(lambda x: function(x.shape[1], **more), x, other=[other])
+
+
 @spec()
 def arange(draw: Draw):
     start, step = draw.integer(-3, 3), draw.one(1, 2, 0.5)

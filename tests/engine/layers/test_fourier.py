@@ -104,3 +104,12 @@ def test_shifts(run):
     x = np.arange(5)
     assert run("torch.fft.fftshift", x).tolist() == [3, 4, 0, 1, 2]
     assert run("torch.fft.ifftshift", x).tolist() == [2, 3, 4, 0, 1]
+
+
+def test_frequencies(run):
+    result = run("torch.fft.fftfreq", n=5, d=0.5)
+    np.testing.assert_allclose(result, np.float32([0, 0.4, 0.8, -0.8, -0.4]), strict=True)
+    assert run("aten::fft_fftfreq", 4, 0.25, 7, None, None, None).tolist() == [0, 1, -2, -1]
+    assert run("torch.fft.rfftfreq", n=4).tolist() == [0, 0.25, 0.5]
+    with pytest.raises(LayerError, match="a transform cannot have the length 0"):
+        run("torch.fft.rfftfreq", n=0)

@@ -1,0 +1,162 @@
+"""Windows: factors that let a piece of a signal begin and end softly."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import PLACEMENT, as_dtype, as_int, cast
+from engine.layers.registry import register
+from engine.layers.size import as_python
+from engine.layers.windows import require_memory
+from engine.promotion import DEFAULT_FLOAT
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
+
+_ORDERS = ("window_length dtype _ _ _", "window_length periodic dtype _ _ _")
+_ORDER_OF_BETA = "window_length periodic beta dtype _ _ _"
+_ORDERS_OF_ALPHA = (
+    "window_length periodic alpha dtype _ _ _",
+    "window_length periodic alpha beta dtype _ _ _",
+)
+
+
+@register("aten::hann_window", operands=_ORDERS, unused=PLACEMENT)
+@register("torch.hann_window", unused=PLACEMENT)
+def hann(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
+    """Half a wave that begins and ends at 0: ``torch.hann_window``.
+
+    Parameters
+    ----------
+    window_length : int
+        How many numbers.
+    periodic : bool
+        Whether a next window would begin where this one ends; it is symmetric otherwise.
+    dtype : str, optional
+        Float32 by default.
+
+    Returns
+    -------
+    ndarray of shape (window_length,)
+        ``0.5 - 0.5 * cos(2 * pi * x)`` with x from 0 to 1.
+    """
+    return _window(window_length, periodic, dtype, lambda x: _waves(x, 0.5, 0.5))
+
+
+@register("aten::hamming_window", operands=(*_ORDERS, *_ORDERS_OF_ALPHA), unused=PLACEMENT)
+@register("torch.hamming_window", unused=PLACEMENT)
+def hamming(
+    window_length: int,
+    periodic: bool = True,
+    alpha: float = 0.54,
+    beta: float = 0.46,
+    dtype: Value = None,
+) -> Array:
+    """Half a wave on a pedestal: ``torch.hamming_window``.
+
+    Parameters
+    ----------
+    window_length, periodic, dtype
+        As in ``torch.hann_window``.
+    alpha, beta : float
+        Mean and height of the wave.
+
+    Returns
+    -------
+    ndarray of shape (window_length,)
+        ``alpha - beta * cos(2 * pi * x)`` with x from 0 to 1.
+    """
+    mean, height = as_python(alpha), as_python(beta)
+    return _window(window_length, periodic, dtype, lambda x: _waves(x, mean, height))
+
+
+@register("aten::blackman_window", operands=_ORDERS, unused=PLACEMENT)
+@register("torch.blackman_window", unused=PLACEMENT)
+def blackman(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
+    """Sum of two waves that begins and ends at 0: ``torch.blackman_window``.
+
+    Parameters
+    ----------
+    window_length, periodic, dtype
+        As in ``torch.hann_window``.
+
+    Returns
+    -------
+    ndarray of shape (window_length,)
+        ``0.42 - 0.5 * cos(2 * pi * x) + 0.08 * cos(4 * pi * x)`` with x from 0 to 1.
+    """
+    return _window(window_length, periodic, dtype, lambda x: _waves(x, 0.42, 0.5, -0.08))
+
+
+@register("aten::bartlett_window", operands=_ORDERS, unused=PLACEMENT)
+@register("torch.bartlett_window", unused=PLACEMENT)
+def bartlett(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
+    """Straight up from 0 to 1 and down again: ``torch.bartlett_window``.
+
+    Parameters
+    ----------
+    window_length, periodic, dtype
+        As in ``torch.hann_window``.
+
+    Returns
+    -------
+    ndarray of shape (window_length,)
+    """
+    return _window(window_length, periodic, dtype, lambda x: 1 - np.abs(2 * x - 1))
+
+
+@register("aten::kaiser_window", operands=(*_ORDERS, _ORDER_OF_BETA), unused=PLACEMENT)
+@register("torch.kaiser_window", unused=PLACEMENT)
+def kaiser(
+    window_length: int, periodic: bool = True, beta: float = 12.0, dtype: Value = None
+) -> Array:
+    """Bessel function of a half circle: ``torch.kaiser_window``.
+
+    Parameters
+    ----------
+    window_length, periodic, dtype
+        As in ``torch.hann_window``.
+    beta : float
+        How narrow it is.
+
+    Returns
+    -------
+    ndarray of shape (window_length,)
+        ``i0(beta * sqrt(1 - (2 * x - 1) ** 2)) / i0(beta)`` with x from 0 to 1.
+    """
+    width = float(as_python(beta))
+    return _window(
+        window_length,
+        periodic,
+        dtype,
+        lambda x: np.i0(width * np.sqrt(1 - (2 * x - 1) ** 2)) / np.i0(width),
+    )
+
+
+def _window(
+    window_length: Value, periodic: bool, dtype: Value, formula: Callable[[Array], Array]
+) -> Array:
+    """Values of a formula at equal distances from 0 to 1; one alone is 1."""
+    count, wanted = as_int(window_length, "window_length"), as_dtype(dtype) or DEFAULT_FLOAT
+    if count < 0:
+        raise LayerError(f"a window cannot have the length {count}")
+    require_memory((count,), np.dtype(np.float64))
+    if count == 1:
+        return np.ones(1, wanted)
+    last = count if periodic else count - 1
+    return cast(np.asarray(formula(np.arange(count) / max(last, 1))), wanted)
+
+
+def _waves(x: Array, mean: float, *heights: float) -> Array:
+    """A mean less cosines of one wave, two waves and so on."""
+    waves = (
+        height * np.cos(2 * math.pi * number * x) for number, height in enumerate(heights, 1)
+    )
+    return np.asarray(mean - sum(waves))
