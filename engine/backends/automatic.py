@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.heap import trim_heap, unload
+from engine.backends.heap import release_weights, trim_heap
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
@@ -41,7 +41,7 @@ _SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round
 # From so many bytes on, what libraries leave behind is worth giving back.
 _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
-_EVICTING_BYTES: Final = 48 << 20
+_EVICTING_BYTES: Final = 32 << 20
 _RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
 
 
@@ -66,11 +66,10 @@ class Automatic:
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
         name, program = self._chosen(operator, inputs)
+        if name != ALONE:  # libraries have weights of their own
+            release_weights(operator)
         if nbytes >= _LARGE:
             trim_heap()
-            if name != ALONE:  # libraries have weights of their own
-                for attribute in operator.attributes.values():
-                    unload(attribute.array)
         return name, program
 
     def _chosen(
@@ -139,6 +138,8 @@ class _Race:
 
     def enter(self, name: str, program: Program) -> None:
         """Time the first burst of a program."""
+        if self._cold:  # what making it took, several times its weights
+            trim_heap()
         self.programs[name] = program
         self._least[name] = np.inf
         self._time(name)
@@ -147,7 +148,7 @@ class _Race:
         for place, each in enumerate(ranked):
             if (self._cold and place >= _RIVALS) or self._least[each] > limit:
                 del self.programs[each]
-        if self._cold:  # room for the next, which takes several times its weights for a moment
+        if self._cold:  # room for making the next
             self._cache.give_back()
             trim_heap()
 

@@ -13,9 +13,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from engine.runtime import RuntimeOperator
     from engine.values import Array
 
-__all__ = ["trim_heap", "unload"]
+__all__ = ["release_weights", "trim_heap", "unload"]
 
 
 @cache
@@ -37,6 +38,17 @@ def trim_heap() -> None:
     trim = _trim()
     if trim is not None:
         trim(0)
+
+
+def release_weights(operator: RuntimeOperator) -> None:
+    """Let go of an operator's weights, which a library has in a form of its own.
+
+    The pages of the file go to the system, and so does what the layer prepared of them.
+    """
+    if operator.layer is not None:
+        operator.layer.release()
+    for attribute in operator.attributes.values():
+        unload(attribute.array)
 
 
 def unload(array: Array) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from functools import cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ __all__ = ["NcnnBackend"]
 # Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
 # and in turn with ONNX Runtime.
 _SPIN_ROUNDS: Final = "10000"
-_LARGE_WEIGHTS: Final = 4 << 20  # bytes
+_LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
 _FLOAT32_MARK: Final = b"\0\0\0\0"
 _LOWER_PRECISION: Final = (
@@ -114,7 +114,24 @@ def _is_heavy(layer: NcnnLayer) -> bool:
     Four to seven times that of the weights, and more time than small tiles.
     """
     pixels = math.prod(layer.output_shape[-2:])
-    return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels < _FEW_PIXELS
+    return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels <= _FEW_PIXELS
+
+
+def _loaded(net: Any, parts: Sequence[bytes | memoryview]) -> bytes:  # noqa: ANN401 - untyped
+    """Give a network its weights; what has to be kept as long as the network.
+
+    What ncnn reads from a file it lets go of when it has its own form of it; memory of ours
+    it goes on looking at. A file that is only memory serves where the system has such.
+    """
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("weights"), "wb") as file:
+            file.writelines(parts)
+            file.flush()
+            if not net.load_model(f"/proc/self/fd/{file.fileno()}"):
+                return b""
+    content = b"".join(parts)
+    net.load_model_mem(content)
+    return content
 
 
 class _NcnnProgram:
@@ -134,10 +151,9 @@ class _NcnnProgram:
         params = " ".join(f"{key}={value}" for key, value in layer.params.items())
         text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
         weight, *rest = (np.require(w, None, ["C", "A"]) for w in layer.weights)
-        self._content = b"".join([_FLOAT32_MARK, weight.data, *(r.data for r in rest)])
         if net.load_param_mem(text):
             raise NoFormError("ncnn does not know the layer")
-        net.load_model_mem(self._content)  # reads the weights where they are
+        self._content = _loaded(net, [_FLOAT32_MARK, weight.data, *(r.data for r in rest)])
         self._input_shape = layer.input_shape
         # Winograd's transformation spreads NaN and infinities over a tile of the image.
         self._finite = transformed

@@ -193,7 +193,6 @@ class OnnxProgram:
 
     Attributes
     ----------
-    model : OnnxModel
     buffers : list of Buffer
         Results, one for each operator.
     """
@@ -221,7 +220,7 @@ class OnnxProgram:
         if model.weights:
             values = map(ort.OrtValue.ortvalue_from_numpy, model.weights.values())
             options.add_external_initializers(list(model.weights), list(values))
-        self.model = model
+        self._outputs = model.outputs  # and not the model, which holds copies of weights
         self._session = ort.InferenceSession(
             model.content, options, providers=["CPUExecutionProvider"]
         )
@@ -268,7 +267,7 @@ class OnnxProgram:
         SpecialNumbersError
             If it is none that the reference would give.
         """
-        output, buffer = self.model.outputs[place], self.buffers[place]
+        output, buffer = self._outputs[place], self.buffers[place]
         for index in output.above_infinity:
             require_above_infinity(inputs[index])
         if output.finite:
@@ -278,7 +277,7 @@ class OnnxProgram:
     def _bind_output(self, place: int) -> None:
         memory = self.buffers[place].memory
         address = memory.__array_interface__["data"][0]
-        name = self.model.outputs[place].name
+        name = self._outputs[place].name
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
 
 

@@ -138,6 +138,11 @@ class Convolution(Layer):
         else:
             _general(batch, weight, bias, windows, output)
 
+    @override
+    def release(self) -> None:
+        """Let go of the prepared weight."""
+        self._ready.clear()
+
     def _weight_in(self, dtype: DType) -> Array:
         """Weight of shape (G, O / G, C / G * K), converted when first used."""
         grouped = self._ready.get(dtype)

@@ -70,6 +70,13 @@ class Layer(ABC):
             With what is wrong; the runtime adds which operator it was.
         """
 
+    def release(self) -> None:  # noqa: B027 - most have prepared nothing
+        """Let go of what was prepared for computing, such as weights in another layout.
+
+        The next `forward` prepares it again. Called where a library computes instead, which
+        has a form of its own of the weights.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:

@@ -55,9 +55,15 @@ class Linear(Layer):
     def forward(self, input: Array) -> Array:
         dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
-        if work not in self._ready:
-            self._ready[work] = ready(self.weight, work)
-        return _product(input, self._ready[work], self.bias, dtype)
+        weight = self._ready.get(work)
+        if weight is None:
+            weight = self._ready[work] = ready(self.weight, work)
+        return _product(input, weight, self.bias, dtype)
+
+    @override
+    def release(self) -> None:
+        """Let go of the prepared weight."""
+        self._ready.clear()
 
 
 @register("F.linear", "aten::linear")

@@ -210,20 +210,26 @@ class _Recurrent(Layer):
             x = x.swapaxes(0, 1)
         if not len(x):
             raise LayerError("the sequence is empty", InferStatus.kInferInputsEmpty)
-        if work not in self._ready:
-            self._ready[work] = [weights.ready(work) for weights in self._weights]
+        prepared = self._ready.get(work)
+        if prepared is None:
+            prepared = self._ready[work] = [each.ready(work) for each in self._weights]
         sizes = (self._output_size, self._hidden_size)
         begin = tuple(
             self._state(state, (x.shape[1], size), work, batched=batched)
             for state, size in zip(states, sizes, strict=False)
         )
-        y, last = _run_layers(x, self._cell, begin, self._ready[work], self._directions, thin)
+        y, last = _run_layers(x, self._cell, begin, prepared, self._directions, thin)
         if not batched:
             y, last = y[:, 0], tuple(state[:, 0] for state in last)
         elif self._batch_first:
             y = y.swapaxes(0, 1)
         results = (*last, y) if self._states_first else (y, *last)
         return tuple(result.astype(dtype, copy=False) for result in results)
+
+    @override
+    def release(self) -> None:
+        """Let go of the prepared weights."""
+        self._ready.clear()
 
     def _state(
         self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool

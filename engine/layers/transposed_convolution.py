@@ -153,6 +153,11 @@ class TransposedConvolution(Layer):
             products = products.reshape(groups, per_group, *sizes)
             totals[sample][:, :, *outputs] += products[:, :, *inputs]
 
+    @override
+    def release(self) -> None:
+        """Let go of the prepared weight."""
+        self._ready.clear()
+
     def _weight_in(self, dtype: DType) -> Array:
         """Weight of shape (K, G, O / G, C / G), converted when first used."""
         by_tap = self._ready.get(dtype)
