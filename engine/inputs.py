@@ -16,9 +16,9 @@ from engine.numpy_files import MAX_BYTES, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from engine.runtime import RuntimeGraph, RuntimeOperand
+    from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.shapes import ExportedShape
     from engine.values import Array
 
@@ -61,6 +61,11 @@ class _Operand(Protocol):
     shape: ExportedShape | None
     dtype: np.dtype[Any] | None
 
+    @property
+    def consumers(self) -> Sequence[RuntimeOperator]:
+        """Who takes it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
@@ -101,7 +106,8 @@ class InputSource:
     member : str
         Array of an ``.npz``; ``""`` for the one that belongs to the input.
     seed : int
-        Of random values: uniform in [0, 1) for floats, 0 to 255 for integers.
+        Of random values: uniform in [0, 1) for floats, 0 to 255 for integers, or as far
+        as the tables have rows that an input of a text model is looked up in.
     value : float
         Of a constant.
     array : ndarray or None
@@ -444,8 +450,16 @@ def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -
         return np.asarray(parts[0] + 1j * parts[1], dtype=dtype)
     if dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.5)
-    top = 128 if dtype == np.int8 else 256
+    top = min((128 if dtype == np.int8 else 256, *_rows_of_tables(operand)))
     return rng.integers(0, top, shape).astype(dtype)
+
+
+def _rows_of_tables(operand: _Operand) -> Iterator[int]:
+    """How many rows the tables have that an operand gives the places of."""
+    for consumer in operand.consumers:
+        rows = consumer.params.get("num_embeddings")
+        if isinstance(rows, int) and rows > 0:
+            yield rows
 
 
 def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -36,6 +36,7 @@ class FakeOperand:
     name: str = "0"
     shape: tuple[int | str | None, ...] | None = (1, 3, 2, 2)
     dtype: np.dtype[Any] | None = np.dtype(np.float32)
+    consumers: tuple[Any, ...] = ()
 
 
 def write_picture(path, pixels):
@@ -316,6 +317,19 @@ class TestGenerated:
         assert not np.array_equal(one, other)
         assert one.shape == (1, 3, 2, 2)
         assert 0 <= one.min() <= one.max() < 1
+
+    def test_random_places_are_in_every_table(self, make_pair):
+        table = "nn.Embedding {} 1 1 ids {} num_embeddings={} embedding_dim=2 sparse=False"
+        graph = engine.load(
+            make_pair(
+                "pnnx.Input in 0 1 ids #ids=(1,500)i64",
+                table.format("words", "a", 30),
+                table.format("kinds", "b", 7),
+                "pnnx.Output out 2 0 a b",
+            )
+        )
+        places = load_input(InputSource("random"), graph.operand("ids"))
+        assert (places.min(), places.max()) == (0, 6)
 
     @pytest.mark.parametrize(
         "dtype", ["bool", "uint8", "int8", "int64", "float16", "complex64"]
