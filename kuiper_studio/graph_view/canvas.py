@@ -136,6 +136,7 @@ class GraphCanvas(QWidget):
         self._layout_cancel = threading.Event()
         self._layout_number = 0
         self._layout_request: LayoutRequest | None = None
+        self._flow = self.orientation  # of the layout that is there or being made
         self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
@@ -304,6 +305,7 @@ class GraphCanvas(QWidget):
         self._layout_request = None
         self._geometry = self._painter = self._minimap = None
         request = self._scene.request(self.orientation)
+        self._flow = request.orientation
         if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
             self._accept(lay_out(request))
             return
@@ -332,10 +334,12 @@ class GraphCanvas(QWidget):
 
     def _lay_out_if_turned(self) -> None:
         """Lay out anew if the orientation is another one; the same operator stays in view."""
-        if self._geometry is None or self._geometry.layout.orientation == self.orientation:
+        if self._flow == self.orientation:
             return
-        kept = self._state.selected if self._state.selected != NONE else self._state.current
-        self._sought = kept if not self._untouched else NONE
+        if self._geometry is not None:
+            state = self._state
+            kept = state.selected if state.selected != NONE else state.current
+            self._sought = kept if not self._untouched else NONE
         self._lay_out()
 
     def _go_home(self) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from kuiper_studio.graph_view import GraphView
+from kuiper_studio.graph_view import canvas as canvas_module
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
 from kuiper_studio.graph_view.cells import mixed
 from kuiper_studio.graph_view.scene import make_scene
@@ -350,6 +351,18 @@ def test_untouched_view_is_arranged_anew_when_resized(view, open_model):
     view.resize(400, 700)
     assert view.orientation == "top-down"
     assert view.box_rect("image").top() == 24
+
+
+def test_view_that_is_resized_while_a_graph_is_laid_out(
+    view, open_model, qtbot, session, monkeypatch
+):
+    monkeypatch.setattr(canvas_module, "_LAID_OUT_AT_ONCE", 0)
+    view.resize(400, 700)
+    session.graph_changed.connect(lambda: view.resize(1200, 400))
+    open_model(chain(30))
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    first, second = view.box_rect("image").center(), view.box_rect("relu_0").center()
+    assert first.y() == second.y()
 
 
 def test_touched_view_keeps_its_middle_and_turns_when_the_size_has_settled(
