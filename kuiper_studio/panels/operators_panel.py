@@ -50,6 +50,7 @@ __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
 RANDOM_MARK: Final = 12  # the side of the die beside an operator that is random
+END_GAP: Final = 5  # behind the last column, which may be the end of the panel
 SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
 # Icon, colour and size of each state's glyph.
 GLYPHS: Final = {
@@ -61,6 +62,7 @@ GLYPHS: Final = {
     OperatorState.BLOCKED: ("pending", "ctl", 12),
     OperatorState.PENDING: ("pending", "ctl", 12),
 }
+_GAPS: Final[dict[int, int]] = {OperatorColumn.INDEX: 0, OperatorColumn.MS: END_GAP}
 # Not yet reached, or never: written in the quieter colour.
 _QUIET: Final = frozenset({OperatorState.PENDING, OperatorState.BLOCKED})
 
@@ -90,8 +92,8 @@ class OperatorDelegate(RowDelegate):
             case column:
                 color = self.theme.color("selTxt" if selected else "text2")
                 is_index = column == OperatorColumn.INDEX
-                font, room = (self.mono, 0) if is_index else (self.small_mono, 1)
-                area = rect.adjusted(0, 0, -room, 0)
+                font = self.mono if is_index else self.small_mono
+                area = rect.adjusted(0, 0, -_GAPS.get(column, 1), 0)
                 align = Qt.AlignmentFlag.AlignRight
                 self.draw_text(painter, area, str(index.data()), font, color, align)
 
@@ -164,14 +166,14 @@ class OperatorTable(Table):
             OperatorColumn.INDEX: round(6.6 * digits) + 3,
             OperatorColumn.FAMILY: 10,
             OperatorColumn.OUTPUT: min(max(62, 6 * output_characters + 2), 102),
-            OperatorColumn.MS: 30,
+            OperatorColumn.MS: 30 + END_GAP,
         }
         for column, width in widths.items():
             header.resizeSection(column, width)
-        metrics = QFontMetrics(self._theme.ui_font())
+        metrics = QFontMetrics(self._theme.ui_font(weight=600))  # that of the one that is next
         types = {operator.type for operator in operators[:SAMPLED_ROWS]}
         widest = max((metrics.horizontalAdvance(name) for name in types), default=0)
-        self._wanted_type_width = widest + 4
+        self._wanted_type_width = widest + 8
         self._share_width()
 
     def _share_width(self) -> None:
