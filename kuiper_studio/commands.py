@@ -9,17 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtCore import QEvent, QObject, Slot
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QWidget
+from typing_extensions import override
 
 from kuiper_studio.icons import icon
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
-    from PySide6.QtCore import QObject
-
     from kuiper_studio.theme import Theme
 
-__all__ = ["COMMANDS", "MENUS", "TOOL_BAR", "Command", "make_actions"]
+__all__ = ["COMMANDS", "MENUS", "TOOL_BAR", "Command", "FieldKeys", "make_actions"]
 
 _OPEN: Final = frozenset(set(RunState) - {RunState.EMPTY, RunState.LOADING})
 # Without an input a run asks for one.
@@ -181,6 +182,14 @@ TOOL_BAR: Final = (
     "debug.runToSelected", "debug.stop", "", "debug.toggleBreakpoint",
 )  # fmt: skip
 
+# Commands' keys of one letter; none of them is one of those that edit a text everywhere.
+_COMMAND_KEYS: Final = frozenset(
+    key
+    for command in COMMANDS
+    for key in command.keys
+    if key.startswith("Ctrl+") and len(key) == len("Ctrl+E") and key[-1].isalpha()
+)
+
 
 def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
     """Build the actions of all commands, by id."""
@@ -199,3 +208,41 @@ def _make_action(command: Command, parent: QObject, theme: Theme) -> QAction:
         token = "bp" if command.icon == "breakpoint" else "text"
         action.setIcon(icon(command.icon, theme, token))
     return action
+
+
+class FieldKeys(QObject):
+    """Leaves the keys of commands to them while somebody types in a field of a window.
+
+    On X11 Qt's fields take Ctrl+E and Ctrl+K for themselves, as Emacs does: to go to the end
+    of the line, and to delete up to there.
+
+    Parameters
+    ----------
+    window : QWidget
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._window = window
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            application.focusChanged.connect(self._on_focus_changed)
+
+    @Slot(QWidget, QWidget)
+    def _on_focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
+        # Only the field in use is watched: Python sees no other events of the application.
+        if old is not None:
+            old.removeEventFilter(self)
+        if isinstance(new, QLineEdit | QAbstractSpinBox) and new.window() is self._window:
+            new.installEventFilter(self)
+
+    # Override of a Qt method
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            keys = QKeySequence(event.keyCombination()).toString()
+            if keys in _COMMAND_KEYS:
+                event.ignore()
+                return True
+        return super().eventFilter(watched, event)

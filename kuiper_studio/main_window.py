@@ -46,7 +46,7 @@ from engine.inputs import (
 )
 from engine.session import OperatorStatus
 from engine.shapes import parse_shapes
-from kuiper_studio.commands import COMMANDS, MENUS, make_actions
+from kuiper_studio.commands import COMMANDS, MENUS, FieldKeys, make_actions
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view.collector import SummaryCollector
@@ -119,6 +119,7 @@ class MainWindow(QMainWindow):
         self.recents = Recents(settings)
         self.recent_layers = Recents(settings, key="recentLayers")
         self.actions_by_id = make_actions(self, theme)
+        FieldKeys(self)
         self._hidden_docks: list[QDockWidget] | None = None
         self._self_check: SelfCheckDialog | None = None
         self._restored = False

@@ -6,9 +6,17 @@ import json
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent
-from PySide6.QtWidgets import QDialog, QFileDialog, QLabel, QPushButton, QToolButton
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAction, QDropEvent, QKeyEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QFileDialog,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QToolButton,
+)
 
 from engine.dump import DumpOptions
 from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
@@ -53,6 +61,31 @@ def enabled(window, command):
 
 def label(window, name):
     return window.findChild(QLabel, name).text()
+
+
+@pytest.mark.parametrize("key", ["E", "K"])
+def test_a_command_has_its_key_while_a_field_has_the_focus(qtbot, window, key):
+    class Greedy(QLineEdit):
+        """Takes every key, as Qt's fields take Ctrl+E and Ctrl+K on X11."""
+
+        def event(self, event):
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()
+                return True
+            return super().event(event)
+
+    field = Greedy("text", window.input_panel)
+    field.show()
+    field.setFocus()
+    qtbot.waitUntil(field.hasFocus)
+    code = getattr(Qt.Key, f"Key_{key}")
+    for modifier, taken in (
+        (Qt.KeyboardModifier.ControlModifier, False),
+        (Qt.KeyboardModifier.NoModifier, True),  # a letter is typed
+    ):
+        event = QKeyEvent(QEvent.Type.ShortcutOverride, code, modifier)
+        QApplication.sendEvent(field, event)
+        assert event.isAccepted() is taken
 
 
 def test_first_start_shows_the_start_page(open_window):
