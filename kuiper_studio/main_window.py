@@ -488,7 +488,11 @@ class MainWindow(QMainWindow):
     def export_picture(self) -> None:
         """Save the tensor view's picture."""
         path = self._ask_to_save("Save the tensor's picture", "tensor.png", "PNG (*.png)")
-        if path is not None and not self.tensor_view.save_picture(path):
+        if path is None:
+            return
+        if self.tensor_view.save_picture(path):
+            self.session.announce(f"picture saved to {path}")
+        else:
             self.show_error("The picture was not saved", f"{path} cannot be written.")
 
     @Slot()
@@ -522,7 +526,7 @@ class MainWindow(QMainWindow):
         except EngineError as exc:
             self.show_error("The graph was not saved", str(exc))
             return
-        self.session.log("info", f"graph saved to {path} {drawn.note}".rstrip())
+        self.session.announce(f"graph saved to {path} {drawn.note}".rstrip())
 
     def _ask_to_save(self, title: str, name: str, kinds: str) -> Path | None:
         start = str(Path(self._folder("dump")) / name)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["StatusBar"]
 
 _LONG_MS: Final = 200  # a run that takes longer shows its progress
+_ANNOUNCED_MS: Final = 8000
 _LONGEST_NAME: Final = 28  # characters of a dump's name
 # Word, icon and colour of each state.
 _LOOKS: Final = {
@@ -109,6 +110,7 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
+        session.announced.connect(self._on_announced)
         self._on_state_changed()
 
     def show_hovered(self, text: str, color: str = "") -> None:
@@ -178,6 +180,10 @@ class StatusBar(QStatusBar):
             self._memory.setToolTip(
                 "Old values are dropped, and computed again when they are looked at"
             )
+
+    @Slot(str)
+    def _on_announced(self, text: str) -> None:
+        self.showMessage(text, _ANNOUNCED_MS)
 
     def _describe(self) -> str:
         session = self._session

@@ -171,6 +171,8 @@ class StudioSession(QObject):
         A `Progress`, or None when nothing long is under way.
     logged
         A `LogEntry`.
+    announced
+        What was done that leaves no other trace in the window, such as a file that was written.
     failed
         A `Failure`.
     """
@@ -196,6 +198,7 @@ class StudioSession(QObject):
     self_checked = Signal(object)
     progress_changed = Signal(object)
     logged = Signal(object)
+    announced = Signal(str)
     failed = Signal(object)
 
     _requested = Signal(object)
@@ -849,6 +852,11 @@ class StudioSession(QObject):
         self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
         self._send(SelfCheckRequest(self._next_run(), tolerance, self._cancel))
 
+    def announce(self, text: str) -> None:
+        """Log what was done, and tell it to whoever is looking; see `announced`."""
+        self.log("info", text)
+        self.announced.emit(text)
+
     def log(self, level: str, text: str) -> None:
         """Add a line to the log."""
         entry = LogEntry(datetime.now().astimezone(), level, text)
@@ -1260,7 +1268,7 @@ class StudioSession(QObject):
         if answer.run_id != self._run_id:
             return
         if answer.text:
-            self.log("info", answer.text)
+            self.announce(answer.text)
         passed_by, self._passed_by = self._passed_by, []
         self._idle(_STATE_OF[answer.state])
         if passed_by:
