@@ -30,6 +30,7 @@ __all__ = ["StatusBar"]
 
 _LONG_MS: Final = 200  # a run that takes longer shows its progress
 _ANNOUNCED_MS: Final = 8000
+_LONGEST_ANNOUNCEMENT: Final = 60
 _LONGEST_NAME: Final = 28  # characters of a dump's name
 # Word, icon and colour of each state.
 _LOOKS: Final = {
@@ -72,8 +73,12 @@ class StatusBar(QStatusBar):
         self._patience = QTimer(self, singleShot=True, interval=_LONG_MS)
         self._patience.timeout.connect(self._on_run_is_long)
         self._long_run = False
+        self._alarming = False  # NaN or Inf are there
         self._backend = _label("statusBackend", mono=True, cell=True)
         self._memory = _label("statusMemory", mono=True, cell=True)
+        self._announcement = _label("statusAnnouncement", mono=True, cell=True)
+        self._silence = QTimer(self, singleShot=True, interval=_ANNOUNCED_MS)
+        self._silence.timeout.connect(self._announcement.hide)
         left = QWidget()
         row = QHBoxLayout(left)
         row.setContentsMargins(10, 0, 0, 0)
@@ -87,6 +92,18 @@ class StatusBar(QStatusBar):
         self.addWidget(left)
         self.addWidget(self._backend)
         self.addWidget(self._memory)
+        self.addWidget(self._announcement)
+        self._announcement.hide()  # which adding shows
+        self._add_tensor_cells()
+        for show in (
+            self.show_hovered, self.show_picked, self.show_range, self.show_special,
+            self.show_zoom,
+        ):  # fmt: skip
+            show("")
+        self._connect()
+        self._on_state_changed()
+
+    def _add_tensor_cells(self) -> None:
         self._swatch = QLabel()
         self._swatch.setFixedSize(12, 12)
         self._swatch.setAccessibleName("Colour under the cursor")
@@ -99,11 +116,9 @@ class StatusBar(QStatusBar):
             self._swatch, self._hovered, self._picked, self._range, self._special, self._zoom,
         ):  # fmt: skip
             self.addPermanentWidget(widget)
-        for show in (
-            self.show_hovered, self.show_picked, self.show_range, self.show_special,
-            self.show_zoom,
-        ):  # fmt: skip
-            show("")
+
+    def _connect(self) -> None:
+        session, theme = self._session, self._theme
         for changed in (
             session.state_changed, session.position_changed, session.graph_changed,
             session.backend_changed, session.memory_limit_changed, theme.changed,
@@ -111,7 +126,7 @@ class StatusBar(QStatusBar):
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
         session.announced.connect(self._on_announced)
-        self._on_state_changed()
+        theme.changed.connect(self._on_theme_changed)
 
     def show_hovered(self, text: str, color: str = "") -> None:
         """Show the element under the cursor, ``[0, 44, 30, 27] 0.9067``, and its colour."""
@@ -136,13 +151,18 @@ class StatusBar(QStatusBar):
         """Show the counts of NaN and Inf."""
         self._special.setText(text)
         self._special.setVisible(bool(text))
-        token = "nan" if alarming else "text2"
-        restyle(self._special, f"color: {self._theme.color(token).name()};")
+        self._alarming = alarming
+        self._on_theme_changed()
 
     def show_zoom(self, text: str) -> None:
         """Show the magnification of the tensor view."""
         self._zoom.setText(text)
         self._zoom.setVisible(bool(text))
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        token = "nan" if self._alarming else "text2"
+        restyle(self._special, f"color: {self._theme.color(token).name()};")
 
     # Answers to the session
 
@@ -183,7 +203,11 @@ class StatusBar(QStatusBar):
 
     @Slot(str)
     def _on_announced(self, text: str) -> None:
-        self.showMessage(text, _ANNOUNCED_MS)
+        # Qt's own messages take the place of the widgets, which states show again.
+        self._announcement.setText(elided(text, _LONGEST_ANNOUNCEMENT))
+        self._announcement.setToolTip(tip_text(text))
+        self._announcement.show()
+        self._silence.start()
 
     def _describe(self) -> str:
         session = self._session

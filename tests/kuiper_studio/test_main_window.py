@@ -422,7 +422,9 @@ def test_export_from_the_window(qtbot, window, tmp_path):
     manifest = json.loads((tmp_path / "dump" / "manifest.json").read_text(encoding="utf-8"))
     assert [row["name"] for row in manifest["operands"]] == ["0", "1", "2"]
     assert any("exported to" in entry.text for entry in window.session.log_entries)
-    assert window.status_bar.currentMessage() == f"exported to {tmp_path / 'dump'}"
+    announced = window.findChild(QLabel, "statusAnnouncement")
+    assert announced.isVisible()
+    assert announced.toolTip() == f"exported to {tmp_path / 'dump'}"
 
 
 @pytest.mark.parametrize(
@@ -436,8 +438,11 @@ def test_a_saved_picture_is_told(qtbot, window, tmp_path, monkeypatch, command, 
     path = tmp_path / name
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     trigger(qtbot, window, "debug.continue")
+    announced = window.findChild(QLabel, "statusAnnouncement")
+    assert not announced.isVisible()
     window.findChild(QAction, command).trigger()
-    qtbot.waitUntil(lambda: window.status_bar.currentMessage() == f"{told} {path}")
+    qtbot.waitUntil(announced.isVisible)
+    assert announced.toolTip() == f"{told} {path}"
     assert path.stat().st_size
 
 

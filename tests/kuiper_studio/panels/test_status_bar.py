@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QPushButton
 from engine.inputs import InputSource
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.session import RunState
+from kuiper_studio.theme import Scheme
 
 
 @pytest.fixture
@@ -47,3 +48,12 @@ def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running, gate):
     assert session.position == 2
     assert not cancel.isVisible()
     assert bar.findChild(QLabel, "statusDetail").text() == "after slow · 2 of 4 run"
+
+
+def test_counts_of_nan_take_the_colour_of_another_theme(qtbot, empty_session, theme):
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    bar.show_special("NaN 0 Inf 0")
+    theme.set_scheme(Scheme.LIGHT)
+    label = bar.findChild(QLabel, "statusSpecial")
+    assert "#434c5a" in label.styleSheet()  # text2 of the light theme
