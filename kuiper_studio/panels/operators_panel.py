@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QPixmap,
 )
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -175,6 +176,21 @@ class OperatorTable(Table):
         widest = max((metrics.horizontalAdvance(name) for name in types), default=0)
         self._wanted_type_width = widest + 8
         self._share_width()
+
+    def select_row(self, index: Index) -> None:
+        """Make a row the current one; the list stays where it is."""
+        auto = self.hasAutoScroll()
+        self.setAutoScroll(False)
+        self.setCurrentIndex(index)
+        self.setAutoScroll(auto)
+
+    def bring_into_view(self, index: Index) -> None:
+        """Scroll to a row that is not in view, and so far that the next steps need not.
+
+        All rows are painted anew then.
+        """
+        if not self.viewport().rect().contains(self.visualRect(index)):
+            self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
 
     def _share_width(self) -> None:
         """Let types have what they want within limits; names get the rest."""
@@ -375,8 +391,8 @@ class OperatorsPanel(Panel):
             self.table.clearSelection()
             return
         if index.row() != self.table.currentIndex().row() or not self.table.selectedIndexes():
-            self.table.setCurrentIndex(index)
-        self.table.scrollTo(index)
+            self.table.select_row(index)
+        self.table.bring_into_view(index)
 
     # Answers to the user
 
