@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,8 @@ _MOST_PIXELS: Final = 100_000_000
 _WIDE: Final = 1.6
 _CSS_DPI: Final = 96  # at which a pixel is a pixel in a browser
 _PNG_SCALE: Final = 2.0
+# Control characters and what is no character, in UTF-8; Qt writes them as they are.
+_NOT_IN_XML: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,8 @@ def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
     generator.setViewBox(QRectF(QPointF(0, 0), QSizeF(size)))
     generator.setTitle(path.stem)
     _paint(QPainter(generator), theme, painter, area, 1.0)
-    _replace(path, bytes(buffer.data().data()))
+    data = bytes(buffer.data().data())
+    _replace(path, _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), data))
     return Rendered(path, size.width(), size.height(), 1.0)
 
 

@@ -23,6 +23,21 @@ def test_svg(theme, load_graph, tmp_path):
     assert [path.name for path in tmp_path.glob("*.part")] == []
 
 
+@pytest.mark.parametrize("name", ["a\x01b", "a\x1b[2Jb", "a\uffffb", "<b>&amp;</b>"])
+def test_svg_is_xml_whatever_names_hold(theme, load_graph, tmp_path, name):
+    graph = load_graph(
+        (
+            "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+            f"nn.ReLU {name} 1 1 0 1",
+            "pnnx.Output o 1 0 1",
+        )
+    )
+    rendered = render_graph(graph, tmp_path / f"{name[-3:-1]}<i>&.svg", theme)
+    text = "".join(ET.parse(rendered.path).getroot().itertext())
+    shown = name.translate(dict.fromkeys((1, 0x1B, 0xFFFF), "\ufffd"))
+    assert shown in text
+
+
 @pytest.mark.parametrize("orientation", ["left-right", "top-down"])
 def test_png(theme, load_graph, tmp_path, orientation):
     rendered = render_graph(load_graph(), tmp_path / "graph.PNG", theme, orientation)
