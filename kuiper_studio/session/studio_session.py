@@ -18,6 +18,8 @@ from engine.differences import TOLERANCE
 from engine.errors import (
     DumpFileError,
     EngineError,
+    ExportError,
+    FeedError,
     InferenceError,
     LayerFileError,
     OpenShapeError,
@@ -1401,8 +1403,16 @@ class StudioSession(QObject):
         if answer.record is not None:
             name = answer.record.operator.name
             return Failure(f"{name} failed", str(error), operator=name)
-        title = "That did not work" if self._graph is not None else "The model cannot be opened"
-        return Failure(title, str(error) or type(error).__name__)
+        reason = str(error) or type(error).__name__
+        if opening is not None or self._graph is None:
+            hint = "The one before stays open." if self._graph is not None else ""
+            return Failure("The model cannot be opened", reason, hint)
+        titles = {
+            FeedError: "The input cannot be used",
+            ExportError: "The dump was not written",
+        }
+        found = (title for kind, title in titles.items() if isinstance(error, kind))
+        return Failure(next(found, "That did not work"), reason)
 
 
 def dump_name(path: Path) -> str:

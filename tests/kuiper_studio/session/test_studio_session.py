@@ -216,7 +216,10 @@ def test_wrong_file_leaves_the_model_open(qtbot, opened, tmp_path):
     bad.write_text("not a model", encoding="utf-8")
     with qtbot.waitSignal(opened.failed) as caught:
         opened.open(bad)
-    assert "bad.param" in caught.args[0].reason
+    failure = caught.args[0]
+    assert failure.title == "The model cannot be opened"
+    assert "bad.param" in failure.reason
+    assert failure.hint == "The one before stays open."
     assert opened.graph is not None
     assert opened.state is RunState.READY
     opened.step()
@@ -228,6 +231,7 @@ def test_wrong_input_is_told_and_can_be_mended(qtbot, opened):
     wrong = InputSource("array", array=np.zeros((2, 2), np.float32))
     with qtbot.waitSignal(opened.failed) as caught:
         opened.set_inputs({"0": wrong})
+    assert caught.args[0].title == "The input cannot be used"
     assert "has 2 dimensions and not 1" in caught.args[0].reason
     opened.set_inputs({"0": InputSource("constant", value=1.0)})
     settle(qtbot, opened)
