@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.heap import release_weights, trim_heap
+from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
@@ -109,6 +109,7 @@ class Automatic:
                 except SpecialNumbersError:
                     typical = False
         best, program = race.winner() if race.programs else (ALONE, reference)
+        trim_libraries()
         if typical:  # NaN and infinities say little about other inputs
             self._choices.put(key, best)
         return best, program
@@ -150,6 +151,7 @@ class _Race:
                 del self.programs[each]
         if self._cold:  # room for making the next
             self._cache.give_back()
+            trim_libraries()
             trim_heap()
 
     def winner(self) -> tuple[str, Program]:

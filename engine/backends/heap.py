@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import sys
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,7 +16,20 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array
 
-__all__ = ["release_weights", "trim_heap", "unload"]
+__all__ = ["keeps_memory", "release_weights", "trim_heap", "trim_libraries", "unload"]
+
+_others: Final[list[Callable[[], object]]] = []
+
+
+def keeps_memory(give_back: Callable[[], object]) -> None:
+    """Have `trim_libraries` call what gives back the memory that a library keeps."""
+    _others.append(give_back)
+
+
+def trim_libraries() -> None:
+    """Have libraries give back what they keep for the next call, maybe of programs now gone."""
+    for give_back in _others:
+        give_back()
 
 
 @cache

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.backends.buffers import Buffer
 from engine.backends.forms import NoFormError, Operand, require_finite
+from engine.backends.heap import keeps_memory
 from engine.backends.onnx_runtime import thread_count
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = ["NcnnBackend"]
 _SPIN_ROUNDS: Final = "10000"
 _LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
+_OPEN_FILE: Final = "/proc/self/fd/{}"
 _FLOAT32_MARK: Final = b"\0\0\0\0"
 _LOWER_PRECISION: Final = (
     "use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage",
@@ -51,6 +53,19 @@ def _library() -> ModuleType:
 
     library: ModuleType = ncnn
     return library
+
+
+@cache
+def _pools() -> tuple[Any, Any]:
+    """Memory for results and for what is only needed on the way, which all networks share.
+
+    By default each network has pools of its own, and never gives back what it needed once.
+    """
+    library = _library()
+    pools = library.PoolAllocator(), library.PoolAllocator()
+    for pool in pools:
+        keeps_memory(pool.clear)
+    return pools
 
 
 class NcnnBackend:
@@ -127,7 +142,7 @@ def _loaded(net: Any, parts: Sequence[bytes | memoryview]) -> bytes:  # noqa: AN
         with os.fdopen(os.memfd_create("weights"), "wb") as file:
             file.writelines(parts)
             file.flush()
-            if not net.load_model(f"/proc/self/fd/{file.fileno()}"):
+            if not net.load_model(_OPEN_FILE.format(file.fileno())):
                 return b""
     content = b"".join(parts)
     net.load_model_mem(content)
@@ -145,6 +160,8 @@ class _NcnnProgram:
         net.opt.num_threads = thread_count()
         for option in _LOWER_PRECISION:
             setattr(net.opt, option, False)
+        # Kept here as well: the network must not live longer than its pools.
+        self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
         net.opt.use_winograd_convolution = transformed = variant.startswith("winograd")
         if variant == "winograd23":  # tiles of 2x2 results; ncnn itself chooses 4x4
             net.opt.use_winograd43_convolution = net.opt.use_winograd63_convolution = False

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from engine.backends.heap import _trim, trim_heap, unload
+from engine.backends.heap import _trim, keeps_memory, trim_heap, trim_libraries, unload
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +62,13 @@ def test_arrays_elsewhere_are_passed_over():
     unload(np.frombuffer(array.tobytes(), np.int64))
     unload(np.zeros(()))
     np.testing.assert_array_equal(array, range(100_000))
+
+
+def test_libraries_are_asked_for_what_they_keep(monkeypatch):
+    monkeypatch.setattr("engine.backends.heap._others", [])
+    asked = []
+    keeps_memory(lambda: asked.append("pool"))
+    trim_heap()
+    assert asked == []
+    trim_libraries()
+    assert asked == ["pool"]
