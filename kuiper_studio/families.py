@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["FAMILIES", "Family", "family_of"]
@@ -87,6 +88,7 @@ _COMPILED: Final = tuple(
 )
 
 
+@lru_cache(maxsize=4096)  # models of many operators have few types
 def family_of(operator_type: str) -> Family:
     """Family of an operator type; an unknown one is labelled with its first five letters."""
     bare = operator_type.rpartition(".")[2].rpartition("::")[2].lower().replace("_", "")

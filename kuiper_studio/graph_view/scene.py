@@ -71,13 +71,18 @@ class Fonts:
 
 
 class _Ruler:
-    """Measures texts; the same text is measured once."""
+    """Measures texts; the same text is measured once, and one of equally wide signs counted."""
 
     def __init__(self, font: QFont) -> None:
         self._metrics = QFontMetricsF(font)
         self._widths: dict[str, float] = {}
+        self._sign: float | None = None  # width of every sign of ASCII
+        sign, others = self.width("0"), map(self.width, "iWm.(~")
+        self._sign = sign if all(width == sign for width in others) else None
 
     def width(self, text: str) -> float:
+        if self._sign is not None and text.isascii() and text.isprintable():
+            return len(text) * self._sign
         known = self._widths.get(text)
         if known is None:
             known = self._widths[text] = self._metrics.horizontalAdvance(text) / TEXT_SCALE
