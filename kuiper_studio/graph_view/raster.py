@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
     from kuiper_studio.layout.model import Floats
 
+    _Runs = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]
+
 __all__ = ["MOST_LINES", "Raster", "fill_cells"]
 
 _ONE: Final = np.int16(1)
+_FEW_LINES: Final = 3000  # which are set one by one in less time than all pixels are counted
 MOST_LINES: Final = 12_000
 """More lines at once are not counted, and could not be told apart."""
 
@@ -62,35 +65,59 @@ class Raster:
         height, width = self.picture.shape
         left, top, right, bottom = np.floor(segments).T
         level = right - left >= bottom - top
+        rows = _runs((height, width), top[level], left[level], right[level])
+        columns = _runs((width, height), left[~level], top[~level], bottom[~level])
+        self.picture[...] = base
+        if len(segments) <= _FEW_LINES:
+            for picture, runs in ((self.picture, rows), (self.picture.T, columns)):
+                for at, first, behind in zip(*(part.tolist() for part in runs), strict=True):
+                    picture[at, first:behind] = ink
+            return self.picture
         across, down = self._across, self._down
-        _mark(across, top[level], left[level], right[level])
-        _mark(down.T, left[~level], top[~level], bottom[~level])
+        _mark(across, rows)
+        _mark(down.T, columns)
         # From where runs begin and where they have ended to how many there are at each pixel.
         np.cumsum(across, axis=1, dtype=np.int16, out=across)
         for above, below in pairwise(down):  # faster than numpy.cumsum down columns
             np.add(below, above, out=below)
         drawn = across[:, :width]
         drawn |= down[:height]
-        self.picture[...] = base
         np.copyto(self.picture, np.uint32(ink), where=drawn.astype(np.bool_))
         return self.picture
 
 
-def _mark(counts: npt.NDArray[np.int16], place: Floats, start: Floats, end: Floats) -> None:
+def _runs(shape: tuple[int, int], place: Floats, start: Floats, end: Floats) -> _Runs:
+    """Runs of pixels, without what is outside.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        How many places there are, and how long they are.
+    place, start, end : ndarray of shape (M,)
+
+    Returns
+    -------
+    tuple of three ndarrays
+        Place, first pixel and the one behind the last.
+    """
+    places, length = shape
+    inside = (place >= 0) & (place < places) & (end >= 0) & (start < length)
+    at = place[inside].astype(np.intp)
+    first = np.maximum(start[inside], 0).astype(np.intp)
+    behind = np.minimum(end[inside], length - 1).astype(np.intp) + 1
+    return at, first, behind
+
+
+def _mark(counts: npt.NDArray[np.int16], runs: _Runs) -> None:
     """Count up where each run begins, and down behind its end.
 
     Parameters
     ----------
     counts : ndarray of shape (places, length + 1)
         Written to, at first with zeros.
-    place, start, end : ndarray of shape (M,)
-        Runs; what is outside is left out.
+    runs : tuple of three ndarrays
     """
-    places, length = counts.shape[0], counts.shape[1] - 1
-    inside = (place >= 0) & (place < places) & (end >= 0) & (start < length)
-    at = place[inside].astype(np.intp)
-    first = np.maximum(start[inside], 0).astype(np.intp)
-    behind = np.minimum(end[inside], length - 1).astype(np.intp) + 1
+    at, first, behind = runs
     counts[...] = 0
     np.add.at(counts, (at, first), _ONE)
     np.subtract.at(counts, (at, behind), _ONE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kuiper_studio.graph_view import raster as module
 from kuiper_studio.graph_view.raster import Raster, fill_cells
 
 
@@ -26,7 +27,9 @@ def drawn(picture):
         pytest.param([[-1, 3, 9, 3], [5, 0, 5, 9], [-3, 0, -1, 0]], ["     "] * 3, id="out"),
     ],
 )
-def test_lines(segments, expected):
+@pytest.mark.parametrize("few", [0, 3000], ids=["counted", "one-by-one"])
+def test_lines(segments, expected, few, monkeypatch):
+    monkeypatch.setattr(module, "_FEW_LINES", few)
     raster = Raster(5, 3)
     raster.paint(np.array([[0.0, 0, 4, 0], [4, 0, 4, 2]]), 1, 0)  # is gone in the next one
     picture = raster.paint(np.array(segments, np.float64).reshape(-1, 4), 1, 0)
