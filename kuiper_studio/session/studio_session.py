@@ -109,8 +109,13 @@ class _Model:
 class _Pending:
     """What the model that is being opened gets as soon as it is open.
 
-    `chosen_late`: the sources were chosen while another model was still there, which gets
-    them if it stays.
+    Attributes
+    ----------
+    sources, labels, breakpoints, selected, shapes, supplies
+        As the session has them.
+    chosen_late : bool
+        Whether the sources were chosen while another model was still there, which gets them
+        if it stays.
     """
 
     sources: tuple[InputSource, ...] = ()
@@ -975,13 +980,12 @@ class StudioSession(QObject):
         It is computed as before, or by the kernels of a dump.
         """
         model = self._opening or self._model
-        if model is not None and kernels_from is not None:
-            model = replace(model, kernels_from=kernels_from)
         if model is None:
             return
-        if self._opening is not None:  # what is being opened may have got the old layers
-            self._open(model)
-        elif self._graph is not None:
+        if kernels_from is not None:
+            model = replace(model, kernels_from=kernels_from)
+        # What is being opened keeps what it is to get; it may have got the old layers.
+        if self._graph is not None and self._opening is None:
             wanted = [operand.name for operand in self._graph.input_operands]
             sources = [self._sources[name] for name in wanted if name in self._sources]
             self._pending = _Pending(
@@ -992,7 +996,7 @@ class StudioSession(QObject):
                 self._shapes.texts,
                 self._supplies,
             )
-            self._open(model)
+        self._open(model)
 
     def _idle(self, state: RunState) -> None:
         """A request has ended; go on with a run that waited for it."""
