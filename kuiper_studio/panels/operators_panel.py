@@ -39,9 +39,9 @@ from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QResizeEvent, QShowEvent
+    from PySide6.QtGui import QContextMenuEvent, QFont, QKeyEvent, QResizeEvent, QShowEvent
 
     from engine.runtime import RuntimeOperator
     from kuiper_studio.session import StudioSession
@@ -51,7 +51,8 @@ __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
 RANDOM_MARK: Final = 12  # the side of the die beside an operator that is random
-END_GAP: Final = 5  # behind the last column, which may be the end of the panel
+TIME_WIDTH: Final = 30
+END_GAP: Final = 5  # behind the times where there is no scroll bar
 SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
 # Icon, colour and size of each state's glyph.
 GLYPHS: Final = {
@@ -63,7 +64,6 @@ GLYPHS: Final = {
     OperatorState.BLOCKED: ("pending", "ctl", 12),
     OperatorState.PENDING: ("pending", "ctl", 12),
 }
-_GAPS: Final[dict[int, int]] = {OperatorColumn.INDEX: 0, OperatorColumn.MS: END_GAP}
 # Not yet reached, or never: written in the quieter colour.
 _QUIET: Final = frozenset({OperatorState.PENDING, OperatorState.BLOCKED})
 
@@ -94,7 +94,10 @@ class OperatorDelegate(RowDelegate):
                 color = self.theme.color("selTxt" if selected else "text2")
                 is_index = column == OperatorColumn.INDEX
                 font = self.mono if is_index else self.small_mono
-                area = rect.adjusted(0, 0, -_GAPS.get(column, 1), 0)
+                gap = 0 if is_index else 1
+                if column == OperatorColumn.MS:
+                    gap += max(0, rect.width() - TIME_WIDTH)
+                area = rect.adjusted(0, 0, -gap, 0)
                 align = Qt.AlignmentFlag.AlignRight
                 self.draw_text(painter, area, str(index.data()), font, color, align)
 
@@ -146,7 +149,7 @@ class OperatorTable(Table):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._wanted_type_width = 0
+        self._wanted_type_width = self._good_type_width = self._wanted_name_width = 0
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def fit_columns(self, operators: Sequence[RuntimeOperator], output_characters: int) -> None:
@@ -167,14 +170,15 @@ class OperatorTable(Table):
             OperatorColumn.INDEX: round(6.6 * digits) + 3,
             OperatorColumn.FAMILY: 10,
             OperatorColumn.OUTPUT: min(max(62, 6 * output_characters + 2), 102),
-            OperatorColumn.MS: 30 + END_GAP,
         }
         for column, width in widths.items():
             header.resizeSection(column, width)
-        metrics = QFontMetrics(self._theme.ui_font(weight=600))  # that of the one that is next
         types = {operator.type for operator in operators[:SAMPLED_ROWS]}
-        widest = max((metrics.horizontalAdvance(name) for name in types), default=0)
-        self._wanted_type_width = widest + 8
+        names = (operator.name for operator in operators[:SAMPLED_ROWS])
+        self._wanted_type_width = _widest(types, self._theme.ui_font()) + 4
+        # That of the one that is next is bold.
+        self._good_type_width = _widest(types, self._theme.ui_font(weight=600)) + 8
+        self._wanted_name_width = _widest(names, self._theme.mono_font()) + 4
         self._share_width()
 
     def select_row(self, index: Index) -> None:
@@ -195,10 +199,15 @@ class OperatorTable(Table):
     def _share_width(self) -> None:
         """Let types have what they want within limits; names get the rest."""
         header = self.horizontalHeader()
+        barred = self.viewport().width() < self.contentsRect().width()
+        gap = 0 if barred else END_GAP
+        header.resizeSection(OperatorColumn.MS, TIME_WIDTH + gap)
         shared = {OperatorColumn.TYPE, OperatorColumn.NAME}
         taken = sum(header.sectionSize(c) for c in OperatorColumn if c not in shared)
         free = max(0, self.viewport().width() - taken)
         for_types = round(min(max(self._wanted_type_width, 0.3 * free), 0.52 * free))
+        spare = free - for_types - self._wanted_name_width
+        for_types += max(0, min(spare, self._good_type_width - for_types))
         header.resizeSection(OperatorColumn.TYPE, for_types)
         header.resizeSection(OperatorColumn.NAME, free - for_types)
 
@@ -230,6 +239,11 @@ class OperatorTable(Table):
             self.left_at_top.emit()
             return
         super().keyPressEvent(event)
+
+
+def _widest(texts: Iterable[str], font: QFont) -> int:
+    metrics = QFontMetrics(font)
+    return max((metrics.horizontalAdvance(text) for text in texts), default=0)
 
 
 class OperatorsPanel(Panel):

@@ -228,3 +228,25 @@ def test_a_die_marks_what_is_random(qtbot, open_model, noisy, theme) -> None:
 
     marked = [len(ink(row)) > 1 for row in range(panel.rows.rowCount())]
     assert marked == [False, False, True, True, False, False]
+
+
+def test_times_keep_off_the_edge_of_the_panel(qtbot, panel) -> None:
+    def width() -> int:
+        return panel.table.horizontalHeader().sectionSize(OperatorColumn.MS)
+
+    assert width() == 35  # the bar would be beside them
+    panel.resize(346, 150)
+    qtbot.waitUntil(lambda: width() == 30)
+
+
+def test_selection_behind_what_is_in_view_shows_what_comes_next(panel, studio) -> None:
+    panel.resize(346, 190)
+
+    def in_view(row: int) -> bool:
+        place = panel.table.visualRect(panel.rows.index(row, OperatorColumn.NAME))
+        return panel.table.viewport().rect().contains(place.center())
+
+    first_hidden = next(row for row in range(8) if not in_view(row))
+    studio.select(studio.graph.operators[first_hidden].name)
+    assert in_view(first_hidden)
+    assert in_view(first_hidden + 1)
