@@ -20,7 +20,7 @@ from typing_extensions import override
 from engine.backends.automatic import ColdCache, is_cold
 from engine.backends.choices import describe_work
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.heap import release_weights, trim_heap, trim_libraries
+from engine.backends.heap import release_weights, trim_heap
 from engine.backends.kernel import PROGRAMS_KEPT, Kernels, made, signature_of
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Segment, SegmentKernel, part_of
@@ -134,7 +134,6 @@ class PlannedKernels(Kernels):
 
     def _give_back(self, segment: Segment) -> None:
         """Give the system the memory of kernels that the segment took the place of."""
-        trim_libraries()
         trim_heap()
         for index in segment.indices:
             release_weights(self._operators[index])
