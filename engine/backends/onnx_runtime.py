@@ -25,16 +25,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from onnxruntime import NodeArg
+
     from engine.backends.forms import FormTable
     from engine.backends.kernel import Program
     from engine.backends.onnx_forms import Result
     from engine.backends.onnx_graph import OnnxGraph, OnnxModel
+    from engine.promotion import DType
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
 __all__ = ["OnnxProgram", "OnnxRuntimeBackend", "thread_count", "write_operator"]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
+_RESULTS: Final[dict[str, DType]] = {
+    "tensor(float)": np.dtype(np.float32),
+    "tensor(int64)": np.dtype(np.int64),
+    "tensor(bool)": np.dtype(np.bool_),
+}
 # With fewer bytes of operands, waking another thread costs more than it brings; with more
 # than the second number it pays for certain; in between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
@@ -185,8 +193,6 @@ class OnnxProgram:
     model : OnnxModel
     operands : sequence of str
         Names of the arrays that it is called with.
-    inputs : sequence of Value
-        Arrays of that kind.
     level : str
         ``all`` or ``basic``: how far ONNX Runtime may change the model.
     threads : int
@@ -201,7 +207,6 @@ class OnnxProgram:
         self,
         model: OnnxModel,
         operands: Sequence[str],
-        inputs: Sequence[Value],
         level: str,
         threads: int,
     ) -> None:
@@ -229,12 +234,9 @@ class OnnxProgram:
         self._binding = self._session.io_binding()
         self._sources = [(i, operands.index(i.operand)) for i in model.inputs]
         self._addresses = [0] * len(model.inputs)
-        # The library works out the shapes of the results when it first computes them.
-        feeds = {i.name: _array(inputs[at]).reshape(i.shape) for i, at in self._sources}
-        results = self._session.run([output.name for output in model.outputs], feeds)
         self.buffers = [
-            Buffer(result.shape, result.dtype, output.shape)
-            for result, output in zip(results, model.outputs, strict=True)
+            Buffer(*_size_of(found), output.shape)
+            for found, output in zip(self._session.get_outputs(), model.outputs, strict=True)
         ]
         for place in range(len(self.buffers)):
             self._bind_output(place)
@@ -282,7 +284,7 @@ class OnnxProgram:
 
 
 def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:
-    program = OnnxProgram(model, _names(inputs), inputs, level, threads)
+    program = OnnxProgram(model, _names(inputs), level, threads)
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
         program.run(inputs)
@@ -291,5 +293,14 @@ def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) ->
     return run
 
 
-def _array(value: Value) -> Array:
-    return np.require(value, None, ["C", "A"])
+def _size_of(found: NodeArg) -> tuple[tuple[int, ...], DType]:
+    """Shape and dtype of a result, as the library works them out from those of the inputs.
+
+    Raises
+    ------
+    NoFormError
+        If they depend on the numbers.
+    """
+    if found.type not in _RESULTS or not all(isinstance(size, int) for size in found.shape):
+        raise NoFormError(f"a result of no known size: {found.shape} {found.type}")
+    return tuple(found.shape), _RESULTS[found.type]

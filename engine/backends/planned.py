@@ -165,17 +165,21 @@ class PlannedKernels(Kernels):
             return None
         if known == _TOGETHER and len(parts) == count:
             return segment
-        return self._better(segment, parts, values, results, key)
+        if self._is_better(segment, parts, values, results, key):
+            return segment
+        del segment
+        trim_heap()
+        return None
 
-    def _better(
+    def _is_better(
         self,
         segment: Segment,
         parts: Sequence[Part],
         values: Mapping[str, Value],
         results: dict[str, Value],
         key: str,
-    ) -> Segment | None:
-        """Give the segment if it computes the same, and faster."""
+    ) -> bool:
+        """Whether a segment computes the same, and faster; remember it."""
         try:
             right = segment.expect(values, self.__getitem__) and all(
                 agrees(segment.result(part.operator.index, _inputs(part, results, values)),
@@ -183,13 +187,13 @@ class PlannedKernels(Kernels):
                 for part in parts if part.given
             )  # fmt: skip
         except SpecialNumbersError:  # they say little about other inputs
-            return None
+            return False
         except Exception:  # noqa: BLE001 - whatever a library dislikes
             right = False
         results.clear()  # whose memory the next round takes again, as it does in a pass
         faster = right and self._is_faster(segment, parts, values)
         self._choices.put(key, f"{_TOGETHER if faster else _APART}/{len(parts)}")
-        return segment if faster else None
+        return faster
 
     def _is_faster(
         self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Value]

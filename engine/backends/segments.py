@@ -276,7 +276,7 @@ class Segment:
                     self._views[part.output] = _View.of(array, root, whole)
         arrays = [values[name] for name in self._fed]
         self._signature = signature_of(arrays)
-        self._program = OnnxProgram(graph.finish(), self._fed, arrays, "all", threads)
+        self._program = OnnxProgram(graph.finish(), self._fed, "all", threads)
         self._seen: dict[str, weakref.ref[Array]] = {}
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
