@@ -45,7 +45,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str | bytes:
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".npz" and not path.is_dir():
         raise DumpFileError(
             path, "an .npz holds arrays alone; name a dump that is a folder or .safetensors"
         )

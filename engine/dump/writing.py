@@ -168,9 +168,10 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
-    """Refuse a name by which the dump would be taken for one of another format."""
+    """Refuse a name by which a file would be taken for one of another format."""
     named = path.suffix.lower().removeprefix(".")
-    if named in {"npz", "safetensors"} and named != options.format:
+    files = {"npz", "safetensors"}
+    if options.format in files and named in files - {options.format}:
         raise ExportError(
             f"{path} has the name of an .{named} file, and the format is {options.format}; "
             "choose another name or format"

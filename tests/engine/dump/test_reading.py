@@ -11,7 +11,7 @@ from engine.dump import DumpOptions, kernels_of, read_manifest, seed_of, write_d
 from engine.errors import DumpFileError
 
 
-@pytest.mark.parametrize("name", ["d", "d.safetensors"])
+@pytest.mark.parametrize("name", ["d", "d.safetensors", "folder.npz"])
 def test_what_was_written(digits, tmp_path, name):
     options = DumpOptions(format="safetensors" if name.endswith("s") else "folder")
     write_dump(digits, tmp_path / name, options)

@@ -672,10 +672,6 @@ LONG = "n" * 300
                      "{0}/x.npz has the name of an .npz file, and the format is safetensors; "
                      "choose another name or format",
                      id="suffix of another format"),
-        pytest.param("x.npz", {},
-                     "{0}/x.npz has the name of an .npz file, and the format is folder; "
-                     "choose another name or format",
-                     id="folder with the suffix of a file"),
         pytest.param(LONG, {}, f"{{0}}/{LONG} was not written: the name is too long",
                      id="long name"),
     ],

@@ -318,7 +318,8 @@ def test_what_is_no_seed(run, make_pair, seed):
     ended = run("run", make_pair(*NOISY), "--input", "ones", f"--seed={seed}")
     assert ended.status == 2
     assert ended.err.endswith(
-        "argument --seed: a seed is a whole number of at most 20 digits, such as 0\n"
+        "argument --seed: a seed is a whole number of at most 20 digits, such as 0; "
+        "kuiper-studio run --help lists what can be given\n"
     )
 
 
@@ -339,5 +340,5 @@ def test_what_is_no_memory_limit(run, digits, command, limit):
     assert ended.status == 2
     assert ended.err.endswith(
         f"argument --memory-limit: {limit!r} is no amount of memory, such as 500MB, 2GiB or "
-        "1000000\n"
+        f"1000000; kuiper-studio {command} --help lists what can be given\n"
     )
