@@ -15,7 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError
-from engine.layers.layer import Ints, Layer
+from engine.layers.layer import Ints, PreparingLayer
 from engine.layers.padding import PADDING_MODES, pad_axes
 from engine.layers.registry import register
 from engine.layers.windows import (
@@ -45,7 +45,7 @@ _TAP_BYTES: Final = 1 << 19  # of a depthwise output that is added to, tap after
 
 
 @register("nn.Conv1d", "nn.Conv2d", "nn.Conv3d")
-class Convolution(Layer):
+class Convolution(PreparingLayer[Array]):
     """Slide kernels over an image and sum the products: ``torch.nn.Conv1d``, ...
 
     Each output is the sum of a window of the input times the kernel, plus a bias:
@@ -100,9 +100,9 @@ class Convolution(Layer):
         rank = len(kernel)
         strides = per_axis("stride", stride, rank, least=1)
         dilations = per_axis("dilation", dilation, rank, least=1)
+        super().__init__()
         self.weight, self.bias = weight, bias
         self.groups, self.padding_mode = groups, padding_mode
-        self._ready: dict[DType, Array] = {}
         self.windows = Windows(
             kernel, strides, dilations, _paddings(padding, kernel, strides, dilations)
         )
@@ -129,7 +129,7 @@ class Convolution(Layer):
 
     def _compute(self, batch: Array, windows: Windows, output: Array) -> None:
         """Fill `output`, of shape (N, O, H'...), from `batch`, of shape (N, C, H...)."""
-        weight = self._weight_in(output.dtype)
+        weight = self.prepared(output.dtype)
         bias = None if self.bias is None else ready(self.bias, output.dtype)
         if windows.is_pointwise:
             _pointwise(batch, weight, bias, windows, output)
@@ -139,18 +139,11 @@ class Convolution(Layer):
             _general(batch, weight, bias, windows, output)
 
     @override
-    def release(self) -> None:
-        """Let go of the prepared weight."""
-        self._ready.clear()
-
-    def _weight_in(self, dtype: DType) -> Array:
-        """Weight of shape (G, O / G, C / G * K), converted when first used."""
-        grouped = self._ready.get(dtype)
-        if grouped is None:
-            kernels, *kernel = self.weight.shape
-            shape = (self.groups, kernels // self.groups, math.prod(kernel))
-            grouped = self._ready[dtype] = ready(self.weight, dtype).reshape(shape)
-        return grouped
+    def prepare(self, dtype: DType) -> Array:
+        """Make the weight of shape (G, O / G, C / G * K)."""
+        kernels, *kernel = self.weight.shape
+        shape = (self.groups, kernels // self.groups, math.prod(kernel))
+        return ready(self.weight, dtype).reshape(shape)
 
 
 @register(

@@ -9,14 +9,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.promotion import DType
     from engine.values import Array, Value
 
-__all__ = ["NOWHERE", "Floats", "Ints", "Layer", "Number", "OperatorCall", "Outputs"]
+__all__ = [
+    "NOWHERE",
+    "Floats",
+    "Ints",
+    "Layer",
+    "Number",
+    "OperatorCall",
+    "Outputs",
+    "PreparingLayer",
+]
+
+Weights = TypeVar("Weights")
 
 # Annotations that parameters are checked against when a layer is bound.
 Ints: TypeAlias = int | tuple[int, ...]
@@ -76,6 +90,32 @@ class Layer(ABC):
         The next `forward` prepares it again. Called where a library computes instead, which
         has a form of its own of the weights.
         """
+
+
+class PreparingLayer(Layer, Generic[Weights]):
+    """A layer that computes with weights in another form, made when it is first needed.
+
+    The form depends on the dtype that is computed in.
+    """
+
+    def __init__(self) -> None:
+        self._prepared: dict[DType, Weights] = {}
+
+    def prepared(self, dtype: DType) -> Weights:
+        """Give the weights as they are computed with."""
+        weights = self._prepared.get(dtype)
+        if weights is None:
+            weights = self._prepared[dtype] = self.prepare(dtype)
+        return weights
+
+    @abstractmethod
+    def prepare(self, dtype: DType) -> Weights:
+        """Make that form of the weights."""
+
+    @override
+    def release(self) -> None:
+        """Let go of the weights in the form that was prepared."""
+        self._prepared.clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
-from engine.layers.layer import Layer
+from engine.layers.layer import PreparingLayer
 from engine.layers.registry import register
 from engine.layers.windows import ready, working_dtype
 from engine.promotion import DType, promote_types
@@ -16,7 +16,7 @@ __all__ = ["Linear", "bilinear", "linear"]
 
 
 @register("nn.Linear")
-class Linear(Layer):
+class Linear(PreparingLayer[Array]):
     """Matrix product with a weight, and bias: ``torch.nn.Linear``.
 
     ``y[..., o] = bias[o] + sum over i of weight[o, i] * x[..., i]``.
@@ -48,22 +48,19 @@ class Linear(Layer):
             raise ParameterError(
                 "bias", f"the bias has shape {bias.shape}, there are {weight.shape[0]} outputs"
             )
+        super().__init__()
         self.weight, self.bias = weight, bias
-        self._ready: dict[DType, Array] = {}
 
     @override
     def forward(self, input: Array) -> Array:
         dtype = promote_types(input.dtype, self.weight.dtype)
         work = working_dtype(dtype)
-        weight = self._ready.get(work)
-        if weight is None:
-            weight = self._ready[work] = ready(self.weight, work)
-        return _product(input, weight, self.bias, dtype)
+        return _product(input, self.prepared(work), self.bias, dtype)
 
     @override
-    def release(self) -> None:
-        """Let go of the prepared weight."""
-        self._ready.clear()
+    def prepare(self, dtype: DType) -> Array:
+        """Make the weight fit for computing."""
+        return ready(self.weight, dtype)
 
 
 @register("F.linear", "aten::linear")

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
 from engine.layers.dropout import drop
-from engine.layers.layer import Layer, Outputs
+from engine.layers.layer import Outputs, PreparingLayer
 from engine.layers.random_numbers import require_probability
 from engine.layers.recurrent_cells import (
     Cell,
@@ -101,7 +101,7 @@ def _run_layers(
     return x, tuple(np.stack(state) for state in zip(*last, strict=True))
 
 
-class _Recurrent(Layer):
+class _Recurrent(PreparingLayer[list[CellWeights]]):
     """Layers of one kind of cell over a sequence."""
 
     _gates: ClassVar[int]
@@ -138,7 +138,7 @@ class _Recurrent(Layer):
         if weights:
             name = next(iter(weights))
             raise ParameterError(name, f"{name!r} is not known to this layer")
-        self._ready: dict[DType, list[CellWeights]] = {}
+        super().__init__()
 
     def _direction(
         self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
@@ -210,15 +210,12 @@ class _Recurrent(Layer):
             x = x.swapaxes(0, 1)
         if not len(x):
             raise LayerError("the sequence is empty", InferStatus.kInferInputsEmpty)
-        prepared = self._ready.get(work)
-        if prepared is None:
-            prepared = self._ready[work] = [each.ready(work) for each in self._weights]
         sizes = (self._output_size, self._hidden_size)
         begin = tuple(
             self._state(state, (x.shape[1], size), work, batched=batched)
             for state, size in zip(states, sizes, strict=False)
         )
-        y, last = _run_layers(x, self._cell, begin, prepared, self._directions, thin)
+        y, last = _run_layers(x, self._cell, begin, self.prepared(work), self._directions, thin)
         if not batched:
             y, last = y[:, 0], tuple(state[:, 0] for state in last)
         elif self._batch_first:
@@ -227,9 +224,9 @@ class _Recurrent(Layer):
         return tuple(result.astype(dtype, copy=False) for result in results)
 
     @override
-    def release(self) -> None:
-        """Let go of the prepared weights."""
-        self._ready.clear()
+    def prepare(self, dtype: DType) -> list[CellWeights]:
+        """Make the weights of each layer and direction fit for computing."""
+        return [weights.ready(dtype) for weights in self._weights]
 
     def _state(
         self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool

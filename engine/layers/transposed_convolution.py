@@ -16,7 +16,7 @@ from engine.layers.convolution import (
     convolution,
     require_channels,
 )
-from engine.layers.layer import Ints, Layer
+from engine.layers.layer import Ints, PreparingLayer
 from engine.layers.registry import register
 from engine.layers.windows import (
     Windows,
@@ -33,7 +33,7 @@ __all__ = ["TransposedConvolution", "either_convolution", "transposed_convolutio
 
 
 @register("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
-class TransposedConvolution(Layer):
+class TransposedConvolution(PreparingLayer[Array]):
     """Spread each value by a kernel and sum what overlaps: ``torch.nn.ConvTranspose1d``, ...
 
     Each input position adds its value times the kernel to a window of the output, the
@@ -83,6 +83,7 @@ class TransposedConvolution(Layer):
             )
         kernel = weight.shape[2:]
         rank = len(kernel)
+        super().__init__()
         self.weight, self.bias, self.groups = weight, bias, groups
         self.windows = Windows(
             kernel,
@@ -100,7 +101,6 @@ class TransposedConvolution(Layer):
                     f"output_padding={output_padding} must be smaller than stride "
                     f"{self.windows.stride} or dilation {self.windows.dilation}",
                 )
-        self._ready: dict[DType, Array] = {}
 
     @override
     def forward(self, input: Array) -> Array:
@@ -139,7 +139,7 @@ class TransposedConvolution(Layer):
 
         The windows stand on the *output*, and there is one per input position.
         """
-        weight = self._weight_in(output.dtype)
+        weight = self.prepared(output.dtype)
         _, groups, per_group, per_input = weight.shape
         sizes = batch.shape[2:]
         whole = tuple(slice(0, size) for size in sizes)
@@ -154,23 +154,12 @@ class TransposedConvolution(Layer):
             totals[sample][:, :, *outputs] += products[:, :, *inputs]
 
     @override
-    def release(self) -> None:
-        """Let go of the prepared weight."""
-        self._ready.clear()
-
-    def _weight_in(self, dtype: DType) -> Array:
-        """Weight of shape (K, G, O / G, C / G), converted when first used."""
-        by_tap = self._ready.get(dtype)
-        if by_tap is None:
-            channels, per_group, *kernel = self.weight.shape
-            groups = self.groups
-            shape = (groups, channels // groups, per_group, math.prod(kernel))
-            by_tap = ready(
-                self.weight.reshape(shape).transpose(3, 0, 2, 1),
-                dtype,
-            )
-            self._ready[dtype] = by_tap
-        return by_tap
+    def prepare(self, dtype: DType) -> Array:
+        """Make the weight of shape (K, G, O / G, C / G)."""
+        channels, per_group, *kernel = self.weight.shape
+        groups = self.groups
+        shape = (groups, channels // groups, per_group, math.prod(kernel))
+        return ready(self.weight.reshape(shape).transpose(3, 0, 2, 1), dtype)
 
 
 @register(
