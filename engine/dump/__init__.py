@@ -28,12 +28,13 @@ from __future__ import annotations
 
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
-from engine.dump.options import FORMATS, DumpOptions, Format
+from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions, Format
 from engine.dump.reading import kernels_of, read_manifest, seed_of
 from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
     "FORMATS",
+    "FORMAT_OF_SUFFIX",
     "DumpOptions",
     "Format",
     "check_destination",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["FORMATS", "DumpOptions", "Format"]
+__all__ = ["FORMATS", "FORMAT_OF_SUFFIX", "DumpOptions", "Format"]
 
 Format = Literal["folder", "npz", "safetensors", "png"]
 FORMATS: Final[tuple[Format, ...]] = ("folder", "npz", "safetensors", "png")
+# Of the dumps that are one file.
+FORMAT_OF_SUFFIX: Final[dict[str, Format]] = {".npz": "npz", ".safetensors": "safetensors"}
 
 
 @dataclass(frozen=True, slots=True)

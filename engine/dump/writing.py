@@ -31,7 +31,7 @@ from engine.dump.manifest import (
     summary_text,
 )
 from engine.dump.names import UniqueNames, archive_name
-from engine.dump.options import FORMATS, DumpOptions
+from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions
 from engine.errors import ExportCancelledError, ExportError
 from engine.statistics import statistics
 
@@ -169,9 +169,8 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
     """Refuse a name by which a file would be taken for one of another format."""
-    named = path.suffix.lower().removeprefix(".")
-    files = {"npz", "safetensors"}
-    if options.format in files and named in files - {options.format}:
+    named = FORMAT_OF_SUFFIX.get(path.suffix.lower(), options.format)
+    if options.format in FORMAT_OF_SUFFIX.values() and named != options.format:
         raise ExportError(
             f"{path} has the name of an .{named} file, and the format is {options.format}; "
             "choose another name or format"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping, Sequence
 
-    from engine.dump import DumpOptions, Format
+    from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.values import Array
@@ -396,12 +396,11 @@ def _check_dump(path: Path, session: Session, options: DumpOptions) -> None:
 
 
 def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
-    from engine.dump import DumpOptions
+    from engine.dump import FORMAT_OF_SUFFIX, DumpOptions
 
-    by_suffix: dict[str, Format] = {".npz": "npz", ".safetensors": "safetensors"}
     suffix = Path(arguments.output).suffix.lower()
     return DumpOptions(
-        format=arguments.format or by_suffix.get(suffix, "folder"),
+        format=arguments.format or FORMAT_OF_SUFFIX.get(suffix, "folder"),
         operators=tuple(arguments.operators) if arguments.operators else None,
         inputs=not arguments.no_inputs,
         outputs=not arguments.no_outputs,
