@@ -23,7 +23,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
-from engine.values import facts_of, flatten_value, value_nbytes
+from engine.values import facts_of, flatten_value, settled, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.backends import Kernel
     from engine.runtime import RuntimeOperator
     from engine.session import StepRecord
-    from engine.values import Array, Value, ValueFacts
+    from engine.values import Array, Held, Value, ValueFacts
 
 __all__ = ["Keeper", "StepOutputs"]
 
@@ -49,21 +49,21 @@ class StepOutputs(Mapping[str, "Value"]):
 
     Parameters
     ----------
-    values : dict of str to Value
+    values : dict of str to Held
         By operand name.
 
     Attributes
     ----------
-    kept : dict of str to Value, or None
-        The values; None while they are dropped. Nobody writes.
+    held : mapping of str to Held, or None
+        The values, in their own order or not; None while they are dropped.
     origin : _Origin or None
         For the keeper: how to compute them again; None for what is never dropped.
     """
 
-    __slots__ = ("_facts", "_keeper", "kept", "origin")
+    __slots__ = ("_facts", "_keeper", "held", "origin")
 
-    def __init__(self, values: dict[str, Value]) -> None:
-        self.kept: dict[str, Value] | None = values
+    def __init__(self, values: dict[str, Held]) -> None:
+        self.held: Mapping[str, Held] | None = values
         self._facts: dict[str, ValueFacts] = {}
         self._keeper: Keeper | None = None
         self.origin: _Origin | None = None
@@ -74,18 +74,26 @@ class StepOutputs(Mapping[str, "Value"]):
 
     @override
     def __iter__(self) -> Iterator[str]:
-        kept = self.kept
-        return iter(self._facts if kept is None else kept)
+        held = self.held
+        return iter(self._facts if held is None else held)
 
     @override
     def __len__(self) -> int:
-        kept = self.kept
-        return len(self._facts if kept is None else kept)
+        held = self.held
+        return len(self._facts if held is None else held)
 
     @override
     def __contains__(self, name: object) -> bool:
-        kept = self.kept
-        return name in (self._facts if kept is None else kept)
+        held = self.held
+        return name in (self._facts if held is None else held)
+
+    @property
+    def kept(self) -> Mapping[str, Value] | None:
+        """The values; None while they are dropped."""
+        held = self.held
+        if held is None:
+            return None
+        return {name: settled(value) for name, value in held.items()}
 
     # By identity: to compare values they might have to be computed.
     __hash__ = object.__hash__
@@ -109,13 +117,14 @@ class StepOutputs(Mapping[str, "Value"]):
         """
         if self._keeper is not None:
             return self._keeper.look(self, go_on)
-        assert self.kept is not None  # noqa: S101 - only a keeper drops
-        return self.kept
+        kept = self.kept
+        assert kept is not None  # noqa: S101 - only a keeper drops
+        return kept
 
     def facts(self, name: str) -> ValueFacts:
         """What is known of a value without its elements, dropped or not."""
-        kept = self.kept
-        return self._facts[name] if kept is None else facts_of(kept[name])
+        held = self.held
+        return self._facts[name] if held is None else facts_of(held[name])
 
     # For the keeper
 
@@ -123,12 +132,12 @@ class StepOutputs(Mapping[str, "Value"]):
         """Let a keeper decide from now on whether the values are kept."""
         self._keeper, self.origin = keeper, origin
 
-    def drop(self) -> dict[str, Value]:
+    def drop(self) -> Mapping[str, Value]:
         """Keep facts alone; returns the values."""
         values = self.kept or {}
         # Another thread sees the values or the facts at any time.
         self._facts = {name: facts_of(value) for name, value in values.items()}
-        self.kept = None
+        self.held = None
         return values
 
 
@@ -175,7 +184,7 @@ class Keeper:
         Of operators.
     kernels : mapping of int to Kernel
         Of each operator, by index.
-    values : dict of str to Value
+    values : dict of str to Held
         What is kept, by operand name; what is dropped is taken out of it, and what is
         computed again comes back.
     limit : int or None
@@ -191,7 +200,7 @@ class Keeper:
         self,
         count: int,
         kernels: Mapping[int, Kernel],
-        values: dict[str, Value],
+        values: dict[str, Held],
         limit: int | None,
     ) -> None:
         self.limit = limit
@@ -251,7 +260,7 @@ class Keeper:
                 self._idle.pop(outputs, None)
                 self._memory.remove(outputs)
                 # Whoever has the record computes them again; they belong to no pass now.
-                if outputs.origin is not None and outputs.kept is not None:
+                if outputs.origin is not None and outputs.held is not None:
                     _release(outputs.drop())
             self._position = position
             if not position:
@@ -290,7 +299,7 @@ class Keeper:
             if producer is not None and producer.index in self._steps
         )
 
-    def _hold(self, outputs: StepOutputs, values: dict[str, Value]) -> None:
+    def _hold(self, outputs: StepOutputs, values: Mapping[str, Value]) -> None:
         origin = outputs.origin
         owners = map(_owner, _arrays(values.values()))
         # What is never dropped is not ours, nor are views of it.
@@ -349,7 +358,7 @@ class Keeper:
         steps = _dropped_before(wanted)
         uses = Counter(source for step in steps for source in _distinct_sources(step))
         # What the steps to come need is held on to here, whatever is dropped meanwhile.
-        held = {source: source.kept for source in uses if source.kept is not None}
+        held = {source: kept for source in uses if (kept := source.kept) is not None}
         values: dict[str, Value] = {}
         for step in steps:
             if go_on is not None:
@@ -364,7 +373,7 @@ class Keeper:
                 if not uses[source]:
                     del held[source]
             if self._steps.get(origin.operator.index) is step:
-                step.kept = values
+                step.held = values
                 self._values.update(values)
                 self._hold(step, values)
                 self._shed()
@@ -377,11 +386,11 @@ class Keeper:
         else:
             kernel = self._kernels[operator.index]
             kernel.prepare(arguments)
-            results = kernel(arguments)
+            results = _settled(kernel(arguments))
             if kernel.name != origin.kernel:  # another one, which may round otherwise
                 kernel = make_kernels({operator.name: origin.kernel}, (operator,))[0]
                 kernel.prepare(arguments)
-                results = kernel(arguments)
+                results = _settled(kernel(arguments))
         names = (operand.name for operand in operator.outputs)
         return dict(zip(names, results, strict=True)) | dict(origin.given)
 
@@ -418,6 +427,10 @@ class _Memory:
     def sizes_of(self, outputs: StepOutputs) -> dict[int, int]:
         """Bytes of what values lie in, by identity, also where others share it."""
         return {key: self._sizes[key] for key in self._taken[outputs]}
+
+
+def _settled(values: Iterable[Held]) -> tuple[Value, ...]:
+    return tuple([settled(value) for value in values])
 
 
 def _arrays(values: Iterable[Value]) -> Iterator[Array]:
@@ -459,7 +472,7 @@ def _dropped_before(wanted: StepOutputs) -> list[StepOutputs]:
     remaining = [wanted]
     while remaining:
         for source in _distinct_sources(remaining.pop()):
-            if source.kept is None and source not in found:
+            if source.held is None and source not in found:
                 found[source] = None
                 remaining.append(source)
     return sorted(

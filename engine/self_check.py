@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.kernel import NumpyKernel
+from engine.backends.kernel import NumpyKernel, made
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Segment, part_of
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.session import OperatorStatus, SessionState
+from engine.values import settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from engine.backends import Backend
     from engine.backends.kernel import Program
@@ -363,23 +364,41 @@ class _Check:
         self._row, self._values = [], {}
         if self._ended or sum(part.given for part, _ in row) < 2:
             return
-        try:
-            segment = Segment([part for part, _ in row], values, thread_count())
-            segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
-            segment.run()
-        except Exception:  # noqa: BLE001 - what cannot be computed at once never is
-            return
+        for blocked in (False, True):
+            parts = [part for part, _ in row]
+            segment = made(partial(self._computed, parts, values, blocked=blocked))
+            if segment is not None:  # what cannot be computed at once never is
+                self._check_segment(segment, row, values)
+
+    def _computed(
+        self, parts: Sequence[Part], values: Mapping[str, Value], *, blocked: bool
+    ) -> Segment:
+        segment = Segment(parts, values, thread_count(), blocked=blocked)
+        segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
+        segment.run()
+        return segment
+
+    def _check_segment(
+        self,
+        segment: Segment,
+        row: Sequence[tuple[Part, StepRecord]],
+        values: Mapping[str, Value],
+    ) -> None:
         for part, record in row:
             if part.given:
                 inputs = [values[name] for name in part.sources]
-                program = partial(segment.result, record.index)
-                found = self._compared(record, segment.name, partial(_same, program), inputs)
+                make = partial(_handing_out, segment, record.index)
+                found = self._compared(record, segment.name, make, inputs)
                 self._comparisons.append(found)
                 if found.verdict is Verdict.DIFFERS:
                     break  # what is behind it is computed from it
 
 
-def _same(program: Program) -> Program:
+def _handing_out(segment: Segment, index: int) -> Program:
+    def program(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        (found,) = segment.result(index, inputs)
+        return (settled(found),)
+
     return program
 
 

@@ -29,7 +29,7 @@ from engine.errors import (
 )
 from engine.keeping import Keeper, StepOutputs
 from engine.runtime.circumstances import circumstances
-from engine.values import ArrayFacts, flatten_value
+from engine.values import ArrayFacts, flatten_value, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from engine.values import Array, Value, ValueFacts
+    from engine.values import Array, Held, Value, ValueFacts
 
 __all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
 
@@ -187,7 +187,7 @@ class Session:
         self.breakpoints: set[str] = set()
         self._inputs: dict[str, Array] = {}
         self._supplied: dict[str, Supplied] = {}
-        self._values: dict[str, Value] = {}
+        self._values: dict[str, Held] = {}
         self._records: dict[str, StepRecord] = {}
         self._kernels = make_kernels(backend, graph.operators)
         self._plans = _Plans(graph.operators)
@@ -308,7 +308,7 @@ class Session:
             )
             raise
         self._records[operator.name] = record
-        self._values.update(record.outputs.kept or {})
+        self._values.update(record.outputs.held or {})
         self.position += 1
         if self._keeper is not None:
             self._keeper.take(record, self._seed)
@@ -551,7 +551,7 @@ class Session:
             If it has no value yet, with the reason.
         """
         if self._keeper is None and operand in self._values:
-            return self._values[operand]
+            return settled(self._values[operand])
         return self._outputs_of(operand).look(go_on)[operand]
 
     def _outputs_with(self, operand: str) -> StepOutputs | None:
@@ -650,9 +650,9 @@ class Session:
     def _execute(self, operator: RuntimeOperator) -> StepRecord:
         inputs, outputs, computes = self._plans[operator.index]
         if not computes and operator.is_input:
-            fed: dict[str, Value] = {name: self._inputs[name] for name in outputs}
+            fed: dict[str, Held] = {name: self._inputs[name] for name in outputs}
             return self._record(operator, fed, OperatorStatus.EXECUTED)
-        given: dict[str, Value] = {}
+        given: dict[str, Held] = {}
         if self._supplied:
             given = {n: self._supplied[n].value for n in outputs if n in self._supplied}
         if given and len(given) == len(outputs):
@@ -692,16 +692,17 @@ class Session:
         self,
         operator: RuntimeOperator,
         kernel: Kernel,
-        arguments: list[Value],
+        arguments: list[Held],
         generator: Generator | None,
-    ) -> tuple[tuple[Value, ...], float]:
-        compute: Callable[[Sequence[Value]], tuple[Value, ...]] = kernel
+    ) -> tuple[tuple[Held, ...], float]:
+        compute: Callable[[], tuple[Held, ...]] = partial(kernel, arguments)
         if generator is not None:
-            compute = partial(operator.forward, generator=generator)
+            values = [settled(value) for value in arguments]
+            compute = partial(operator.forward, values, generator)
         try:
             kernel.prepare(arguments)
             started = time.perf_counter()
-            results = compute(arguments)
+            results = compute()
             return results, kernel.spent(time.perf_counter() - started)
         except InferenceError as exc:
             found = circumstances(operator, self.graph.input_operands, self._shape_of)
@@ -716,7 +717,7 @@ class Session:
     def _record(
         self,
         operator: RuntimeOperator,
-        outputs: dict[str, Value],
+        outputs: dict[str, Held],
         status: OperatorStatus,
         kernel: str = "",
         seconds: float = 0.0,

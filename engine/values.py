@@ -7,24 +7,28 @@ one, None, or a tuple of values for a list or tuple.
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "Array",
     "ArrayFacts",
+    "Deferred",
+    "Held",
     "Value",
     "ValueFacts",
     "describe_value",
     "facts_of",
     "flatten_value",
     "freeze",
+    "settled",
     "value_nbytes",
 ]
 
@@ -56,15 +60,72 @@ class ArrayFacts:
         return self.size * self.dtype.itemsize
 
 
+class Deferred:
+    """An array whose elements are there, in another order until somebody reads it.
+
+    Parameters
+    ----------
+    stored : ndarray
+        The elements in that order, and padding perhaps. Nobody writes.
+    shape : tuple of int
+        Of the array.
+    arrange : callable
+        Takes `stored` and the shape, and gives the array.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    """
+
+    __slots__ = ("_arrange", "_array", "_stored", "dtype", "shape")
+
+    def __init__(
+        self,
+        stored: Array,
+        shape: tuple[int, ...],
+        arrange: Callable[[Array, tuple[int, ...]], Array],
+    ) -> None:
+        self.shape, self.dtype = shape, stored.dtype
+        self._stored, self._arrange = stored, arrange
+        self._array: Array | None = None
+
+    @property
+    def stored(self) -> Array:
+        """The elements in some order; the array itself where it was read."""
+        return self._stored
+
+    @property
+    def array(self) -> Array:
+        """The array, read-only; the same one each time."""
+        # A session's values are looked at from several threads.
+        with _settling:
+            if self._array is None:
+                self._array = self._stored = self._arrange(self._stored, self.shape)
+                self._array.flags.writeable = False
+        return self._array
+
+
+_settling: Final = threading.Lock()
+
+# What a session holds.
+Held: TypeAlias = Value | Deferred
+
+
+def settled(value: Held) -> Value:
+    """A value, an array in its own order."""
+    return value.array if isinstance(value, Deferred) else value
+
+
 # A value with facts in the place of its arrays.
 ValueFacts: TypeAlias = (
     ArrayFacts | int | float | complex | bool | str | tuple["ValueFacts", ...] | None
 )
 
 
-def facts_of(value: Value) -> ValueFacts:
+def facts_of(value: Held) -> ValueFacts:
     """What is known of a value without the elements of its arrays."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Deferred)):
         return ArrayFacts(value.shape, value.dtype)
     if isinstance(value, tuple):
         return tuple([facts_of(item) for item in value])

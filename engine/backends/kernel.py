@@ -13,12 +13,13 @@ import numpy as np
 
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
+from engine.values import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.runtime import RuntimeOperator
-    from engine.values import Array, Value
+    from engine.values import Array, Held, Value
 
     Program = Callable[[Sequence[Value]], tuple[Value, ...]]
     Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
@@ -63,11 +64,11 @@ class Kernel(Protocol):
 
     name: str
 
-    def prepare(self, inputs: Sequence[Value]) -> None:
+    def prepare(self, inputs: Sequence[Held]) -> None:
         """Get ready for inputs of these shapes and dtypes, which may take long."""
         ...
 
-    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def __call__(self, inputs: Sequence[Held]) -> tuple[Held, ...]:
         """Compute the outputs of the inputs it was prepared for.
 
         Returns and raises as `RuntimeOperator.forward` does.
@@ -140,12 +141,12 @@ class NumpyKernel:
         self.name = REFERENCE
         self._forward = operator.forward
 
-    def prepare(self, inputs: Sequence[Value]) -> None:
+    def prepare(self, inputs: Sequence[Held]) -> None:
         """Do nothing: NumPy takes inputs as they come."""
 
-    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
-        return self._forward(inputs)
+        return self._forward([settled(value) for value in inputs])
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call: all of it."""
@@ -174,27 +175,29 @@ class SpecializedKernel:
         self._programs: dict[object, tuple[str, Program]] = {}
         self._signature: object = None
 
-    def prepare(self, inputs: Sequence[Value]) -> None:
+    def prepare(self, inputs: Sequence[Held]) -> None:
         """Choose a program where the shapes or dtypes are other than the last ones."""
-        signature = signature_of(inputs)
+        values = [settled(value) for value in inputs]
+        signature = signature_of(values)
         if signature != self._signature:
             if signature not in self._programs:
                 while len(self._programs) >= PROGRAMS_KEPT:
                     del self._programs[next(iter(self._programs))]
-                self._programs[signature] = self._choose(self._operator, inputs)
+                self._programs[signature] = self._choose(self._operator, values)
             self._chosen = self._programs[signature]
             self._signature = signature
         self.name = self._chosen[0]
 
-    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
+        values = [settled(value) for value in inputs]
         try:
-            return self._chosen[1](inputs)
+            return self._chosen[1](values)
         except EngineError:
             raise
         except Exception:  # noqa: BLE001 - whatever a library raises
             self.name = ALONE
-            return alone(self._operator)(inputs)
+            return alone(self._operator)(values)
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call: all of it."""
@@ -238,13 +241,13 @@ class Kernels(dict[int, "Kernel"]):
         Values that were computed together cannot be computed again one by one.
         """
 
-    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+    def approach(self, index: int, values: Mapping[str, Held]) -> None:
         """Hear that an operator comes next, which may take long.
 
         Parameters
         ----------
         index : int
-        values : mapping of str to Value
+        values : mapping of str to Held
             Operands that are known by now.
         """
 

@@ -17,9 +17,10 @@ import onnx
 from onnx import helper, numpy_helper
 
 from engine.backends.forms import NoFormError, Operand
+from engine.backends.onnx_blocked import opsets, written_in_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from engine.promotion import DType
     from engine.values import Array
@@ -69,12 +70,15 @@ class OnnxOutput:
         Which of the operator's inputs must hold neither NaN nor -inf.
     finite : bool
         Whether the output must hold neither NaN nor infinities.
+    blocks : tuple of int or None
+        Where it comes in blocks of channels: its shape there. See `onnx_blocked`.
     """
 
     name: str
     shape: tuple[int, ...] | None
     above_infinity: tuple[int, ...] = ()
     finite: bool = False
+    blocks: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,7 @@ class OnnxGraph:
     def __init__(self) -> None:
         self.natural: tuple[int, ...] | None = None
         self._nodes: list[onnx.NodeProto] = []
-        self._constants: list[onnx.TensorProto] = []
-        self._weights: dict[str, Array] = {}
+        self._constants: dict[str, Array] = {}
         self._inputs: dict[str, OnnxInput] = {}
         self._outputs: list[OnnxOutput] = []
         # Operands that are computed here: the value's name, and its shape where that is known.
@@ -185,20 +188,7 @@ class OnnxGraph:
         if shape is not None:
             array = array.reshape(shape)
         name = self._name("c")
-        array = np.require(array, None, ["C", "A"])
-        if array.nbytes <= _INSIDE_BYTES:
-            self._constants.append(numpy_helper.from_array(array, name))
-            return name
-        outside = onnx.TensorProto(
-            name=name,
-            data_type=_KINDS[array.dtype],
-            dims=array.shape,
-            data_location=onnx.TensorProto.EXTERNAL,
-        )
-        # The place is never read: the array is handed over under its name.
-        outside.external_data.add(key="location", value=name)
-        self._constants.append(outside)
-        self._weights[name] = array
+        self._constants[name] = np.require(array, None, ["C", "A"])
         return name
 
     def integers(self, *values: int) -> str:
@@ -275,36 +265,114 @@ class OnnxGraph:
         """Say that an operand has the bytes of another one, in another shape perhaps."""
         self._same[operand] = self._same.get(other, other)
 
-    def finish(self) -> OnnxModel:
+    def finish(self, free: Collection[str] | None = None) -> OnnxModel:
         """Close the model.
+
+        Parameters
+        ----------
+        free : collection of str, optional
+            Write it with images in blocks of channels, and give these operands as they are
+            then; the others in the common order, as are all without.
 
         Raises
         ------
         NoFormError
-            If it reads nothing.
+            If it reads nothing, or gains nothing by blocks of channels.
         """
         if not self._inputs:
             raise NoFormError("nothing is computed")
+        if free is None:
+            return self._closed(self._nodes, self._constants, self._outputs)
+        shapes = self._shapes()
+        written = written_in_blocks(
+            self._nodes, self._constants, shapes, [o.name for o in self._outputs],
+            frozenset(self._computed[operand][0] for operand in free),
+        )  # fmt: skip
+        if written is None:
+            raise NoFormError("no images to be computed in blocks of channels")
+        outputs = []
+        for output in self._outputs:
+            finite = output.finite or output.name in written.padded
+            name, blocks = written.blocked.get(output.name, (output.name, None))
+            shape = output.shape
+            if blocks is not None and shape is None:
+                shape = shapes[output.name]
+            outputs.append(OnnxOutput(name, shape, output.above_infinity, finite, blocks))
+        return self._closed(written.nodes, {**self._constants, **written.constants}, outputs)
+
+    def _closed(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        constants: Mapping[str, Array],
+        outputs: Sequence[OnnxOutput],
+    ) -> OnnxModel:
+        read = {name for node in nodes for name in node.input}
+        arrays = {name: array for name, array in constants.items() if name in read}
+        outside = {n: array for n, array in arrays.items() if array.nbytes > _INSIDE_BYTES}
+        model = self._model(nodes, outputs, arrays)
+        return OnnxModel(
+            model.SerializeToString(),
+            outside,
+            tuple(self._inputs.values()),
+            tuple(outputs),
+            any(node.op_type in _LAID_OUT for node in nodes),
+        )
+
+    def _model(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        outputs: Sequence[OnnxOutput],
+        constants: Mapping[str, Array],
+    ) -> onnx.ModelProto:
         declared = [
             helper.make_tensor_value_info(i.name, _KINDS[i.dtype], i.shape)
             for i in self._inputs.values()
         ]
-        outputs = [helper.make_empty_tensor_value_info(o.name) for o in self._outputs]
-        graph = helper.make_graph(self._nodes, "operators", declared, outputs, self._constants)
-        model = helper.make_model(
+        given = [
+            helper.make_tensor_value_info(o.name, onnx.TensorProto.FLOAT, o.blocks)
+            if o.blocks
+            else helper.make_empty_tensor_value_info(o.name)
+            for o in outputs
+        ]
+        stored = [
+            numpy_helper.from_array(array, name)
+            if array.nbytes <= _INSIDE_BYTES
+            else _declared_outside(name, array)
+            for name, array in constants.items()
+        ]
+        graph = helper.make_graph(nodes, "operators", declared, given, stored)
+        return helper.make_model(
             graph,
-            opset_imports=[helper.make_opsetid("", _OPSET)],
+            opset_imports=opsets(_OPSET, blocks=any(node.domain for node in nodes)),
             ir_version=_IR_VERSION,
             producer_name="kuiper-studio",
         )
-        return OnnxModel(
-            model.SerializeToString(),
-            self._weights,
-            tuple(self._inputs.values()),
-            tuple(self._outputs),
-            any(node.op_type in _LAID_OUT for node in self._nodes),
-        )
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the values that are known without computing them."""
+        model = self._model(self._nodes, self._outputs, self._constants)
+        graph = onnx.shape_inference.infer_shapes(model).graph
+        found = {}
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            sizes = value.type.tensor_type.shape.dim
+            if value.type.tensor_type.HasField("shape") and all(
+                size.HasField("dim_value") for size in sizes
+            ):
+                found[value.name] = tuple(size.dim_value for size in sizes)
+        return found
 
     def _name(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
+
+
+def _declared_outside(name: str, array: Array) -> onnx.TensorProto:
+    """A constant that is handed over beside the model; its place is never read."""
+    outside = onnx.TensorProto(
+        name=name,
+        data_type=_KINDS[array.dtype],
+        dims=array.shape,
+        data_location=onnx.TensorProto.EXTERNAL,
+    )
+    outside.external_data.add(key="location", value=name)
+    return outside

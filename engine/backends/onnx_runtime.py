@@ -20,6 +20,7 @@ from engine.backends.forms import (
     require_above_infinity,
     require_finite,
 )
+from engine.values import Deferred, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from engine.backends.onnx_graph import OnnxGraph, OnnxModel
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
-    from engine.values import Array, Value
+    from engine.values import Held, Value
 
 __all__ = ["OnnxProgram", "OnnxRuntimeBackend", "thread_count", "write_operator"]
 
@@ -73,8 +74,9 @@ class OnnxRuntimeBackend:
         """Say in words which way to compute a variant of `programs` is."""
         level, _, count = variant.partition("-")
         count, _, operators = count.partition("@")
-        if level == "segment":
-            level = f"operators {operators.replace('-', ' to ')} at once"
+        if level in {"segment", "blocked"}:
+            images = ", images in blocks of channels" if level == "blocked" else ""
+            level = f"operators {operators.replace('-', ' to ')} at once{images}"
         layout = {"all": "all its optimisations", "basic": "images as they lie"}.get(
             level, level
         )
@@ -235,7 +237,7 @@ class OnnxProgram:
         self._sources = [(i, operands.index(i.operand)) for i in model.inputs]
         self._addresses = [0] * len(model.inputs)
         self.buffers = [
-            Buffer(*_size_of(found), output.shape)
+            Buffer(*_size_of(found), None if output.blocks else output.shape)
             for found, output in zip(self._session.get_outputs(), model.outputs, strict=True)
         ]
         for place in range(len(self.buffers)):
@@ -261,7 +263,7 @@ class OnnxProgram:
                 self._bind_output(place)
         self._session.run_with_iobinding(self._binding)
 
-    def checked(self, place: int, inputs: Sequence[Value]) -> Array:
+    def checked(self, place: int, inputs: Sequence[Held]) -> Held:
         """Give the result of an operator, for its inputs.
 
         Raises
@@ -271,10 +273,15 @@ class OnnxProgram:
         """
         output, buffer = self._outputs[place], self.buffers[place]
         for index in output.above_infinity:
-            require_above_infinity(inputs[index])
+            value = inputs[index]
+            require_above_infinity(value.stored if isinstance(value, Deferred) else value)
         if output.finite:
             require_finite(buffer.memory)
-        return buffer.shown
+        if output.blocks is None or output.shape is None:
+            return buffer.shown
+        from engine.backends.onnx_blocked import in_common_order
+
+        return Deferred(buffer.shown, output.shape, in_common_order)
 
     def _bind_output(self, place: int) -> None:
         memory = self.buffers[place].memory
@@ -288,7 +295,7 @@ def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) ->
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
         program.run(inputs)
-        return (program.checked(0, inputs),)
+        return (settled(program.checked(0, inputs)),)
 
     return run
 

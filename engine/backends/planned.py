@@ -11,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -26,6 +28,7 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Segment, SegmentKernel, part_of
 from engine.differences import agrees
 from engine.errors import EngineError
+from engine.values import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
     from engine.backends.kernel import Kernel
     from engine.backends.segments import Part
     from engine.runtime import RuntimeOperator
-    from engine.values import Array, Value
+    from engine.values import Array, Held, Value
 
 __all__ = ["PlannedKernels", "activate", "tried"]
 
@@ -45,8 +48,15 @@ _MOST: Final = 256
 _SECONDS: Final = 0.025
 _ROUNDS: Final = 6
 _SECONDS_OF_ROUNDS: Final = 0.2
-_GAIN: Final = 0.93  # of the time apart; a segment must stay under it
-_TOGETHER, _APART = "together", "apart"
+_GAIN: Final = 1.0  # of the time apart; a segment must stay under it
+# What an operator by itself takes in a pass beyond its time when it is tried again and again.
+# Its threads sleep, and its code and memory are in no cache; and where anything else runs on
+# the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
+# in a pass that nothing disturbs, several hundred in one beside a busy process.
+_SECONDS_OF_WAKING: Final = 100e-6
+_TOGETHER, _BLOCKED, _APART = "together", "blocked", "apart"
+# The first takes less time than the other wherever there is an image to be computed.
+_WAYS: Final = (_BLOCKED, _TOGETHER)
 
 
 @dataclass(slots=True)
@@ -113,7 +123,7 @@ class PlannedKernels(Kernels):
         self._apart = apart
 
     @override
-    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+    def approach(self, index: int, values: Mapping[str, Held]) -> None:
         """Get the segment ready that begins here; find out whether one should."""
         plans = self._plans
         if plans is None:
@@ -139,7 +149,7 @@ class PlannedKernels(Kernels):
             release_weights(self._operators[index])
 
     def _plan(
-        self, first: int, values: Mapping[str, Value], settled: set[int]
+        self, first: int, values: Mapping[str, Held], settled: set[int]
     ) -> Segment | None:
         operator = self._operators[first]
         if not (_may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
@@ -156,14 +166,14 @@ class PlannedKernels(Kernels):
         settled.update(range(first + 1, first + len(parts)))
         if sum(part.given for part in parts) < _FEWEST:
             return None
-        if known == _TOGETHER:  # room for what takes their place
+        if known in _WAYS:  # room for what takes their place
             for part in parts:
                 self.pop(part.operator.index, None)
             trim_heap()
-        segment = made(lambda: Segment(parts, {**values, **results}, thread_count()))
+        segment = _made(parts, {**values, **results}, (known,) if known in _WAYS else _WAYS)
         if segment is None:
             return None
-        if known == _TOGETHER and len(parts) == count:
+        if known in _WAYS and len(parts) == count:
             return segment
         if self._is_better(segment, parts, values, results, key):
             return segment
@@ -175,30 +185,32 @@ class PlannedKernels(Kernels):
         self,
         segment: Segment,
         parts: Sequence[Part],
-        values: Mapping[str, Value],
+        values: Mapping[str, Held],
         results: dict[str, Value],
         key: str,
     ) -> bool:
         """Whether a segment computes the same, and faster; remember it."""
         try:
             right = segment.expect(values, self.__getitem__) and all(
-                agrees(segment.result(part.operator.index, _inputs(part, results, values)),
-                       (results[part.output],))
-                for part in parts if part.given
-            )  # fmt: skip
+                agrees((_result(segment, part, results, values),), (results[part.output],))
+                for part in parts
+                if part.given
+            )
         except SpecialNumbersError:  # they say little about other inputs
             return False
         except Exception:  # noqa: BLE001 - whatever a library dislikes
             right = False
         results.clear()  # whose memory the next round takes again, as it does in a pass
         faster = right and self._is_faster(segment, parts, values)
-        self._choices.put(key, f"{_TOGETHER if faster else _APART}/{len(parts)}")
+        way = _BLOCKED if segment.blocked else _TOGETHER
+        self._choices.put(key, f"{way if faster else _APART}/{len(parts)}")
         return faster
 
     def _is_faster(
-        self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Value]
+        self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Held]
     ) -> bool:
-        apart, together = np.inf, np.inf
+        apart: list[float] = []
+        together: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
         ended = time.perf_counter() + _SECONDS_OF_ROUNDS
         for round_ in range(_ROUNDS):
@@ -206,36 +218,51 @@ class PlannedKernels(Kernels):
                 cache.drive_out()
             started = time.perf_counter()
             self._run_apart(parts, values)
-            apart = min(apart, time.perf_counter() - started)
+            apart.append(time.perf_counter() - started)
             if cold:
                 cache.drive_out()
             started = time.perf_counter()
             segment.expect(values, self.__getitem__)
             segment.run()
             now = time.perf_counter()
-            together = min(together, now - started)
+            together.append(now - started)
             if round_ and now > ended:
                 break
         segment.share_out(parts)
-        return together < _GAIN * apart
+        count = sum(part.given for part in parts)
+        # Medians, and not the least times: sessions apart are disturbed more often, and that
+        # is what a pass meets.
+        limit = median(apart) + count * _SECONDS_OF_WAKING
+        return median(together) < _GAIN * limit
 
-    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Value]) -> None:
+    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Held]) -> None:
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
             kernel, inputs = self[part.operator.index], _inputs(part, results, values)
             kernel.prepare(inputs)
-            (results[part.output],) = kernel(inputs)
+            results[part.output] = settled(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
 
-    def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Value]) -> str:
+    def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]) -> str:
         for operator in row:
             if operator.index not in self._described:
                 self._described[operator.index] = describe_work(operator)
         work = [self._described[operator.index] for operator in row]
-        arrays = [values[o.name] for o in row[0].inputs if o.name in values]
+        arrays = [settled(values[o.name]) for o in row[0].inputs if o.name in values]
         text = "|".join([*work, repr(signature_of(arrays))])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _made(
+    parts: Sequence[Part], values: Mapping[str, Held], ways: Iterable[str]
+) -> Segment | None:
+    """Make a segment in the first way that can be."""
+    for way in ways:
+        segment = made(partial(Segment, parts, values, thread_count(), blocked=way == _BLOCKED))
+        if segment is not None:
+            return segment
+    return None
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
@@ -248,7 +275,7 @@ def _may_take_part(operator: RuntimeOperator) -> bool:
 
 def tried(
     row: Iterable[RuntimeOperator],
-    values: Mapping[str, Value],
+    values: Mapping[str, Held],
     kernel_of: Callable[[int], Kernel],
     limit: float = np.inf,
 ) -> tuple[list[Part], dict[str, Value]]:
@@ -257,7 +284,7 @@ def tried(
     Parameters
     ----------
     row : iterable of RuntimeOperator
-    values : mapping of str to Value
+    values : mapping of str to Held
         Operands that are known.
     kernel_of : callable
     limit : float, optional
@@ -277,12 +304,12 @@ def tried(
         names = [operand.name for operand in operator.inputs]
         if spent > limit or not all(n in results or n in values for n in names):
             break
-        inputs = [results[name] if name in results else values[name] for name in names]
+        inputs = [results[n] if n in results else settled(values[n]) for n in names]
         try:
             started = time.perf_counter()
             kernel = kernel_of(operator.index)
             kernel.prepare(inputs)
-            outputs = kernel(inputs)
+            outputs = [settled(value) for value in kernel(inputs)]
             seconds = time.perf_counter() - started
         except EngineError:  # the session will meet it, and tell
             break
@@ -299,7 +326,7 @@ def tried(
 def activate(
     segment: Segment,
     indices: Iterable[int],
-    values: Mapping[str, Value],
+    values: Mapping[str, Held],
     kernels: dict[int, Kernel],
     own: Callable[[int], Kernel],
 ) -> None:
@@ -310,7 +337,7 @@ def activate(
     segment : Segment
     indices : iterable of int
         Of those operators.
-    values : mapping of str to Value
+    values : mapping of str to Held
     kernels : dict of int to Kernel
         By index; those that do not know of segments are replaced.
     own : callable
@@ -324,7 +351,14 @@ def activate(
         kernel.segment = segment
 
 
+def _result(
+    segment: Segment, part: Part, results: Mapping[str, Value], values: Mapping[str, Held]
+) -> Value:
+    (found,) = segment.result(part.operator.index, _inputs(part, results, values))
+    return settled(found)
+
+
 def _inputs(
-    part: Part, results: Mapping[str, Value], values: Mapping[str, Value]
+    part: Part, results: Mapping[str, Value], values: Mapping[str, Held]
 ) -> list[Value]:
-    return [results[name] if name in results else values[name] for name in part.sources]
+    return [results[n] if n in results else settled(values[n]) for n in part.sources]

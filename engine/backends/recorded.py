@@ -21,14 +21,14 @@ from engine.backends.kernel import (
 from engine.backends.planned import activate, tried
 from engine.backends.segments import Segment, SegmentName
 from engine.errors import InferenceError, InferStatus, SessionStateError
-from engine.values import describe_value
+from engine.values import describe_value, settled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.backends.kernel import Backend, Kernel, Program
     from engine.runtime import RuntimeOperator
-    from engine.values import Value
+    from engine.values import Held, Value
 
 __all__ = ["RecordedKernels"]
 
@@ -69,13 +69,13 @@ class RecordedKernels(Kernels):
         self._built: dict[int, dict[object, Segment | None]] = {}
 
     @override
-    def approach(self, index: int, values: Mapping[str, Value]) -> None:
+    def approach(self, index: int, values: Mapping[str, Held]) -> None:
         """Get the segment ready that begins here, if one did."""
         if index not in self._segments:
             return
         name, indices = self._segments[index]
         inputs = self._operators[index].inputs
-        signature = signature_of([values.get(operand.name) for operand in inputs])
+        signature = signature_of([settled(values.get(operand.name)) for operand in inputs])
         built = self._built.setdefault(index, {})
         if signature not in built:
             built[signature] = self._segment(name, values)
@@ -83,12 +83,13 @@ class RecordedKernels(Kernels):
         if segment is not None:
             activate(segment, indices, values, self, self.own)
 
-    def _segment(self, name: SegmentName, values: Mapping[str, Value]) -> Segment | None:
+    def _segment(self, name: SegmentName, values: Mapping[str, Held]) -> Segment | None:
         row = self._operators[name.first : name.last + 1]
         parts, results = tried(row, values, lambda index: NumpyKernel(self._operators[index]))
         if len(parts) < len(row):
             return None  # who took part says that it cannot be computed as it was
-        return made(lambda: Segment(parts, {**values, **results}, name.threads))
+        known = {**values, **results}
+        return made(lambda: Segment(parts, known, name.threads, blocked=name.blocked))
 
     def _check(self, operator: RuntimeOperator) -> None:
         name = self._names.get(operator.name)

@@ -25,6 +25,7 @@ from typing_extensions import override
 from engine.backends.forms import NoFormError
 from engine.backends.kernel import signature_of
 from engine.backends.onnx_runtime import OnnxProgram, write_operator
+from engine.values import Deferred, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.backends.kernel import Kernel
     from engine.backends.onnx_graph import OnnxGraph
     from engine.runtime import RuntimeOperator
-    from engine.values import Array, Value
+    from engine.values import Array, Held, Value
 
 __all__ = [
     "Part",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 _NOTHING: Final = object()
+_NAME: Final = r"onnxruntime/(segment|blocked)-(\d{1,4})@(\d{1,9})-(\d{1,9})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +58,28 @@ class SegmentName:
     threads : int
     first, last : int
         Indices of operators.
+    blocked : bool
+        Whether images are in blocks of channels in it: ``onnxruntime/blocked-2@14-37``.
     """
 
     threads: int
     first: int
     last: int
+    blocked: bool = False
 
     @override
     def __str__(self) -> str:
-        return f"onnxruntime/segment-{self.threads}@{self.first}-{self.last}"
+        kind = "blocked" if self.blocked else "segment"
+        return f"onnxruntime/{kind}-{self.threads}@{self.first}-{self.last}"
 
     @classmethod
     def read(cls, name: str) -> SegmentName | None:
         """Read a kernel's name; None where it is none of a segment."""
-        found = re.fullmatch(r"onnxruntime/segment-(\d{1,4})@(\d{1,9})-(\d{1,9})", name)
-        return None if found is None else cls(*map(int, found.groups()))
+        found = re.fullmatch(_NAME, name)
+        if found is None:
+            return None
+        threads, first, last = map(int, found.group(2, 3, 4))
+        return cls(threads, first, last, blocked=found[1] == "blocked")
 
 
 def computed_together(kernel: str) -> bool:
@@ -214,6 +223,16 @@ class _View:
         return _View.of(array, self.root, other) == self
 
 
+def _free(given: Iterable[Part]) -> frozenset[str]:
+    """Operands that only operators computed here read, and may have in any order."""
+    here = {part.operator.index for part in given}
+    return frozenset(
+        part.output
+        for part in given
+        if here.issuperset(c.index for c in part.operator.outputs[0].consumers)
+    )
+
+
 def _address(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
@@ -229,27 +248,36 @@ class Segment:
     values : mapping of str to Value
         Inputs and outputs of all of them, as they are without a segment.
     threads : int
+    blocked : bool
+        Whether to have images in blocks of channels.
 
     Attributes
     ----------
     name : str
         Of the kernel.
+    blocked : bool
     indices : tuple of int
         Of the operators that it computes.
 
     Raises
     ------
     NoFormError
-        If it cannot be written. Other exceptions are the library's.
+        If it cannot be written, or there are no such images. Other exceptions are the
+        library's.
     """
 
     def __init__(
-        self, parts: Sequence[Part], values: Mapping[str, Value], threads: int
+        self,
+        parts: Sequence[Part],
+        values: Mapping[str, Held],
+        threads: int,
+        *,
+        blocked: bool = False,
     ) -> None:
         from engine.backends.onnx_graph import OnnxGraph
 
         first, last = parts[0].operator.index, parts[-1].operator.index
-        self.name = str(SegmentName(threads, first, last))
+        self.name, self.blocked = str(SegmentName(threads, first, last, blocked)), blocked
         given = [part for part in parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
         self._sources = {part.operator.index: part.sources for part in given}
@@ -258,25 +286,30 @@ class Segment:
         self._constants = {p.output: p.operator.index for p in parts if not p.sources}
         within = {part.output for part in parts} - set(self._constants)
         fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
-        self._fed = tuple(name for name in fed if isinstance(values[name], np.ndarray))
-        self._plain = {name: values[name] for name in fed if name not in self._fed}
+        known = {n: settled(values[n]) for n in (*fed, *within)}
+        self._fed = tuple(name for name in fed if isinstance(known[name], np.ndarray))
+        self._plain = {name: known[name] for name in fed if name not in self._fed}
         self._views: dict[str, _View] = {}
         graph = OnnxGraph()
         for part in parts:
-            inputs, output = [values[name] for name in part.sources], values[part.output]
+            if part.role is Role.CONSTANT:
+                continue
+            inputs, output = [known[name] for name in part.sources], known[part.output]
             if part.role is Role.RESHAPED:
                 graph.same(part.output, part.sources[0])
-            elif part.role is not Role.CONSTANT:
+            else:
                 _write(graph, part, inputs, part.sources, output)
             if part.role in {Role.VIEW, Role.RESHAPED}:
                 source = part.sources[0]
                 root = self._views[source].root if source in self._views else source
-                array, whole = output, values[root]
+                array, whole = output, known[root]
                 if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
                     self._views[part.output] = _View.of(array, root, whole)
-        arrays = [values[name] for name in self._fed]
+        arrays = [known[name] for name in self._fed]
         self._signature = signature_of(arrays)
-        self._program = OnnxProgram(graph.finish(), self._fed, "all", threads)
+        model = graph.finish(_free(given) if blocked else None)
+        self._program = OnnxProgram(model, self._fed, "all", threads)
+        self._handed: dict[int, Held] = {}
         self._seen: dict[str, weakref.ref[Array]] = {}
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
@@ -289,12 +322,12 @@ class Segment:
         whole = sum(apart.values()) or 1.0
         self._shares = {index: seconds / whole for index, seconds in apart.items()}
 
-    def expect(self, values: Mapping[str, Value], kernel_of: Callable[[int], Kernel]) -> bool:
+    def expect(self, values: Mapping[str, Held], kernel_of: Callable[[int], Kernel]) -> bool:
         """Take the operands of the next run.
 
         Parameters
         ----------
-        values : mapping of str to Value
+        values : mapping of str to Held
             Those that are known.
         kernel_of : callable
             Gives the kernel of an operator, for those that have no input.
@@ -305,12 +338,13 @@ class Segment:
             Whether they are all there, in the same sizes.
         """
         self._valid, self._waiting, self._seen = False, [], {}
-        waiting = []
+        self._handed.clear()
+        waiting: list[Value] = []
         for name in self._fed:
             if name in self._constants:
-                waiting.append(kernel_of(self._constants[name])(())[0])
+                waiting.append(settled(kernel_of(self._constants[name])(())[0]))
             elif name in values:
-                waiting.append(values[name])
+                waiting.append(settled(values[name]))
         if len(waiting) < len(self._fed) or signature_of(waiting) != self._signature:
             return False
         self._waiting = waiting
@@ -329,13 +363,15 @@ class Segment:
             self._program.run(waiting)
             self._valid = self._fresh = True
 
-    def serves(self, index: int, inputs: Sequence[Value]) -> bool:
+    def serves(self, index: int, inputs: Sequence[Held]) -> bool:
         """Whether what is, or is going to be computed is right for an operator's inputs."""
         if not (self._valid or self._waiting):
             return False
         return all(map(self._is_the_same, self._sources[index], inputs))
 
-    def _is_the_same(self, name: str, value: Value) -> bool:
+    def _is_the_same(self, name: str, value: Held) -> bool:
+        if isinstance(value, Deferred):
+            return name in self._places and self._handed.get(self._places[name]) is value
         if not isinstance(value, np.ndarray):
             plain = self._plain.get(name, _NOTHING)
             return type(plain) is type(value) and plain == value
@@ -350,7 +386,7 @@ class Segment:
             return known is value
         return view.fits(value, known)
 
-    def result(self, index: int, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def result(self, index: int, inputs: Sequence[Held]) -> tuple[Held]:
         """Hand out what an operator gives, computing it first where it waits.
 
         Raises
@@ -359,7 +395,9 @@ class Segment:
             If the reference would give something else.
         """
         self.run()
-        return (self._program.checked(self._place_of[index], inputs),)
+        place = self._place_of[index]
+        value = self._program.checked(place, inputs)
+        return (self._handed.setdefault(place, value),)
 
     def seconds_of(self, index: int, seconds: float) -> float:
         """Share of an operator in the time of the last run.
@@ -401,7 +439,7 @@ class SegmentKernel:
         self._own: Kernel | None = None
         self._served = False
 
-    def prepare(self, inputs: Sequence[Value]) -> None:
+    def prepare(self, inputs: Sequence[Held]) -> None:
         """Find out whether the segment serves these inputs."""
         segment = self.segment
         self._served = segment is not None and segment.serves(self._index, inputs)
@@ -410,14 +448,14 @@ class SegmentKernel:
         else:
             self._prepare_own(inputs)
 
-    def _prepare_own(self, inputs: Sequence[Value]) -> Kernel:
+    def _prepare_own(self, inputs: Sequence[Held]) -> Kernel:
         if self._own is None:
             self._own = self._make(self._index)
         self._own.prepare(inputs)
         self.name = self._own.name
         return self._own
 
-    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+    def __call__(self, inputs: Sequence[Held]) -> tuple[Held, ...]:
         """Compute the outputs."""
         if self._served and self.segment is not None:
             try:

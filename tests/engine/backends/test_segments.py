@@ -60,9 +60,14 @@ def choices(tmp_path, monkeypatch):
     return own
 
 
-@pytest.fixture
-def together(monkeypatch, choices):
-    """Together is faster, whatever the clock says, and nothing takes long."""
+@pytest.fixture(params=["together", "blocked"])
+def together(request, monkeypatch, choices):
+    """Together is faster, whatever the clock says, and nothing takes long.
+
+    Without and with images in blocks of channels, where there are any.
+    """
+    if request.param == "together":
+        monkeypatch.setattr(planned, "_WAYS", ("together",))
     monkeypatch.setattr(planned, "_GAIN", np.inf)
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
     return choices
@@ -202,10 +207,10 @@ def test_what_is_kept_elsewhere_never_changes(network, together):
 
 def test_memory_is_used_again(network, together):
     session = passes(network, image(1), image(2))
-    address = session.value("4").__array_interface__["data"][0]
+    address = session.value("7").__array_interface__["data"][0]
     session.feed([image(3)])
     session.run()
-    assert session.value("4").__array_interface__["data"][0] == address
+    assert session.value("7").__array_interface__["data"][0] == address
 
 
 def test_two_sessions_in_turn(network, together):
@@ -376,6 +381,11 @@ def test_described():
     assert name == "onnxruntime/segment-2@14-37"
     assert engine.backends.describe_kernel(name) == (
         "ONNX Runtime, operators 14 to 37 at once, 2 threads"
+    )
+    name = str(SegmentName(2, 14, 37, blocked=True))
+    assert name == "onnxruntime/blocked-2@14-37"
+    assert engine.backends.describe_kernel(name) == (
+        "ONNX Runtime, operators 14 to 37 at once, images in blocks of channels, 2 threads"
     )
 
 

@@ -1,0 +1,403 @@
+"""Images in blocks of channels: ONNX Runtime's own order, from one operator to the next.
+
+Its convolutions compute in that order: channels in groups of 8 or 16, as many as the processor
+computes at once, and the numbers of a group side by side for each pixel. Left to itself it
+brings each result that is given out back into the common order, and a pass in which every
+operand is given out spends as much time on that as on a third of its convolutions. Written
+with the operators of that order, a model gives results out as they are.
+
+The operators are those that ONNX Runtime's own optimiser writes (domain
+``com.microsoft.nchwc``), and so are the conditions under which they can take the place of
+others. Channels that do not fill the last group are followed by padding: zeros, or what
+operators element by element make of zeros, which weights of zero meet everywhere behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import onnx
+from onnx import helper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from engine.values import Array
+
+__all__ = ["Blocks", "block_size", "in_common_order", "opsets", "written_in_blocks"]
+
+_DOMAIN: Final = "com.microsoft.nchwc"
+_AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer can be
+# Element by element, and nothing infinite becomes of a zero in the padding.
+_UNARY: Final = frozenset(
+    [
+        "Abs", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Neg",
+        "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh",
+    ]
+)  # fmt: skip
+_BINARY: Final = frozenset(["Add", "Max", "Min", "Mul", "Sub"])
+
+
+@cache
+def block_size() -> int:
+    """Channels in a block on this processor; 0 where ONNX Runtime has no such order."""
+    import onnxruntime as ort
+
+    sides = (1, _AT_ONCE, 1, 1)
+    graph = helper.make_graph(
+        [helper.make_node("ReorderInput", ["x"], ["y"], domain=_DOMAIN)],
+        "probe",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sides)],
+        [helper.make_empty_tensor_value_info("y")],
+    )
+    model = helper.make_model(graph, opset_imports=opsets(20, blocks=True), ir_version=9)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        session = ort.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        (found,) = session.run(None, {"x": np.zeros(sides, np.float32)})
+    except Exception:  # noqa: BLE001 - processors and versions without it
+        return 0
+    return int(found.shape[1])
+
+
+def opsets(version: int, *, blocks: bool) -> list[onnx.OperatorSetIdProto]:
+    """What a model declares of its operators, with those of blocks or without."""
+    common = helper.make_opsetid("", version)
+    return [common, helper.make_opsetid(_DOMAIN, 1)] if blocks else [common]
+
+
+def in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
+    """Bring images from blocks of channels into the common order.
+
+    Parameters
+    ----------
+    blocks : ndarray of shape (N, C', H, W)
+        With C' a multiple of the size of a block; in memory (N, C' / b, H, W, b).
+    shape : tuple of int
+        Of the result: (N, C, H, W), or another one of as many elements.
+
+    Returns
+    -------
+    ndarray
+        C-contiguous, of its own memory.
+    """
+    samples, wide, height, width = blocks.shape
+    size = block_size()
+    groups = blocks.reshape(samples, wide // size, height * width, size)
+    ordered = np.empty((samples, wide, height, width), blocks.dtype)
+    np.copyto(ordered.reshape(samples, wide // size, size, -1), groups.swapaxes(2, 3))
+    channels = int(np.prod(shape)) // (samples * height * width)
+    return np.ascontiguousarray(ordered[:, :channels]).reshape(shape)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """A model's nodes, with images in blocks of channels where that is possible.
+
+    Attributes
+    ----------
+    nodes : list of NodeProto
+    constants : dict of str to ndarray
+        Those that are new, by name.
+    blocked : dict of str to (str, tuple of int)
+        Results that are given in blocks: the name of that value, and its shape, (N, C', H, W).
+    padded : set of str
+        Results that were computed with padding behind their channels. What it holds is only
+        right where the results are finite: zero times infinity is NaN.
+    """
+
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    constants: dict[str, Array] = field(default_factory=dict)
+    blocked: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    padded: set[str] = field(default_factory=set)
+
+
+def written_in_blocks(
+    nodes: Iterable[onnx.NodeProto],
+    constants: Mapping[str, Array],
+    shapes: Mapping[str, tuple[int, ...]],
+    results: Iterable[str],
+    free: frozenset[str],
+) -> Blocks | None:
+    """Write a model once more, with images in blocks of channels.
+
+    Parameters
+    ----------
+    nodes : iterable of NodeProto
+        In order.
+    constants : mapping of str to ndarray
+    shapes : mapping of str to tuple of int
+        Of all values that are known.
+    results : iterable of str
+        What the model gives out.
+    free : frozenset of str
+        Those that may be given in blocks.
+
+    Returns
+    -------
+    Blocks or None
+        None where there is nothing to win: no convolution can be computed in blocks.
+    """
+    if not block_size():
+        return None
+    writer = _Writer(constants, shapes, block_size())
+    for node in nodes:
+        writer.write(node)
+    if not writer.convolutions:
+        return None
+    for name in results:
+        writer.give(name, in_blocks=name in free)
+    return writer.found
+
+
+class _Writer:
+    """Writes node after node, and brings values into the order that each needs."""
+
+    def __init__(
+        self,
+        constants: Mapping[str, Array],
+        shapes: Mapping[str, tuple[int, ...]],
+        size: int,
+    ) -> None:
+        self.found = Blocks()
+        self.convolutions = 0
+        self._constants, self._shapes, self._size = constants, shapes, size
+        self._blocked: dict[str, str] = {}  # names in blocks, by the names in common order
+        self._missing: set[str] = set()  # what is there in blocks only
+        self._writers: dict[str, Callable[[onnx.NodeProto], bool]] = {
+            "Conv": self._convolution,
+            "MaxPool": self._pooling,
+            "AveragePool": self._pooling,
+            "GlobalAveragePool": self._pooling,
+            "Concat": self._concatenation,
+            **dict.fromkeys(_UNARY, self._unary),
+            **dict.fromkeys(_BINARY, self._binary),
+        }
+
+    def write(self, node: onnx.NodeProto) -> None:
+        """Write a node, in blocks where it can be and where that spares something."""
+        writer = self._writers.get(node.op_type)
+        if writer is None or not writer(node):
+            for name in node.input:
+                self._bring_back(name)
+            self.found.nodes.append(node)
+
+    def give(self, name: str, *, in_blocks: bool) -> None:
+        """Give a result out."""
+        if name in self._blocked and self._shapes[name][1] % self._size:
+            self.found.padded.add(name)
+        if name in self._missing and in_blocks:
+            samples, channels, *rest = self._shapes[name]
+            shape = (samples, self._wide(channels), *rest)
+            self.found.blocked[name] = self._blocked[name], shape
+        else:
+            self._bring_back(name)
+
+    # Nodes; each says whether it was written
+
+    def _convolution(self, node: onnx.NodeProto) -> bool:
+        image, weight_name, *bias_name = node.input
+        weight, shape = self._constants.get(weight_name), self._shapes.get(image, ())
+        if weight is None or weight.ndim != 4 or len(shape) != 4 or not all(shape):
+            return False
+        outputs, inputs = weight.shape[:2]
+        attributes = _attributes(node)
+        groups = attributes.get("group", 1)
+        source: str | None = image
+        few = groups == 1 and inputs < self._size
+        if groups == 1:
+            source = image if few else self._in_blocks(image)
+        elif inputs == 1 and outputs == groups:
+            source = self._in_blocks(image)
+            groups, few = self._wide(outputs), True
+        elif inputs % self._size or (outputs // groups) % self._size:
+            return False
+        else:
+            source = self._in_blocks(image)
+        if source is None:
+            return False
+        if few and groups == 1:
+            self._bring_back(image)
+        biases = [self._add(_padded(self._constants[n], self._wide(outputs), 0))
+                  for n in bias_name]  # fmt: skip
+        name = self._add(self._filter(weight, channels_as_they_are=few))
+        attributes["group"] = groups
+        self._node(node, "Conv", [source, name, *biases], attributes)
+        self.convolutions += 1
+        return True
+
+    def _filter(self, weight: Array, *, channels_as_they_are: bool) -> Array:
+        """Weights (O, I, H, W) in the order in which the library reads them."""
+        size = self._size
+        weight = _padded(weight, self._wide(len(weight)), 0)
+        outputs, inputs, *window = weight.shape
+        if channels_as_they_are:  # O/b, I, H, W, b
+            groups = weight.reshape(outputs // size, size, inputs, *window)
+            return np.ascontiguousarray(np.moveaxis(groups, 1, -1)).reshape(weight.shape)
+        weight = _padded(weight, self._wide(inputs), 1)
+        inputs = weight.shape[1]  # O/b, I/b, H, W, b of the inputs, b of the outputs
+        both = weight.reshape(outputs // size, size, inputs // size, size, *window)
+        return np.ascontiguousarray(both.transpose(0, 2, 4, 5, 3, 1)).reshape(weight.shape)
+
+    def _pooling(self, node: onnx.NodeProto) -> bool:
+        (image,) = node.input
+        if image not in self._blocked:
+            return False
+        self._node(node, node.op_type, [self._blocked[image]], _attributes(node))
+        return True
+
+    def _unary(self, node: onnx.NodeProto) -> bool:
+        image, *numbers = node.input
+        if image not in self._blocked:
+            return False
+        names = [self._blocked[image], *numbers]
+        self._node(node, node.op_type, names, _attributes(node), domain="")
+        return True
+
+    def _binary(self, node: onnx.NodeProto) -> bool:
+        names = list(node.input)
+        if len(names) != 2 or not any(name in self._blocked for name in names):
+            return False
+        shapes = [self._shapes.get(name) for name in names]
+        if any(self._is_number(name) for name in names):
+            both: list[str | None] = [self._blocked.get(name, name) for name in names]
+        elif shapes[0] is None or shapes[1] is None:
+            return False
+        elif shapes[0] == shapes[1]:
+            both = [self._in_blocks(name) for name in names]
+        else:
+            return self._scaling(node, (shapes[0], shapes[1]))
+        if None in both:
+            return False
+        self._node(node, node.op_type, [n for n in both if n], {}, domain="")
+        return True
+
+    def _scaling(
+        self, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    ) -> bool:
+        """Write a node of an image and a number for each of its channels."""
+        whole = np.broadcast_shapes(*shapes)
+        channels = (*whole[:2], 1, 1)
+        if len(whole) != 4 or not all(shape in {whole, channels} for shape in shapes):
+            return False
+        blocked = [self._in_blocks(name) for name in node.input]
+        if None in blocked:
+            return False
+        rows = whole[0] * self._wide(whole[1]) // self._size
+        read = [
+            self._reshape(name, (rows, shape[2] * shape[3], self._size))
+            for name, shape in zip(blocked, shapes, strict=True)
+            if name is not None
+        ]
+        product = f"{node.output[0]}.rows"
+        self.found.nodes.append(helper.make_node(node.op_type, read, [product]))
+        sizes = (whole[0], self._wide(whole[1]), *whole[2:])
+        self._reshape(product, sizes, self._name_in_blocks(node.output[0]))
+        return True
+
+    def _concatenation(self, node: onnx.NodeProto) -> bool:
+        if not any(name in self._blocked for name in node.input):
+            return False
+        shapes = [self._shapes.get(name, ()) for name in node.input]
+        if _attributes(node)["axis"] != 1:
+            return False
+        if any(len(shape) != 4 or shape[1] % self._size for shape in shapes):
+            return False
+        names = [self._in_blocks(name) for name in node.input]
+        if None in names:
+            return False
+        self._node(node, "Concat", [n for n in names if n], {"axis": 1}, domain="")
+        return True
+
+    # Values
+
+    def _in_blocks(self, name: str) -> str | None:
+        """Have a value in blocks of channels; None where it cannot be."""
+        if name not in self._blocked:
+            shape = self._shapes.get(name, ())
+            if name in self._constants or len(shape) != 4 or shape[1] % _AT_ONCE:
+                return None
+            if self._is_the_same_in_blocks(shape):
+                self._blocked[name] = name
+            else:
+                self.found.nodes.append(
+                    helper.make_node("ReorderInput", [name], [f"{name}.blocks"], domain=_DOMAIN)
+                )
+                self._blocked[name] = f"{name}.blocks"
+        return self._blocked[name]
+
+    def _bring_back(self, name: str) -> None:
+        """Have a value in the common order."""
+        if name in self._missing:
+            self._missing.remove(name)
+            channels = self._shapes[name][1]
+            self.found.nodes.append(
+                helper.make_node(
+                    "ReorderOutput", [self._blocked[name]], [name], domain=_DOMAIN,
+                    channels=channels,
+                )
+            )  # fmt: skip
+
+    def _name_in_blocks(self, name: str) -> str:
+        """What a node's result is to be called in blocks."""
+        if self._is_the_same_in_blocks(self._shapes[name]):
+            self._blocked[name] = name
+        else:
+            self._blocked[name] = f"{name}.blocks"
+            self._missing.add(name)
+        return self._blocked[name]
+
+    def _is_the_same_in_blocks(self, shape: tuple[int, ...]) -> bool:
+        """Whether images of a single pixel lie in memory in the common order."""
+        return shape[2:] == (1, 1) and shape[1] % self._size == 0
+
+    def _node(
+        self,
+        node: onnx.NodeProto,
+        op_type: str,
+        inputs: list[str],
+        attributes: Mapping[str, Any],
+        domain: str = _DOMAIN,
+    ) -> None:
+        output = self._name_in_blocks(node.output[0])
+        self.found.nodes.append(
+            helper.make_node(op_type, inputs, [output], domain=domain, **attributes)
+        )
+
+    def _reshape(self, name: str, shape: tuple[int, ...], output: str = "") -> str:
+        sizes = self._add(np.asarray(shape, np.int64))
+        output = output or f"{sizes}.rows"
+        self.found.nodes.append(helper.make_node("Reshape", [name, sizes], [output]))
+        return output
+
+    def _add(self, array: Array) -> str:
+        name = f"blocks{len(self.found.constants)}"
+        self.found.constants[name] = array
+        return name
+
+    def _wide(self, channels: int) -> int:
+        """Channels with their padding."""
+        return -(-channels // self._size) * self._size
+
+    def _is_number(self, name: str) -> bool:
+        constant = self._constants.get(name)
+        return constant is not None and constant.size == 1
+
+
+def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
+
+
+def _padded(array: Array, count: int, axis: int) -> Array:
+    """Zeros behind an array along an axis, so that there are `count`."""
+    missing = count - array.shape[axis]
+    if not missing:
+        return array
+    return np.pad(array, [(0, missing if at == axis else 0) for at in range(array.ndim)])

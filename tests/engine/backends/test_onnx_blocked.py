@@ -1,0 +1,333 @@
+"""Images in blocks of channels: the numbers of the reference, whatever meets in a row."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import engine
+from engine.backends import planned
+from engine.backends.choices import Choices
+from engine.backends.segments import SegmentName, computed_together
+from engine.values import ArrayFacts, Deferred, settled
+
+pytest.importorskip("onnxruntime")
+
+from engine.backends import onnx_blocked
+from engine.backends.onnx_blocked import block_size, in_common_order
+
+if not block_size():
+    pytest.skip("ONNX Runtime has no such order here", allow_module_level=True)
+
+
+def conv(name, source, result, inputs, outputs, size=3, groups=1, stride=1, bias=True):
+    half = size // 2
+    return (
+        f"nn.Conv2d {name} 1 1 {source} {result} kernel_size=({size},{size}) "
+        f"stride=({stride},{stride}) padding=({half},{half}) dilation=(1,1) groups={groups} "
+        f"padding_mode=zeros bias={bias} in_channels={inputs} out_channels={outputs} "
+        + (f"@bias=({outputs})f32 " if bias else "")
+        + f"@weight=({outputs},{inputs // groups},{size},{size})f32"
+    )
+
+
+POOL = "kernel_size=(3,3) stride=(2,2) padding=(1,1) ceil_mode=False"
+# Each with the operators that are to be computed together; operand x goes in, y comes out.
+NETWORKS = {
+    "full blocks": (
+        conv("a", "x", "1", 3, 32),
+        "nn.ReLU b 1 1 1 2",
+        conv("c", "2", "3", 32, 16, size=1),
+        "nn.ReLU d 1 1 3 y",
+    ),
+    "padded channels": (
+        conv("a", "x", "1", 3, 24, bias=False),
+        "nn.SiLU b 1 1 1 2",
+        conv("c", "2", "3", 24, 20),
+        "nn.ReLU6 d 1 1 3 4",
+        conv("e", "4", "y", 20, 10, size=1),
+    ),
+    "channels by themselves": (
+        conv("a", "x", "1", 3, 24),
+        conv("b", "1", "2", 24, 24, groups=24, stride=2),
+        "nn.Hardswish c 1 1 2 3",
+        conv("d", "3", "y", 24, 40, size=1),
+    ),
+    "groups": (
+        conv("a", "x", "1", 3, 32),
+        conv("b", "1", "2", 32, 64, groups=2),
+        "nn.LeakyReLU c 1 1 2 y negative_slope=0.1",
+    ),
+    "groups that are no blocks": (
+        conv("a", "x", "1", 3, 24),
+        conv("b", "1", "2", 24, 12, groups=3),
+        "nn.ReLU c 1 1 2 y",
+    ),
+    "channels that are no four": (
+        conv("a", "x", "1", 3, 18),
+        "nn.ReLU b 1 1 1 2",
+        conv("c", "2", "y", 18, 7),
+    ),
+    "a sum": (
+        conv("a", "x", "1", 3, 24),
+        "nn.ReLU b 1 1 1 2",
+        conv("c", "2", "3", 24, 24),
+        "pnnx.Expression d 2 1 3 2 4 expr=add(@0,@1)",
+        "pnnx.Expression e 1 1 4 y expr=mul(sub(@0,0.5),3.0)",
+    ),
+    "a factor for each channel": (
+        conv("a", "x", "1", 3, 24),
+        "nn.AdaptiveAvgPool2d b 1 1 1 2 output_size=(1,1)",
+        conv("c", "2", "3", 24, 8, size=1),
+        "nn.SiLU d 1 1 3 4",
+        conv("e", "4", "5", 8, 24, size=1),
+        "nn.Sigmoid f 1 1 5 6",
+        "pnnx.Expression g 2 1 6 1 7 expr=mul(@0,@1)",
+        "pnnx.Expression h 2 1 7 6 y expr=mul(@0,@1)",
+    ),
+    "a factor for each pixel": (
+        conv("a", "x", "1", 3, 16),
+        conv("b", "1", "2", 16, 1),
+        "nn.Sigmoid c 1 1 2 3",
+        "pnnx.Expression d 2 1 1 3 y expr=mul(@0,@1)",
+    ),
+    "pooling": (
+        conv("a", "x", "1", 3, 20),
+        f"nn.MaxPool2d b 1 1 1 2 {POOL} dilation=(1,1) return_indices=False",
+        f"nn.AvgPool2d c 1 1 2 3 {POOL} count_include_pad=True divisor_override=None",
+        "nn.AdaptiveAvgPool2d d 1 1 3 4 output_size=(1,1)",
+        conv("e", "4", "y", 20, 32, size=1),
+    ),
+    "side by side": (
+        conv("a", "x", "1", 3, 16),
+        conv("b", "x", "2", 3, 32),
+        "torch.cat c 2 1 1 2 3 dim=1",
+        conv("d", "3", "4", 48, 8),
+        "torch.cat e 2 1 4 3 5 dim=1",
+        "nn.ReLU f 1 1 5 y",
+    ),
+    "something else in between": (
+        conv("a", "x", "1", 3, 32),
+        "nn.Softmax b 1 1 1 2 dim=1",
+        conv("c", "2", "3", 32, 32),
+        "pnnx.Expression d 1 1 3 4 expr=exp(@0)",
+        "pnnx.Expression e 2 1 4 2 5 expr=sub(@0,@1)",
+        conv("f", "5", "y", 32, 16),
+    ),
+    "a view at the end": (
+        conv("a", "x", "1", 3, 32),
+        "nn.ReLU b 1 1 1 2",
+        "nn.AdaptiveAvgPool2d c 1 1 2 3 output_size=(1,1)",
+        "torch.flatten d 1 1 3 4 start_dim=1 end_dim=-1",
+        "nn.Linear e 1 1 4 y bias=False in_features=32 out_features=6 @weight=(6,32)f32",
+    ),
+}
+
+
+@pytest.fixture
+def blocked(monkeypatch, tmp_path):
+    own = Choices(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends._choices", lambda: own)
+    monkeypatch.setattr(planned, "_WAYS", ("blocked",))
+    monkeypatch.setattr(planned, "_GAIN", np.inf)
+    monkeypatch.setattr(planned, "_SECONDS", 60.0)
+    monkeypatch.setattr(planned, "_FEWEST", 2)
+
+
+@pytest.fixture
+def load(make_pair):
+    def made(name):
+        rng = np.random.default_rng(len(name))
+        weights = {}
+        for line in NETWORKS[name]:
+            operator = line.split()[1]
+            for word in line.split():
+                if word.startswith("@"):
+                    attribute, _, shape = word[1:].removesuffix("f32").partition("=")
+                    sizes = tuple(int(size) for size in shape.strip("()").split(","))
+                    weight = rng.normal(size=sizes) / np.sqrt(np.prod(sizes[1:]))
+                    weights[f"{operator}.{attribute}"] = weight.astype(np.float32)
+        lines = ("pnnx.Input in 0 1 x", *NETWORKS[name], "pnnx.Output out 1 0 y")
+        return engine.load(make_pair(*lines, weights=weights))
+
+    return made
+
+
+def image(seed, samples=1):
+    shape = (samples, 3, 14, 11)
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def passes(network, *inputs, backend="auto"):
+    session = engine.Session(network, backend=backend)
+    for x in inputs:
+        session.feed([x])
+        session.run()
+    return session
+
+
+def assert_right(session, x):
+    reference = passes(session.graph, x, backend="numpy")
+    for name in session.graph.operands:
+        np.testing.assert_allclose(
+            session.value(name), reference.value(name), rtol=1e-4, atol=1e-5, strict=True
+        )
+
+
+def kinds(session):
+    """Which operators were computed in blocks of channels."""
+    names = [(r.operator.name, SegmentName.read(r.kernel)) for r in session.records]
+    return {operator for operator, name in names if name is not None and name.blocked}
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_numbers_of_the_reference(load, blocked, name, samples):
+    network = load(name)
+    session = passes(network, image(1, samples), image(2, samples))
+    assert {"a", "b"} <= kinds(session)
+    assert_right(session, image(2, samples))
+    session.feed([image(3, samples)])
+    while session.position < len(network.operators):
+        session.step()
+    assert_right(session, image(3, samples))
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["full blocks", "padded channels", "a sum", "pooling"])
+def test_special_numbers(load, blocked, name, number):
+    """Padding must not make NaN of an infinity in the channels beside it."""
+    network = load(name)
+    session = passes(network, image(1), image(2))
+    x = image(3)
+    x[0, 1, 6, 5] = number
+    session.feed([x])
+    with np.errstate(invalid="ignore"):
+        session.run()
+        assert_right(session, x)
+
+
+def test_without_such_an_order(load, blocked, monkeypatch):
+    monkeypatch.setattr(onnx_blocked, "block_size", lambda: 0)
+    monkeypatch.setattr(planned, "_WAYS", ("blocked", "together"))
+    session = passes(load("a sum"), image(1), image(2))
+    assert not kinds(session)
+    assert all(computed_together(r.kernel) for r in session.records[1:-1])
+    assert_right(session, image(2))
+
+
+def test_remembered_and_recorded(load, blocked, tmp_path, monkeypatch):
+    network = load("a factor for each channel")
+    first = passes(network, image(1), image(2))
+    again = passes(network, image(1))
+    monkeypatch.setattr(planned.PlannedKernels, "_is_faster", None)  # nothing is measured
+    again.feed([image(2)])
+    again.run()
+    engine.write_dump(first, tmp_path / "d")
+    recorded = passes(network, image(2), backend=engine.kernels_of(tmp_path / "d"))
+    for session in (again, recorded):
+        assert kinds(session) == kinds(first) != set()
+        for name in network.operands:
+            np.testing.assert_array_equal(session.value(name), first.value(name), strict=True)
+
+
+def test_brought_into_order_when_read(load, blocked, monkeypatch):
+    """Not before, once, and not for facts."""
+    session = passes(load("full blocks"), image(1), image(2))
+    arranged = []
+
+    def arrange(blocks, shape):
+        arranged.append(shape)
+        return in_common_order(blocks, shape)
+
+    monkeypatch.setattr(onnx_blocked, "in_common_order", arrange)
+    session.feed([image(3)])
+    session.run()
+    record = session.record("a")
+    assert record.facts == (ArrayFacts((1, 32, 14, 11), np.dtype(np.float32)),)
+    assert list(record.outputs) == ["1"]
+    assert session.facts("1") == record.facts[0]
+    assert arranged == []
+    value = session.value("1")
+    assert not value.flags.writeable
+    assert session.value("1") is value is record.outputs["1"]
+    assert arranged == [(1, 32, 14, 11)]
+    # The next pass writes the blocks anew; what was read stays.
+    copy = value.copy()
+    kept = record.outputs
+    session.feed([image(4)])
+    session.run()
+    np.testing.assert_array_equal(value, copy)
+    np.testing.assert_array_equal(kept["1"], copy)
+
+
+def test_unread_blocks_of_another_pass_stay(load, blocked):
+    network = load("full blocks")
+    session = passes(network, image(1), image(2))
+    records = session.records
+    session.feed([image(3)])
+    session.run()
+    expected = passes(network, image(2), backend="numpy")
+    for record in records:
+        for name, value in record.outputs.items():
+            np.testing.assert_allclose(value, expected.value(name), rtol=1e-4, atol=1e-5)
+
+
+def test_a_memory_limit_on_unread_blocks(load, blocked):
+    session = passes(load("a sum"), image(1), image(2))
+    session.memory_limit = 1
+    assert_right(session, image(2))
+    session.step_back()
+    session.run()
+    assert_right(session, image(2))
+
+
+def test_supplied_behind_unread_blocks(load, blocked):
+    """The operators behind it are computed one by one, of values in blocks."""
+    network = load("a sum")
+    session = passes(network, image(1), image(2))
+    given = np.full(session.facts("3").shape, 0.5, np.float32)
+    session.supply("3", given)
+    session.run()
+    expected = passes(network, image(2), backend="numpy").value("2")
+    np.testing.assert_allclose(session.value("4"), expected + 0.5, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 5, 16, 20, 32])
+def test_order(channels):
+    """Pixel by pixel, with a loop."""
+    size = block_size()
+    wide = -(-channels // size) * size
+    blocks = np.arange(2 * wide * 3 * 4, dtype=np.float32).reshape(2, wide, 3, 4)
+    memory = blocks.ravel()
+    expected = np.empty((2, channels, 3, 4), np.float32)
+    for sample, channel, row, column in np.ndindex(expected.shape):
+        group, within = divmod(channel, size)
+        place = (((sample * (wide // size) + group) * 3 + row) * 4 + column) * size + within
+        expected[sample, channel, row, column] = memory[place]
+    found = in_common_order(blocks, expected.shape)
+    np.testing.assert_array_equal(found, expected, strict=True)
+    assert found.flags.c_contiguous
+    assert not np.may_share_memory(found, blocks)
+
+
+def test_read_from_several_threads():
+    calls = []
+
+    def arrange(stored, shape):
+        calls.append(shape)
+        return stored.reshape(shape).copy()
+
+    deferred = Deferred(np.arange(6.0), (2, 3), arrange)
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(settled(deferred))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert calls == [(2, 3)]
+    assert len({id(array) for array in found}) == 1
