@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from engine.backends.onnx_graph import OnnxGraph, OnnxModel
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
-    from engine.values import Held, Value
+    from engine.values import Array, Held, Value
 
 __all__ = ["OnnxProgram", "OnnxRuntimeBackend", "thread_count", "write_operator"]
 
@@ -279,15 +279,19 @@ class OnnxProgram:
             require_finite(buffer.memory)
         if output.blocks is None or output.shape is None:
             return buffer.shown
-        from engine.backends.onnx_blocked import in_common_order
-
-        return Deferred(buffer.shown, output.shape, in_common_order)
+        return Deferred(buffer.shown, output.shape, _in_common_order)
 
     def _bind_output(self, place: int) -> None:
         memory = self.buffers[place].memory
         address = memory.__array_interface__["data"][0]
         name = self._outputs[place].name
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
+
+
+def _in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
+    from engine.backends.onnx_blocked import in_common_order
+
+    return in_common_order(blocks, shape)
 
 
 def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:

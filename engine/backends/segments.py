@@ -282,7 +282,7 @@ class Segment:
         self.indices = tuple(part.operator.index for part in given)
         self._sources = {part.operator.index: part.sources for part in given}
         self._places = {part.output: place for place, part in enumerate(given)}
-        self._place_of = {index: place for place, index in enumerate(self.indices)}
+        self._name_of = {part.operator.index: part.output for part in given}
         self._constants = {p.output: p.operator.index for p in parts if not p.sources}
         within = {part.output for part in parts} - set(self._constants)
         fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
@@ -309,7 +309,7 @@ class Segment:
         self._signature = signature_of(arrays)
         model = graph.finish(_free(given) if blocked else None)
         self._program = OnnxProgram(model, self._fed, "all", threads)
-        self._handed: dict[int, Held] = {}
+        self._handed: dict[str, Held] = {}  # by name, of the last run
         self._seen: dict[str, weakref.ref[Array]] = {}
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
@@ -367,11 +367,16 @@ class Segment:
         """Whether what is, or is going to be computed is right for an operator's inputs."""
         if not (self._valid or self._waiting):
             return False
-        return all(map(self._is_the_same, self._sources[index], inputs))
+        for name, value in zip(self._sources[index], inputs, strict=True):
+            # Mostly it is what was handed out last, and this is asked at every step.
+            last = self._handed.get(name, _NOTHING)
+            if last is not value and not self._is_the_same(name, value):
+                return False
+        return True
 
     def _is_the_same(self, name: str, value: Held) -> bool:
         if isinstance(value, Deferred):
-            return name in self._places and self._handed.get(self._places[name]) is value
+            return False
         if not isinstance(value, np.ndarray):
             plain = self._plain.get(name, _NOTHING)
             return type(plain) is type(value) and plain == value
@@ -395,9 +400,11 @@ class Segment:
             If the reference would give something else.
         """
         self.run()
-        place = self._place_of[index]
-        value = self._program.checked(place, inputs)
-        return (self._handed.setdefault(place, value),)
+        name = self._name_of[index]
+        value = self._handed.get(name)
+        if value is None:
+            value = self._handed[name] = self._program.checked(self._places[name], inputs)
+        return (value,)
 
     def seconds_of(self, index: int, seconds: float) -> float:
         """Share of an operator in the time of the last run.

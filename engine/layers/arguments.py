@@ -149,10 +149,10 @@ def as_int(value: Value, name: str) -> int:
     LayerError
         If it is neither.
     """
-    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub":
-        return int(value.item())
     if isinstance(value, int):
         return int(value)
+    if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iub":
+        return int(value.item())
     raise LayerError(f"{name} is {describe_value(value)}, not an integer")
 
 
@@ -175,7 +175,7 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return tuple(as_int(item, name) for item in value[..., np.newaxis])
     if isinstance(value, tuple):
-        return tuple(as_int(item, name) for item in value)
+        return tuple([as_int(item, name) for item in value])
     return (as_int(value, name),)
 
 
