@@ -175,6 +175,8 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return tuple(as_int(item, name) for item in value[..., np.newaxis])
     if isinstance(value, tuple):
+        if {*map(type, value)} == {int}:  # as they come from parameters, at every step
+            return value  # type: ignore[return-value]
         return tuple([as_int(item, name) for item in value])
     return (as_int(value, name),)
 

@@ -31,7 +31,8 @@ class Attribute(Layer):
     """Give the constant that the operator holds.
 
     The file calls it ``@data``; whatever its name, the operator's first attribute is meant,
-    as in pnnx. The output is the mapped weight itself, not a copy.
+    as in pnnx. The output is the mapped weight itself, or, where that does not begin at a
+    multiple of its elements' size, a copy that does: the same one each time.
     """
 
     def __init__(self, operator: OperatorCall, **attributes: object) -> None:
@@ -43,4 +44,8 @@ class Attribute(Layer):
     @override
     def forward(self) -> Value:
         """Give the constant."""
+        if not self._constant.flags.aligned:
+            # As half of the file's weights are: nothing stands between them. Whoever computes
+            # would have to copy it every time.
+            self._constant = self._constant.copy()
         return self._constant
