@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from engine.layers import Layer
 from engine.layers.binding import FunctionLayer
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class FormTable(Generic[Graph, Result]):
             if not isinstance(layer, FunctionLayer):
                 return form(graph, layer, *operands)
             positional, named = layer.arguments(operands)
-            owner = _owner_of(layer)
+            owner = layer.owner
             own = () if owner is None else (owner,)
             return form(graph, *own, *positional, **layer.static, **named)
         except NoFormError:
@@ -142,14 +141,8 @@ class FormTable(Generic[Graph, Result]):
 def _target_of(layer: object) -> Callable[..., Any]:
     if not isinstance(layer, FunctionLayer):
         return type(layer)
-    owner = _owner_of(layer)
+    owner = layer.owner
     return layer.target if owner is None else type(owner)
-
-
-def _owner_of(layer: FunctionLayer) -> Layer | None:
-    """The object whose method it calls, because operands go by name; None for a function."""
-    owner = getattr(layer.target, "__self__", None)
-    return owner if isinstance(owner, Layer) else None
 
 
 def require_finite(array: Array) -> None:

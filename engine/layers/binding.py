@@ -413,6 +413,18 @@ class FunctionLayer(Layer):
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(own, leading, strict=False))
         self._leading = frozenset(slot for slot, _ in pairs if "" not in slots)
 
+    @property
+    def owner(self) -> Layer | None:
+        """The object whose method it calls, where operands go by name; else None."""
+        owner = getattr(self.target, "__self__", None)
+        return owner if isinstance(owner, Layer) else None
+
+    @override
+    def release(self) -> None:
+        """Let go of what the owner has prepared."""
+        if self.owner is not None:
+            self.owner.release()
+
     def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Sort operands into those that go by position and those that go by name."""
         if self._slots is None:

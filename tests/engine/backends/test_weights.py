@@ -9,6 +9,7 @@ import pytest
 
 import engine
 from engine.backends import missing_packages
+from engine.layers.binding import FunctionLayer
 
 CONVOLUTION = (
     "nn.Conv2d conv 1 1 x y bias=True dilation=(1,1) groups=1 in_channels=512 "
@@ -75,3 +76,21 @@ def test_released_layers_prepare_again(pair):
     before = operator.forward([image])[0]
     operator.layer.release()
     np.testing.assert_array_equal(operator.forward([image])[0], before)
+
+
+def test_released_through_names(pair):
+    """Where operands go by name, it is another layer that has prepared weights."""
+    layer = engine.load(pair).operator("conv").layer
+    named = FunctionLayer(layer.forward, {}, ["input"], ())
+    image = np.ones((1, 512, 7, 7), np.float32)
+    prepared = 512 * 512 * 9 * 4
+    named.forward(image)
+    tracemalloc.start()
+    try:
+        named.release()
+        named.forward(image)  # which prepares them again
+        assert tracemalloc.get_traced_memory()[0] > prepared
+        named.release()
+        assert tracemalloc.get_traced_memory()[0] < prepared / 2
+    finally:
+        tracemalloc.stop()
