@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.pictures import fitted_range
 from engine.statistics import TensorStatistics, statistics
 from engine.values import flatten_value
 from kuiper_studio.colormaps import lookup_table
@@ -110,13 +111,10 @@ def thumbnail(array: Array, *, signed: bool) -> npt.NDArray[np.uint8]:
     finite = plane[np.isfinite(plane)].astype(np.float64, copy=False)
     low = float(finite.min()) if finite.size else 0.0
     high = float(finite.max()) if finite.size else 0.0
-    if signed:
-        high = max(-low, high)
-        low = -high
+    low, high = fitted_range(low, high, symmetric=signed)
     table: npt.NDArray[np.uint8] = lookup_table("RdBu_r" if signed else "viridis")
-    span = high - low or 1.0
     with np.errstate(invalid="ignore"):
-        index = np.clip((small - low) / span * 255, 0, 255)
+        index = np.clip((small - low) / (high - low) * 255, 0, 255)
     picture = table[np.nan_to_num(index).astype(np.uint8)]
     picture[np.isnan(small)] = _NAN
     picture[np.isposinf(small)] = _PLUS_INF

@@ -78,8 +78,12 @@ def test_signed_is_white_at_zero_and_special_elements_stand_out():
     ]
 
 
-def test_constant_is_no_division_by_zero():
-    assert len(np.unique(thumbnail(np.ones((1, 1, 4, 4)), signed=False))) <= 4
+@pytest.mark.parametrize("number", [0.0, 1.0, -3e30])
+def test_constant_has_the_middle_colour(number):
+    """As it has in the tensor view."""
+    picture = thumbnail(np.full((1, 1, 4, 4), number), signed=False)
+    middle_of_viridis = (33, 144, 140, 255)
+    np.testing.assert_allclose(picture.reshape(-1, 4), [middle_of_viridis] * 33**2, atol=1)
 
 
 @pytest.mark.parametrize(
