@@ -210,35 +210,33 @@ class _Writer:
         outputs, inputs = weight.shape[:2]
         attributes = _attributes(node)
         groups = attributes.get("group", 1)
-        source: str | None = image
-        few = groups == 1 and inputs < self._size
-        if groups == 1:
-            source = image if few else self._in_blocks(image)
-        elif inputs == 1 and outputs == groups:
-            source = self._in_blocks(image)
-            groups, few = self._wide(outputs), True
-        elif inputs % self._size or (outputs // groups) % self._size:
+        alone = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
+        few = groups == 1 and inputs < self._size  # such images are read in the common order
+        if groups > 1 and not alone and (inputs % self._size or outputs // groups % self._size):
             return False
-        else:
-            source = self._in_blocks(image)
+        if few:
+            self._bring_back(image)
+        source = image if few else self._in_blocks(image)
         if source is None:
             return False
-        if few and groups == 1:
-            self._bring_back(image)
-        biases = [self._add(_padded(self._constants[n], self._wide(outputs), 0))
-                  for n in bias_name]  # fmt: skip
-        name = self._add(self._filter(weight, channels_as_they_are=few))
-        attributes["group"] = groups
-        self._node(node, "Conv", [source, name, *biases], attributes)
+        names = [source, self._add(self._filter(weight, by_channel=few or alone))]
+        for name in bias_name:
+            bias = _padded(self._constants[name], self._wide(outputs), 0)
+            names.append(self._add(bias))
+        attributes["group"] = self._wide(groups) if alone else groups
+        self._node(node, "Conv", names, attributes)
         self.convolutions += 1
         return True
 
-    def _filter(self, weight: Array, *, channels_as_they_are: bool) -> Array:
-        """Weights (O, I, H, W) in the order in which the library reads them."""
+    def _filter(self, weight: Array, *, by_channel: bool) -> Array:
+        """Weights (O, I, H, W) in the order in which the library reads them.
+
+        With `by_channel` for inputs that are read one channel after the other.
+        """
         size = self._size
         weight = _padded(weight, self._wide(len(weight)), 0)
         outputs, inputs, *window = weight.shape
-        if channels_as_they_are:  # O/b, I, H, W, b
+        if by_channel:  # O/b, I, H, W, b
             groups = weight.reshape(outputs // size, size, inputs, *window)
             return np.ascontiguousarray(np.moveaxis(groups, 1, -1)).reshape(weight.shape)
         weight = _padded(weight, self._wide(inputs), 1)
@@ -388,7 +386,7 @@ class _Writer:
 
     def _is_number(self, name: str) -> bool:
         constant = self._constants.get(name)
-        return constant is not None and constant.size == 1
+        return constant is not None and constant.size == 1 and constant.ndim <= 4
 
 
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
