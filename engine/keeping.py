@@ -23,7 +23,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
-from engine.values import facts_of, flatten_value, settled, value_nbytes
+from engine.values import all_settled, facts_of, flatten_value, settled, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -382,17 +382,19 @@ class Keeper:
     def _run(self, origin: _Origin, arguments: list[Value]) -> dict[str, Value]:
         operator = origin.operator
         if operator.random:
-            results = operator.forward(arguments, operator.generator(origin.seed))
+            results: Iterable[Held] = operator.forward(
+                arguments, operator.generator(origin.seed)
+            )
         else:
             kernel = self._kernels[operator.index]
             kernel.prepare(arguments)
-            results = _settled(kernel(arguments))
+            results = kernel(arguments)
             if kernel.name != origin.kernel:  # another one, which may round otherwise
                 kernel = make_kernels({operator.name: origin.kernel}, (operator,))[0]
                 kernel.prepare(arguments)
-                results = _settled(kernel(arguments))
+                results = kernel(arguments)
         names = (operand.name for operand in operator.outputs)
-        return dict(zip(names, results, strict=True)) | dict(origin.given)
+        return dict(zip(names, all_settled(results), strict=True)) | dict(origin.given)
 
 
 class _Memory:
@@ -427,10 +429,6 @@ class _Memory:
     def sizes_of(self, outputs: StepOutputs) -> dict[int, int]:
         """Bytes of what values lie in, by identity, also where others share it."""
         return {key: self._sizes[key] for key in self._taken[outputs]}
-
-
-def _settled(values: Iterable[Held]) -> tuple[Value, ...]:
-    return tuple([settled(value) for value in values])
 
 
 def _arrays(values: Iterable[Value]) -> Iterator[Array]:

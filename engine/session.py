@@ -29,7 +29,7 @@ from engine.errors import (
 )
 from engine.keeping import Keeper, StepOutputs
 from engine.runtime.circumstances import circumstances
-from engine.values import ArrayFacts, flatten_value, settled
+from engine.values import ArrayFacts, all_settled, flatten_value, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -697,8 +697,7 @@ class Session:
     ) -> tuple[tuple[Held, ...], float]:
         compute: Callable[[], tuple[Held, ...]] = partial(kernel, arguments)
         if generator is not None:
-            values = [settled(value) for value in arguments]
-            compute = partial(operator.forward, values, generator)
+            compute = partial(operator.forward, all_settled(arguments), generator)
         try:
             kernel.prepare(arguments)
             started = time.perf_counter()

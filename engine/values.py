@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "Array",
@@ -24,6 +24,7 @@ __all__ = [
     "Held",
     "Value",
     "ValueFacts",
+    "all_settled",
     "describe_value",
     "facts_of",
     "flatten_value",
@@ -115,6 +116,11 @@ Held: TypeAlias = Value | Deferred
 def settled(value: Held) -> Value:
     """A value, an array in its own order."""
     return value.array if isinstance(value, Deferred) else value
+
+
+def all_settled(values: Iterable[Held]) -> list[Value]:
+    """Values, arrays in their own order."""
+    return [settled(value) for value in values]
 
 
 # A value with facts in the place of its arrays.

@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
-from engine.values import settled
+from engine.values import all_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -146,7 +146,7 @@ class NumpyKernel:
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
-        return self._forward([settled(value) for value in inputs])
+        return self._forward(all_settled(inputs))
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call: all of it."""
@@ -177,7 +177,7 @@ class SpecializedKernel:
 
     def prepare(self, inputs: Sequence[Held]) -> None:
         """Choose a program where the shapes or dtypes are other than the last ones."""
-        values = [settled(value) for value in inputs]
+        values = all_settled(inputs)
         signature = signature_of(values)
         if signature != self._signature:
             if signature not in self._programs:
@@ -190,7 +190,7 @@ class SpecializedKernel:
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
-        values = [settled(value) for value in inputs]
+        values = all_settled(inputs)
         try:
             return self._chosen[1](values)
         except EngineError:

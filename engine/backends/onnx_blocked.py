@@ -14,6 +14,7 @@ operators element by element make of zeros, which weights of zero meet everywher
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -93,7 +94,7 @@ def in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
     groups = blocks.reshape(samples, wide // size, height * width, size)
     ordered = np.empty((samples, wide, height, width), blocks.dtype)
     np.copyto(ordered.reshape(samples, wide // size, size, -1), groups.swapaxes(2, 3))
-    channels = int(np.prod(shape)) // (samples * height * width)
+    channels = math.prod(shape) // (samples * height * width)
     return np.ascontiguousarray(ordered[:, :channels]).reshape(shape)
 
 

@@ -28,7 +28,7 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Segment, SegmentKernel, part_of
 from engine.differences import agrees
 from engine.errors import EngineError
-from engine.values import settled
+from engine.values import all_settled, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,6 @@ _MOST: Final = 256
 _SECONDS: Final = 0.025
 _ROUNDS: Final = 6
 _SECONDS_OF_ROUNDS: Final = 0.2
-_GAIN: Final = 1.0  # of the time apart; a segment must stay under it
 # What an operator by itself takes in a pass beyond its time when it is tried again and again.
 # Its threads sleep, and its code and memory are in no cache; and where anything else runs on
 # the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
@@ -67,12 +66,12 @@ class _Plans:
     ----------
     segments : dict of int to Segment
         By the first operator.
-    settled : set of int
+    decided : set of int
         Operators that belong to a segment, or begin none.
     """
 
     segments: dict[int, Segment] = field(default_factory=dict)
-    settled: set[int] = field(default_factory=set)
+    decided: set[int] = field(default_factory=set)
 
 
 class PlannedKernels(Kernels):
@@ -130,10 +129,10 @@ class PlannedKernels(Kernels):
             return
         segment = plans.segments.get(index)
         if segment is None:
-            if index in plans.settled:
+            if index in plans.decided:
                 return
-            segment = self._plan(index, values, plans.settled)
-            plans.settled.add(index)
+            segment = self._plan(index, values, plans.decided)
+            plans.decided.add(index)
             if segment is None:
                 return
             plans.segments[index] = segment
@@ -149,7 +148,7 @@ class PlannedKernels(Kernels):
             release_weights(self._operators[index])
 
     def _plan(
-        self, first: int, values: Mapping[str, Held], settled: set[int]
+        self, first: int, values: Mapping[str, Held], decided: set[int]
     ) -> Segment | None:
         operator = self._operators[first]
         if not (_may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
@@ -159,11 +158,11 @@ class PlannedKernels(Kernels):
         known, _, length = (self._choices.get(key) or "").partition("/")
         count = int(length) if length.isdecimal() else 0
         if known == _APART and count:
-            settled.update(range(first + 1, first + count))
+            decided.update(range(first + 1, first + count))
             return None
         limit = np.inf if count else _SECONDS
         parts, results = tried(row[: count or None], values, self.__getitem__, limit)
-        settled.update(range(first + 1, first + len(parts)))
+        decided.update(range(first + 1, first + len(parts)))
         if sum(part.given for part in parts) < _FEWEST:
             return None
         if known in _WAYS:  # room for what takes their place
@@ -232,14 +231,13 @@ class PlannedKernels(Kernels):
         count = sum(part.given for part in parts)
         # Medians, and not the least times: sessions apart are disturbed more often, and that
         # is what a pass meets.
-        limit = median(apart) + count * _SECONDS_OF_WAKING
-        return median(together) < _GAIN * limit
+        return median(together) < median(apart) + count * _SECONDS_OF_WAKING
 
     def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Held]) -> None:
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
-            kernel, inputs = self[part.operator.index], _inputs(part, results, values)
+            kernel, inputs = self[part.operator.index], _inputs(part.sources, results, values)
             kernel.prepare(inputs)
             results[part.output] = settled(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
@@ -249,7 +247,7 @@ class PlannedKernels(Kernels):
             if operator.index not in self._described:
                 self._described[operator.index] = describe_work(operator)
         work = [self._described[operator.index] for operator in row]
-        arrays = [settled(values[o.name]) for o in row[0].inputs if o.name in values]
+        arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
@@ -304,12 +302,12 @@ def tried(
         names = [operand.name for operand in operator.inputs]
         if spent > limit or not all(n in results or n in values for n in names):
             break
-        inputs = [results[n] if n in results else settled(values[n]) for n in names]
+        inputs = _inputs(names, results, values)
         try:
             started = time.perf_counter()
             kernel = kernel_of(operator.index)
             kernel.prepare(inputs)
-            outputs = [settled(value) for value in kernel(inputs)]
+            outputs = all_settled(kernel(inputs))
             seconds = time.perf_counter() - started
         except EngineError:  # the session will meet it, and tell
             break
@@ -354,11 +352,11 @@ def activate(
 def _result(
     segment: Segment, part: Part, results: Mapping[str, Value], values: Mapping[str, Held]
 ) -> Value:
-    (found,) = segment.result(part.operator.index, _inputs(part, results, values))
+    (found,) = segment.result(part.operator.index, _inputs(part.sources, results, values))
     return settled(found)
 
 
 def _inputs(
-    part: Part, results: Mapping[str, Value], values: Mapping[str, Held]
+    names: Iterable[str], results: Mapping[str, Value], values: Mapping[str, Held]
 ) -> list[Value]:
-    return [results[n] if n in results else settled(values[n]) for n in part.sources]
+    return [results[n] if n in results else settled(values[n]) for n in names]

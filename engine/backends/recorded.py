@@ -21,7 +21,7 @@ from engine.backends.kernel import (
 from engine.backends.planned import activate, tried
 from engine.backends.segments import Segment, SegmentName
 from engine.errors import InferenceError, InferStatus, SessionStateError
-from engine.values import describe_value, settled
+from engine.values import all_settled, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ class RecordedKernels(Kernels):
             return
         name, indices = self._segments[index]
         inputs = self._operators[index].inputs
-        signature = signature_of([settled(values.get(operand.name)) for operand in inputs])
+        signature = signature_of(all_settled(values.get(operand.name) for operand in inputs))
         built = self._built.setdefault(index, {})
         if signature not in built:
             built[signature] = self._segment(name, values)

@@ -9,6 +9,7 @@ import numpy as np  # noqa: TC002
 import pytest
 
 import engine
+from engine.backends.choices import Choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,3 +68,11 @@ def operator(make_pair) -> Callable[..., RuntimeOperator]:
         return found
 
     return make
+
+
+@pytest.fixture
+def choices(tmp_path, monkeypatch):
+    """Choices of the test's own."""
+    own = Choices(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends._choices", lambda: own)
+    return own

@@ -9,7 +9,6 @@ import pytest
 
 import engine
 from engine.backends import planned
-from engine.backends.choices import Choices
 from engine.backends.segments import SegmentName, computed_together
 from engine.values import ArrayFacts, Deferred, settled
 
@@ -127,11 +126,9 @@ NETWORKS = {
 
 
 @pytest.fixture
-def blocked(monkeypatch, tmp_path):
-    own = Choices(tmp_path / "kernels.json")
-    monkeypatch.setattr("engine.backends._choices", lambda: own)
+def blocked(monkeypatch, choices):
     monkeypatch.setattr(planned, "_WAYS", ("blocked",))
-    monkeypatch.setattr(planned, "_GAIN", np.inf)
+    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
     monkeypatch.setattr(planned, "_FEWEST", 2)
 

@@ -52,14 +52,6 @@ def network(make_pair):
     return engine.load(make_pair(*NETWORK, weights=weights))
 
 
-@pytest.fixture
-def choices(tmp_path, monkeypatch):
-    """Choices of the test's own."""
-    own = Choices(tmp_path / "kernels.json")
-    monkeypatch.setattr("engine.backends._choices", lambda: own)
-    return own
-
-
 @pytest.fixture(params=["together", "blocked"])
 def together(request, monkeypatch, choices):
     """Together is faster, whatever the clock says, and nothing takes long.
@@ -68,7 +60,7 @@ def together(request, monkeypatch, choices):
     """
     if request.param == "together":
         monkeypatch.setattr(planned, "_WAYS", ("together",))
-    monkeypatch.setattr(planned, "_GAIN", np.inf)
+    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
     return choices
 
@@ -244,10 +236,10 @@ def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
         np.testing.assert_array_equal(second.value(name), value, strict=True)
 
 
-@pytest.mark.parametrize(("gain", "found"), [(np.inf, TOGETHER), (0.0, [])])
-def test_what_was_found_is_remembered(network, choices, monkeypatch, gain, found):
+@pytest.mark.parametrize(("waking", "found"), [(np.inf, TOGETHER), (-np.inf, [])])
+def test_what_was_found_is_remembered(network, choices, monkeypatch, waking, found):
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
-    monkeypatch.setattr(planned, "_GAIN", gain)
+    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", waking)
     assert computed(passes(network, image(1), image(2))) == found
     choices.save()
     again = Choices(choices.path)
