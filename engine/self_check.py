@@ -18,7 +18,7 @@ from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import NumpyKernel, made
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Segment, part_of
+from engine.backends.segments import Segment, Way, part_of, parts_for
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.session import OperatorStatus, SessionState
@@ -246,7 +246,10 @@ class _Check:
         self._comparisons: list[Comparison] = []
         self._alone: list[RuntimeOperator] = []
         self._ended = False
-        self._together = any(backend.name == OnnxRuntimeBackend.name for backend in backends)
+        names = {backend.name for backend in backends}
+        # The forms of operators in a row are ONNX Runtime's, whoever computes them.
+        together = OnnxRuntimeBackend.name in names
+        self._ways = [way for way in Way if together and backend_of(way.value) in names]
         self._row: list[tuple[Part, StepRecord]] = []
         self._values: dict[str, Value] = {}
 
@@ -349,7 +352,7 @@ class _Check:
     def _follow(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         """Take an operator into the row that is going to be computed at once, or end it."""
         part = None
-        usable = self._together and not self._ended and self._reference.memory_limit is None
+        usable = bool(self._ways) and not self._ended and self._reference.memory_limit is None
         if usable and backend_of(record.kernel) == REFERENCE and not record.supplied:
             part = part_of(record.operator, inputs, tuple(record.outputs.values()))
         if part is not None:
@@ -364,16 +367,16 @@ class _Check:
         self._row, self._values = [], {}
         if self._ended or sum(part.given for part, _ in row) < 2:
             return
-        for blocked in (False, True):
-            parts = [part for part, _ in row]
-            segment = made(partial(self._computed, parts, values, blocked=blocked))
+        for way in self._ways:
+            parts = parts_for(way, [part for part, _ in row], values)
+            segment = made(partial(self._computed, parts, values, way))
             if segment is not None:  # what cannot be computed at once never is
-                self._check_segment(segment, row, values)
+                self._check_segment(segment, row[: len(parts)], values)
 
     def _computed(
-        self, parts: Sequence[Part], values: Mapping[str, Value], *, blocked: bool
+        self, parts: Sequence[Part], values: Mapping[str, Value], way: Way
     ) -> Segment:
-        segment = Segment(parts, values, thread_count(), blocked=blocked)
+        segment = Segment(parts, values, thread_count(), way)
         segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
         segment.run()
         return segment

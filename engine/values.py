@@ -66,10 +66,11 @@ class Deferred:
 
     Parameters
     ----------
-    stored : ndarray
-        The elements in that order, and padding perhaps. Nobody writes.
+    stored : object
+        What holds the elements in that order, and padding perhaps. Nobody writes.
     shape : tuple of int
         Of the array.
+    dtype : dtype
     arrange : callable
         Takes `stored` and the shape, and gives the array.
 
@@ -83,17 +84,18 @@ class Deferred:
 
     def __init__(
         self,
-        stored: Array,
+        stored: Any,  # noqa: ANN401 - only `arrange` needs to know it
         shape: tuple[int, ...],
-        arrange: Callable[[Array, tuple[int, ...]], Array],
+        dtype: np.dtype[Any],
+        arrange: Callable[[Any, tuple[int, ...]], Array],
     ) -> None:
-        self.shape, self.dtype = shape, stored.dtype
+        self.shape, self.dtype = shape, dtype
         self._stored, self._arrange = stored, arrange
         self._array: Array | None = None
 
     @property
-    def stored(self) -> Array:
-        """The elements in some order; the array itself where it was read."""
+    def stored(self) -> Any:  # noqa: ANN401 - only who made it knows
+        """What holds the elements; the array itself where it was read."""
         return self._stored
 
     @property

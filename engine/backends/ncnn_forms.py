@@ -19,13 +19,16 @@ from engine.layers.linear import Linear
 from engine.layers.transposed_convolution import TransposedConvolution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from engine.backends.forms import Operand
     from engine.layers.windows import Windows
     from engine.values import Array
 
-__all__ = ["FORMS", "NcnnLayer"]
+__all__ = ["FLOAT32_MARK", "FORMS", "NcnnLayer", "window_params"]
+
+# Stands before the first weight of most layers, and says that they are not packed in any way.
+FLOAT32_MARK: Final = np.zeros(1, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class NcnnLayer:
     params : mapping of int to int
         By ncnn's numbers.
     weights : tuple of ndarray of float32
-        The first is preceded by ncnn's mark of float32 data.
+        As they are in a file; the first is `FLOAT32_MARK`.
     input_shape : tuple of int
         What the operand is handed over as.
     output_shape : tuple of int
@@ -72,18 +75,26 @@ def _single_image(input: Operand, windows: Windows, channels: int) -> tuple[int,
     return input.shape[-3:]
 
 
-def _window_params(windows: Windows) -> dict[int, int]:
-    (top, bottom), (left, right) = windows.padding
+def window_params(
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> dict[int, int]:
+    """Windows of a convolution by ncnn's numbers; all by axis, height first."""
+    (above, below), (left, right) = padding
     return {
-        1: windows.kernel[1], 11: windows.kernel[0],
-        2: windows.dilation[1], 12: windows.dilation[0],
-        3: windows.stride[1], 13: windows.stride[0],
-        4: left, 15: right, 14: top, 16: bottom,
+        1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0],
+        3: stride[1], 13: stride[0], 4: left, 15: right, 14: above, 16: below,
     }  # fmt: skip
 
 
+def _of(windows: Windows) -> dict[int, int]:
+    return window_params(windows.kernel, windows.dilation, windows.stride, windows.padding)
+
+
 def _weights(weight: Array, bias: Array | None) -> tuple[Array, ...]:
-    return (weight,) if bias is None else (weight, bias)
+    return (FLOAT32_MARK, weight) if bias is None else (FLOAT32_MARK, weight, bias)
 
 
 @FORMS.register(Convolution)
@@ -94,7 +105,7 @@ def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
     channels, *sizes = _single_image(input, layer.windows, inputs * layer.groups)
     params = {
         0: outputs,
-        **_window_params(layer.windows),
+        **_of(layer.windows),
         5: int(layer.bias is not None),
         6: layer.weight.size,
     }
@@ -117,7 +128,7 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
     channels, *sizes = _single_image(input, layer.windows, inputs)
     params = {
         0: outputs,
-        **_window_params(layer.windows),
+        **_of(layer.windows),
         5: int(layer.bias is not None),
         6: layer.weight.size,
     }

@@ -7,6 +7,7 @@ the processor from other libraries' threads, so the wait is cut short when ncnn 
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from functools import cache, partial
@@ -17,18 +18,18 @@ import numpy as np
 from engine.backends.buffers import Buffer
 from engine.backends.forms import NoFormError, Operand, require_finite
 from engine.backends.heap import keeps_memory
-from engine.backends.onnx_runtime import thread_count
+from engine.backends.onnx_runtime import described_together, thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
     from engine.backends.kernel import Program
     from engine.backends.ncnn_forms import NcnnLayer
     from engine.runtime import RuntimeOperator
-    from engine.values import Value
+    from engine.values import Array, Value
 
-__all__ = ["NcnnBackend"]
+__all__ = ["NcnnBackend", "NcnnNet", "mat_of"]
 
 # Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
 # and in turn with ONNX Runtime.
@@ -36,7 +37,6 @@ _SPIN_ROUNDS: Final = "10000"
 _LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
 _OPEN_FILE: Final = "/proc/self/fd/{}"
-_FLOAT32_MARK: Final = b"\0\0\0\0"
 _LOWER_PRECISION: Final = (
     "use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic", "use_bf16_storage",
     "use_int8_inference",
@@ -65,7 +65,15 @@ def _pools() -> tuple[Any, Any]:
     pools = library.PoolAllocator(), library.PoolAllocator()
     for pool in pools:
         keeps_memory(pool.clear)
+        # Results lie in them as long as anybody keeps one, also while Python comes to its end
+        # and forgets its objects in no order.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
     return pools
+
+
+def mat_of(array: Array) -> Any:  # noqa: ANN401 - untyped
+    """An array as ncnn takes it: its memory, which has to stay."""
+    return _library().Mat(array)
 
 
 class NcnnBackend:
@@ -76,6 +84,10 @@ class NcnnBackend:
 
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
+        level, _, rest = variant.partition("-")
+        if level == "segment":
+            count, _, operators = rest.partition("@")
+            return described_together("ncnn", operators, "", count)
         ways = {
             "winograd": ", Winograd's transformation",
             "winograd23": ", Winograd's transformation of small tiles",
@@ -132,7 +144,49 @@ def _is_heavy(layer: NcnnLayer) -> bool:
     return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels <= _FEW_PIXELS
 
 
-def _loaded(net: Any, parts: Sequence[bytes | memoryview]) -> bytes:  # noqa: ANN401 - untyped
+class NcnnNet:
+    """A network, in float32 throughout.
+
+    Parameters
+    ----------
+    text : str
+        As in a ``.param`` file.
+    weights : iterable of ndarray of float32
+        What a ``.bin`` file holds, in order.
+    threads : int
+    **options : bool
+        Of ncnn, by their names.
+
+    Attributes
+    ----------
+    net : ncnn.Net
+
+    Raises
+    ------
+    NoFormError
+        If ncnn does not know a layer, or weights are of another dtype.
+    """
+
+    def __init__(
+        self, text: str, weights: Iterable[Array], threads: int, **options: bool
+    ) -> None:
+        self.net = net = _library().Net()
+        net.opt.num_threads = threads
+        for option in _LOWER_PRECISION:
+            setattr(net.opt, option, False)
+        for option, value in options.items():
+            setattr(net.opt, option, value)
+        # Kept here as well: the network must not live longer than its pools.
+        self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
+        if net.load_param_mem(text):
+            raise NoFormError("ncnn does not know a layer")
+        arrays = [np.require(weight, None, ["C", "A"]) for weight in weights]
+        if any(array.dtype != np.float32 for array in arrays):
+            raise NoFormError("weights of another dtype")
+        self._content = _loaded(net, [array.data for array in arrays])
+
+
+def _loaded(net: Any, parts: Sequence[memoryview]) -> bytes:  # noqa: ANN401 - untyped
     """Give a network its weights; what has to be kept as long as the network.
 
     What ncnn reads from a file it lets go of when it has its own form of it; memory of ours
@@ -153,24 +207,16 @@ class _NcnnProgram:
     """A network of one layer that writes into our memory."""
 
     def __init__(self, layer: NcnnLayer, variant: str) -> None:
-        if any(weight.dtype != np.float32 for weight in layer.weights):
-            raise NoFormError("weights of another dtype")
-        self._ncnn = ncnn = _library()
-        self._net = net = ncnn.Net()
-        net.opt.num_threads = thread_count()
-        for option in _LOWER_PRECISION:
-            setattr(net.opt, option, False)
-        # Kept here as well: the network must not live longer than its pools.
-        self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
-        net.opt.use_winograd_convolution = transformed = variant.startswith("winograd")
+        transformed = variant.startswith("winograd")
+        options = {"use_winograd_convolution": transformed}
         if variant == "winograd23":  # tiles of 2x2 results; ncnn itself chooses 4x4
-            net.opt.use_winograd43_convolution = net.opt.use_winograd63_convolution = False
+            options |= {
+                "use_winograd43_convolution": False,
+                "use_winograd63_convolution": False,
+            }
         params = " ".join(f"{key}={value}" for key, value in layer.params.items())
         text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
-        weight, *rest = (np.require(w, None, ["C", "A"]) for w in layer.weights)
-        if net.load_param_mem(text):
-            raise NoFormError("ncnn does not know the layer")
-        self._content = _loaded(net, [_FLOAT32_MARK, weight.data, *(r.data for r in rest)])
+        self._net = NcnnNet(text, layer.weights, thread_count(), **options)
         self._input_shape = layer.input_shape
         # Winograd's transformation spreads NaN and infinities over a tile of the image.
         self._finite = transformed
@@ -179,8 +225,8 @@ class _NcnnProgram:
     def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
         array = np.require(inputs[0], None, ["C", "A"]).reshape(self._input_shape)
         self._buffer.renew()
-        with self._net.create_extractor() as extractor:
-            extractor.input("in0", self._ncnn.Mat(array))
+        with self._net.net.create_extractor() as extractor:
+            extractor.input("in0", mat_of(array))
             status, result = extractor.extract("out0")
             found = np.array(result, copy=False)
             if status or found.size != self._buffer.memory.size:

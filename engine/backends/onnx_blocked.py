@@ -14,7 +14,6 @@ operators element by element make of zeros, which weights of zero meet everywher
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["Blocks", "block_size", "in_common_order", "opsets", "written_in_blocks"]
+__all__ = ["Blocks", "block_size", "opsets", "written_in_blocks"]
 
 _DOMAIN: Final = "com.microsoft.nchwc"
 _AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer can be
@@ -74,30 +73,6 @@ def opsets(version: int, *, blocks: bool) -> list[onnx.OperatorSetIdProto]:
     return [common, helper.make_opsetid(_DOMAIN, 1)] if blocks else [common]
 
 
-def in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
-    """Bring images from blocks of channels into the common order.
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (N, C', H, W)
-        With C' a multiple of the size of a block; in memory (N, C' / b, H, W, b).
-    shape : tuple of int
-        Of the result: (N, C, H, W), or another one of as many elements.
-
-    Returns
-    -------
-    ndarray
-        C-contiguous, of its own memory.
-    """
-    samples, wide, height, width = blocks.shape
-    size = block_size()
-    groups = blocks.reshape(samples, wide // size, height * width, size)
-    ordered = np.empty((samples, wide, height, width), blocks.dtype)
-    np.copyto(ordered.reshape(samples, wide // size, size, -1), groups.swapaxes(2, 3))
-    channels = math.prod(shape) // (samples * height * width)
-    return np.ascontiguousarray(ordered[:, :channels]).reshape(shape)
-
-
 @dataclass(slots=True)
 class Blocks:
     """A model's nodes, with images in blocks of channels where that is possible.
@@ -108,7 +83,8 @@ class Blocks:
     constants : dict of str to ndarray
         Those that are new, by name.
     blocked : dict of str to (str, tuple of int)
-        Results that are given in blocks: the name of that value, and its shape, (N, C', H, W).
+        Results that are given in blocks: the name of that value, and its shape in memory,
+        (N, G, H, W, b). ONNX Runtime calls it (N, G b, H, W).
     padded : set of str
         Results that were computed with padding behind their channels. What it holds is only
         right where the results are finite: zero times infinity is NaN.
@@ -116,7 +92,7 @@ class Blocks:
 
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
-    blocked: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    blocked: dict[str, tuple[str, tuple[int, int, int, int, int]]] = field(default_factory=dict)
     padded: set[str] = field(default_factory=set)
 
 
@@ -195,8 +171,9 @@ class _Writer:
         if name in self._blocked and self._shapes[name][1] % self._size:
             self.found.padded.add(name)
         if name in self._missing and in_blocks:
-            samples, channels, *rest = self._shapes[name]
-            shape = (samples, self._wide(channels), *rest)
+            samples, channels, height, width = self._shapes[name]
+            groups = self._wide(channels) // self._size
+            shape = samples, groups, height, width, self._size
             self.found.blocked[name] = self._blocked[name], shape
         else:
             self._bring_back(name)

@@ -17,10 +17,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 from engine.backends.forms import NoFormError, Operand
+from engine.backends.ncnn_graph import NcnnNetwork, first_foreign, written_for_ncnn
 from engine.backends.onnx_blocked import opsets, written_in_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from engine.promotion import DType
     from engine.values import Array
@@ -71,14 +72,23 @@ class OnnxOutput:
     finite : bool
         Whether the output must hold neither NaN nor infinities.
     blocks : tuple of int or None
-        Where it comes in blocks of channels: its shape there. See `onnx_blocked`.
+        Where it comes in blocks of channels: its shape in memory, (N, G, H, W, b). See
+        `onnx_blocked`.
     """
 
     name: str
     shape: tuple[int, ...] | None
     above_infinity: tuple[int, ...] = ()
     finite: bool = False
-    blocks: tuple[int, ...] | None = None
+    blocks: tuple[int, int, int, int, int] | None = None
+
+    @property
+    def declared(self) -> tuple[int, ...] | None:
+        """Shape that the model declares; None where ONNX Runtime is to find it."""
+        if self.blocks is None:
+            return None
+        samples, groups, height, width, size = self.blocks
+        return samples, groups * size, height, width
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,7 @@ class OnnxGraph:
         self._constants: dict[str, Array] = {}
         self._inputs: dict[str, OnnxInput] = {}
         self._outputs: list[OnnxOutput] = []
+        self._ends: list[tuple[str, int]] = []  # operands, and the nodes up to each
         # Operands that are computed here: the value's name, and its shape where that is known.
         self._computed: dict[str, tuple[str, tuple[int, ...] | None]] = {}
         self._same: dict[str, str] = {}
@@ -258,6 +269,7 @@ class OnnxGraph:
             self._outputs.append(
                 OnnxOutput(result, shape, tuple(self._above_infinity), self._finite)
             )
+        self._ends.append((operand, len(self._nodes)))
         self._computed[operand] = (result, self.natural if shape is None else None)
         self._above_infinity, self._finite = [], False
 
@@ -286,7 +298,7 @@ class OnnxGraph:
         shapes = self._shapes()
         written = written_in_blocks(
             self._nodes, self._constants, shapes, [o.name for o in self._outputs],
-            frozenset(self._computed[operand][0] for operand in free),
+            self._values_of(free),
         )  # fmt: skip
         if written is None:
             raise NoFormError("no images to be computed in blocks of channels")
@@ -299,6 +311,35 @@ class OnnxGraph:
                 shape = shapes[output.name]
             outputs.append(OnnxOutput(name, shape, output.above_infinity, finite, blocks))
         return self._closed(written.nodes, {**self._constants, **written.constants}, outputs)
+
+    def for_ncnn(self, free: Collection[str]) -> NcnnNetwork:
+        """Write it as a network of ncnn.
+
+        Parameters
+        ----------
+        free : collection of str
+            Operands that may be given in blocks of channels; the others are in the common
+            order.
+
+        Raises
+        ------
+        NoFormError
+            If ncnn cannot compute it, or there is no convolution.
+        """
+        return written_for_ncnn(
+            self._nodes, self._constants, self._shapes(), self._inputs.values(),
+            self._outputs, self._values_of(free),
+        )  # fmt: skip
+
+    def foreign_to_ncnn(self) -> str | None:
+        """Find the first operand that is not to be had with `for_ncnn`."""
+        count = first_foreign(
+            self._nodes, self._constants, self._shapes(), self._inputs.values(), self._outputs
+        )
+        return next((operand for operand, end in self._ends if end > count), None)
+
+    def _values_of(self, operands: Iterable[str]) -> frozenset[str]:
+        return frozenset(self._computed[operand][0] for operand in operands)
 
     def _closed(
         self,
@@ -329,8 +370,8 @@ class OnnxGraph:
             for i in self._inputs.values()
         ]
         given = [
-            helper.make_tensor_value_info(o.name, onnx.TensorProto.FLOAT, o.blocks)
-            if o.blocks
+            helper.make_tensor_value_info(o.name, onnx.TensorProto.FLOAT, o.declared)
+            if o.declared
             else helper.make_empty_tensor_value_info(o.name)
             for o in outputs
         ]

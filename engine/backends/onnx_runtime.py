@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.backends.blocks import in_common_order
 from engine.backends.buffers import Buffer
 from engine.backends.forms import (
     NoFormError,
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
-__all__ = ["OnnxProgram", "OnnxRuntimeBackend", "thread_count", "write_operator"]
+__all__ = [
+    "OnnxProgram",
+    "OnnxRuntimeBackend",
+    "described_together",
+    "thread_count",
+    "write_operator",
+]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
 _RESULTS: Final[dict[str, DType]] = {
@@ -73,14 +80,12 @@ class OnnxRuntimeBackend:
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
         level, _, count = variant.partition("-")
-        count, _, operators = count.partition("@")
         if level in {"segment", "blocked"}:
-            images = ", images in blocks of channels" if level == "blocked" else ""
-            level = f"operators {operators.replace('-', ' to ')} at once{images}"
-        layout = {"all": "all its optimisations", "basic": "images as they lie"}.get(
-            level, level
-        )
-        return f"ONNX Runtime, {layout}, {count} thread{'' if count == '1' else 's'}"
+            count, _, operators = count.partition("@")
+            images = "images in blocks of channels" if level == "blocked" else ""
+            return described_together("ONNX Runtime", operators, images, count)
+        layout = {"all": "all its optimisations", "basic": "images as they lie"}
+        return f"ONNX Runtime, {layout.get(level, level)}, {_threads(count)}"
 
     def load(self, *, whole: bool) -> None:
         """Import the forms, and with `whole` the library itself."""
@@ -117,6 +122,16 @@ class OnnxRuntimeBackend:
             for level in levels
             for count in dict.fromkeys(threads)
         }
+
+
+def described_together(library: str, operators: str, images: str, count: str) -> str:
+    """Say in words that a library computes operators ``first-last`` at once."""
+    said = [library, f"operators {operators.replace('-', ' to ')} at once", images]
+    return ", ".join([*filter(None, said), _threads(count)])
+
+
+def _threads(count: str) -> str:
+    return f"{count} thread{'' if count == '1' else 's'}"
 
 
 def _is_foreign(value: Value) -> bool:
@@ -199,10 +214,6 @@ class OnnxProgram:
         ``all`` or ``basic``: how far ONNX Runtime may change the model.
     threads : int
 
-    Attributes
-    ----------
-    buffers : list of Buffer
-        Results, one for each operator.
     """
 
     def __init__(
@@ -236,15 +247,15 @@ class OnnxProgram:
         self._binding = self._session.io_binding()
         self._sources = [(i, operands.index(i.operand)) for i in model.inputs]
         self._addresses = [0] * len(model.inputs)
-        self.buffers = [
-            Buffer(*_size_of(found), None if output.blocks else output.shape)
+        self._buffers = [
+            Buffer(*_size_of(found), output.blocks or output.shape)
             for found, output in zip(self._session.get_outputs(), model.outputs, strict=True)
         ]
-        for place in range(len(self.buffers)):
+        for place in range(len(self._buffers)):
             self._bind_output(place)
 
     def run(self, inputs: Sequence[Value]) -> None:
-        """Compute the results into `buffers`; those that somebody keeps get new memory."""
+        """Compute the results; those that somebody keeps get new memory."""
         kept = []  # copies must live until the session has read them
         for place, (declared, at) in enumerate(self._sources):
             array = inputs[at]
@@ -258,7 +269,7 @@ class OnnxProgram:
                     declared.name, "cpu", 0, declared.dtype, declared.shape, address
                 )
                 self._addresses[place] = address
-        for place, buffer in enumerate(self.buffers):
+        for place, buffer in enumerate(self._buffers):
             if buffer.renew():
                 self._bind_output(place)
         self._session.run_with_iobinding(self._binding)
@@ -271,7 +282,7 @@ class OnnxProgram:
         SpecialNumbersError
             If it is none that the reference would give.
         """
-        output, buffer = self._outputs[place], self.buffers[place]
+        output, buffer = self._outputs[place], self._buffers[place]
         for index in output.above_infinity:
             value = inputs[index]
             require_above_infinity(value.stored if isinstance(value, Deferred) else value)
@@ -279,19 +290,18 @@ class OnnxProgram:
             require_finite(buffer.memory)
         if output.blocks is None or output.shape is None:
             return buffer.shown
-        return Deferred(buffer.shown, output.shape, _in_common_order)
+        shown = buffer.shown
+        return Deferred(shown, output.shape, shown.dtype, in_common_order)
+
+    def shown(self, place: int) -> Array:
+        """A result of the last run."""
+        return self._buffers[place].shown
 
     def _bind_output(self, place: int) -> None:
-        memory = self.buffers[place].memory
+        memory = self._buffers[place].memory
         address = memory.__array_interface__["data"][0]
         name = self._outputs[place].name
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
-
-
-def _in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
-    from engine.backends.onnx_blocked import in_common_order
-
-    return in_common_order(blocks, shape)
 
 
 def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:

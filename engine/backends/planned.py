@@ -22,10 +22,10 @@ from typing_extensions import override
 from engine.backends.automatic import ColdCache, is_cold
 from engine.backends.choices import describe_work
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.heap import release_weights, trim_heap
+from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import PROGRAMS_KEPT, Kernels, made, signature_of
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Segment, SegmentKernel, part_of
+from engine.backends.segments import Segment, SegmentKernel, Way, part_of, parts_for
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.values import all_settled, settled
@@ -45,7 +45,7 @@ _FEWEST: Final = 3  # operators that are worth a session of their own
 _MOST: Final = 256
 # After this time of one run a segment ends: a single step computes all of it, and behind it
 # the question is asked anew.
-_SECONDS: Final = 0.025
+_SECONDS: Final = 0.05
 _ROUNDS: Final = 6
 _SECONDS_OF_ROUNDS: Final = 0.2
 # What an operator by itself takes in a pass beyond its time when it is tried again and again.
@@ -53,9 +53,10 @@ _SECONDS_OF_ROUNDS: Final = 0.2
 # the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
 # in a pass that nothing disturbs, several hundred in one beside a busy process.
 _SECONDS_OF_WAKING: Final = 100e-6
-_TOGETHER, _BLOCKED, _APART = "together", "blocked", "apart"
-# The first takes less time than the other wherever there is an image to be computed.
-_WAYS: Final = (_BLOCKED, _TOGETHER)
+_APART: Final = "apart"
+# Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
+# computed, and so the other is tried only where there is none.
+_WAYS: Final = (Way.PACKED, Way.BLOCKED, Way.TOGETHER)
 
 
 @dataclass(slots=True)
@@ -162,52 +163,82 @@ class PlannedKernels(Kernels):
             return None
         limit = np.inf if count else _SECONDS
         parts, results = tried(row[: count or None], values, self.__getitem__, limit)
-        decided.update(range(first + 1, first + len(parts)))
-        if sum(part.given for part in parts) < _FEWEST:
-            return None
-        if known in _WAYS:  # room for what takes their place
-            for part in parts:
+        segment = None
+        if known in Way.__members__ and len(parts) == count:
+            for part in parts:  # room for what takes their place
                 self.pop(part.operator.index, None)
             trim_heap()
-        segment = _made(parts, {**values, **results}, (known,) if known in _WAYS else _WAYS)
+            segment = made(partial(self._segment, parts, {**values, **results}, Way[known]))
+        results.clear()  # whose memory the kernels take again, as they do in a pass
         if segment is None:
-            return None
-        if known in _WAYS and len(parts) == count:
-            return segment
-        if self._is_better(segment, parts, values, results, key):
-            return segment
-        del segment
-        trim_heap()
-        return None
+            segment = self._fastest(parts, values, key)
+        taken = len(parts) if segment is None else segment.length
+        decided.update(range(first + 1, first + taken))
+        return segment
 
-    def _is_better(
+    def _fastest(
+        self, parts: Sequence[Part], values: Mapping[str, Held], key: str
+    ) -> Segment | None:
+        """The segment that saves most of its operators' time; remember it."""
+        best: tuple[float, Way, Sequence[Part]] | None = None
+        blocked = False
+        for way in _WAYS:
+            if way is Way.TOGETHER and blocked:
+                continue
+            known = {**values, **self._run_apart(parts, values)}
+            some = parts_for(way, parts, known)
+            if sum(part.given for part in some) < _FEWEST:
+                continue
+            segment = made(partial(self._segment, some, known, way))
+            if segment is None:
+                continue
+            blocked |= way is Way.BLOCKED
+            try:
+                right = self._is_right(segment, some, known)
+            except SpecialNumbersError:  # they say little about other inputs
+                return None
+            del known
+            share = self._share(segment, some, values) if right else np.inf
+            if best is None or share < best[0]:
+                best = share, way, some
+            del segment  # room for the next
+            trim_libraries()
+            trim_heap()
+        if best is None:
+            return None
+        share, way, parts = best
+        self._choices.put(key, f"{way.name if share < 1 else _APART}/{len(parts)}")
+        if share >= 1:
+            return None
+        known = {**values, **self._run_apart(parts, values)}
+        return made(partial(self._segment, parts, known, way))
+
+    @staticmethod
+    def _segment(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Segment:
+        return Segment(parts, known, thread_count(), way)
+
+    def _is_right(
         self,
         segment: Segment,
         parts: Sequence[Part],
-        values: Mapping[str, Held],
-        results: dict[str, Value],
-        key: str,
+        known: Mapping[str, Held],
     ) -> bool:
-        """Whether a segment computes the same, and faster; remember it."""
+        """Whether a segment computes the same."""
         try:
-            right = segment.expect(values, self.__getitem__) and all(
-                agrees((_result(segment, part, results, values),), (results[part.output],))
+            return segment.expect(known, self.__getitem__) and all(
+                agrees((_result(segment, part, known),), (settled(known[part.output]),))
                 for part in parts
                 if part.given
             )
-        except SpecialNumbersError:  # they say little about other inputs
-            return False
+        except SpecialNumbersError:
+            raise
         except Exception:  # noqa: BLE001 - whatever a library dislikes
-            right = False
-        results.clear()  # whose memory the next round takes again, as it does in a pass
-        faster = right and self._is_faster(segment, parts, values)
-        way = _BLOCKED if segment.blocked else _TOGETHER
-        self._choices.put(key, f"{way if faster else _APART}/{len(parts)}")
-        return faster
+            return False
 
-    def _is_faster(
+    def _share(
         self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Held]
-    ) -> bool:
+    ) -> float:
+        """The time of a segment, as a share of that of its operators apart."""
         apart: list[float] = []
         together: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
@@ -227,13 +258,12 @@ class PlannedKernels(Kernels):
             together.append(now - started)
             if round_ and now > ended:
                 break
-        segment.share_out(parts)
         count = sum(part.given for part in parts)
         # Medians, and not the least times: sessions apart are disturbed more often, and that
         # is what a pass meets.
-        return median(together) < median(apart) + count * _SECONDS_OF_WAKING
+        return median(together) / (median(apart) + count * _SECONDS_OF_WAKING)
 
-    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Held]) -> None:
+    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Held]) -> dict[str, Value]:
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
@@ -241,6 +271,7 @@ class PlannedKernels(Kernels):
             kernel.prepare(inputs)
             results[part.output] = settled(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
+        return results
 
     def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]) -> str:
         for operator in row:
@@ -250,17 +281,6 @@ class PlannedKernels(Kernels):
         arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-def _made(
-    parts: Sequence[Part], values: Mapping[str, Held], ways: Iterable[str]
-) -> Segment | None:
-    """Make a segment in the first way that can be."""
-    for way in ways:
-        segment = made(partial(Segment, parts, values, thread_count(), blocked=way == _BLOCKED))
-        if segment is not None:
-            return segment
-    return None
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
@@ -349,10 +369,8 @@ def activate(
         kernel.segment = segment
 
 
-def _result(
-    segment: Segment, part: Part, results: Mapping[str, Value], values: Mapping[str, Held]
-) -> Value:
-    (found,) = segment.result(part.operator.index, _inputs(part.sources, results, values))
+def _result(segment: Segment, part: Part, known: Mapping[str, Held]) -> Value:
+    (found,) = segment.result(part.operator.index, _inputs(part.sources, {}, known))
     return settled(found)
 
 

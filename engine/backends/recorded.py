@@ -89,7 +89,7 @@ class RecordedKernels(Kernels):
         if len(parts) < len(row):
             return None  # who took part says that it cannot be computed as it was
         known = {**values, **results}
-        return made(lambda: Segment(parts, known, name.threads, blocked=name.blocked))
+        return made(lambda: Segment(parts, known, name.threads, name.way))
 
     def _check(self, operator: RuntimeOperator) -> None:
         name = self._names.get(operator.name)

@@ -1,8 +1,8 @@
-"""Segments: operators in a row that ONNX Runtime computes at once, every operand kept.
+"""Segments: operators in a row that a library computes at once, every operand kept.
 
-A session for each operator pays for waking threads, and for going over to ONNX Runtime's own
-layout of images and back, which among small operators is half of the time. One session for
-many of them, with every operand among its outputs, pays once: the first operator computes
+A session or network for each operator pays for waking threads, and for going over to the
+library's own layout of images and back, which among small operators is half of the time. One
+for many of them, with every operand among its outputs, pays once: the first operator computes
 all, and the others hand out what is there already.
 
 What they hand out is right only for the operands that the first one saw. Each makes sure that
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.kernel import Kernel
+    from engine.backends.ncnn_segment import NcnnSegmentProgram
     from engine.backends.onnx_graph import OnnxGraph
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
@@ -41,12 +42,29 @@ __all__ = [
     "Segment",
     "SegmentKernel",
     "SegmentName",
+    "Way",
     "computed_together",
     "part_of",
+    "parts_for",
 ]
 
 _NOTHING: Final = object()
-_NAME: Final = r"onnxruntime/(segment|blocked)-(\d{1,4})@(\d{1,9})-(\d{1,9})"
+
+
+class Way(Enum):
+    """How a segment is computed; what its kernel's name begins with.
+
+    TOGETHER: by ONNX Runtime, operands in the common order. BLOCKED: by ONNX Runtime, images
+    in blocks of channels. PACKED: by ncnn, likewise.
+    """
+
+    TOGETHER = "onnxruntime/segment"
+    BLOCKED = "onnxruntime/blocked"
+    PACKED = "ncnn/segment"
+
+
+_WAY_NAMES: Final = "|".join(way.value for way in Way)
+_NAME: Final = rf"({_WAY_NAMES})-(\d{{1,4}})@(\d{{1,9}})-(\d{{1,9}})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +73,20 @@ class SegmentName:
 
     Attributes
     ----------
+    way : Way
     threads : int
     first, last : int
         Indices of operators.
-    blocked : bool
-        Whether images are in blocks of channels in it: ``onnxruntime/blocked-2@14-37``.
     """
 
+    way: Way
     threads: int
     first: int
     last: int
-    blocked: bool = False
 
     @override
     def __str__(self) -> str:
-        kind = "blocked" if self.blocked else "segment"
-        return f"onnxruntime/{kind}-{self.threads}@{self.first}-{self.last}"
+        return f"{self.way.value}-{self.threads}@{self.first}-{self.last}"
 
     @classmethod
     def read(cls, name: str) -> SegmentName | None:
@@ -79,7 +95,7 @@ class SegmentName:
         if found is None:
             return None
         threads, first, last = map(int, found.group(2, 3, 4))
-        return cls(threads, first, last, blocked=found[1] == "blocked")
+        return cls(Way(found[1]), threads, first, last)
 
 
 def computed_together(kernel: str) -> bool:
@@ -185,6 +201,54 @@ def _write(
     )  # fmt: skip
 
 
+def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> OnnxGraph:
+    """Operators in a row as a model for ONNX Runtime."""
+    from engine.backends.onnx_graph import OnnxGraph
+
+    graph = OnnxGraph()
+    for part in parts:
+        if part.role is Role.RESHAPED:
+            graph.same(part.output, part.sources[0])
+        elif part.role is not Role.CONSTANT:
+            inputs = [known[name] for name in part.sources]
+            _write(graph, part, inputs, part.sources, known[part.output])
+    return graph
+
+
+def parts_for(way: Way, parts: Sequence[Part], values: Mapping[str, Held]) -> Sequence[Part]:
+    """Those of the parts that can be computed in one way: as many as can, from the first on.
+
+    Parameters
+    ----------
+    way : Way
+    parts : sequence of Part
+    values : mapping of str to Held
+        As for a `Segment`.
+    """
+    if way is not Way.PACKED:
+        return parts
+    names = {name for part in parts for name in (*part.sources, part.output)}
+    graph = _written(parts, {name: settled(values[name]) for name in names})
+    foreign = graph.foreign_to_ncnn()
+    count = len(parts)
+    if foreign is not None:
+        count = next(place for place, part in enumerate(parts) if part.output == foreign)
+    while count and not parts[count - 1].given:  # what is only looked at may begin the next
+        count -= 1
+    return parts[:count]
+
+
+def _program(
+    graph: OnnxGraph, given: Iterable[Part], fed: Sequence[str], threads: int, way: Way
+) -> OnnxProgram | NcnnSegmentProgram:
+    from engine.backends.ncnn_segment import NcnnSegmentProgram
+
+    if way is Way.PACKED:
+        return NcnnSegmentProgram(graph.for_ncnn(_free(given)), fed, threads)
+    model = graph.finish(_free(given) if way is Way.BLOCKED else None)
+    return OnnxProgram(model, fed, "all", threads)
+
+
 def _is_reshaped(array: Array, other: Array) -> bool:
     """Whether an array is another one in another shape, and nothing else."""
     return (
@@ -248,14 +312,15 @@ class Segment:
     values : mapping of str to Value
         Inputs and outputs of all of them, as they are without a segment.
     threads : int
-    blocked : bool
-        Whether to have images in blocks of channels.
+    way : Way
 
     Attributes
     ----------
     name : str
         Of the kernel.
-    blocked : bool
+    way : Way
+    length : int
+        How many operators it is of, with those that only look at others' elements.
     indices : tuple of int
         Of the operators that it computes.
 
@@ -271,13 +336,11 @@ class Segment:
         parts: Sequence[Part],
         values: Mapping[str, Held],
         threads: int,
-        *,
-        blocked: bool = False,
+        way: Way = Way.TOGETHER,
     ) -> None:
-        from engine.backends.onnx_graph import OnnxGraph
-
         first, last = parts[0].operator.index, parts[-1].operator.index
-        self.name, self.blocked = str(SegmentName(threads, first, last, blocked)), blocked
+        self.name, self.way = str(SegmentName(way, threads, first, last)), way
+        self.length = len(parts)
         given = [part for part in parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
         self._sources = {part.operator.index: part.sources for part in given}
@@ -290,35 +353,21 @@ class Segment:
         self._fed = tuple(name for name in fed if isinstance(known[name], np.ndarray))
         self._plain = {name: known[name] for name in fed if name not in self._fed}
         self._views: dict[str, _View] = {}
-        graph = OnnxGraph()
         for part in parts:
-            if part.role is Role.CONSTANT:
-                continue
-            inputs, output = [known[name] for name in part.sources], known[part.output]
-            if part.role is Role.RESHAPED:
-                graph.same(part.output, part.sources[0])
-            else:
-                _write(graph, part, inputs, part.sources, output)
             if part.role in {Role.VIEW, Role.RESHAPED}:
                 source = part.sources[0]
                 root = self._views[source].root if source in self._views else source
-                array, whole = output, known[root]
+                array, whole = known[part.output], known[root]
                 if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
                     self._views[part.output] = _View.of(array, root, whole)
-        arrays = [known[name] for name in self._fed]
-        self._signature = signature_of(arrays)
-        model = graph.finish(_free(given) if blocked else None)
-        self._program = OnnxProgram(model, self._fed, "all", threads)
+        self._signature = signature_of([known[name] for name in self._fed])
+        self._program = _program(_written(parts, known), given, self._fed, threads, way)
         self._handed: dict[str, Held] = {}  # by name, of the last run
         self._seen: dict[str, weakref.ref[Array]] = {}
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
         self._seconds = 0.0
-        self.share_out(parts)
-
-    def share_out(self, parts: Iterable[Part]) -> None:
-        """Take the seconds that the operators took apart for their shares."""
-        apart = {part.operator.index: part.seconds for part in parts if part.given}
+        apart = {part.operator.index: part.seconds for part in given}
         whole = sum(apart.values()) or 1.0
         self._shares = {index: seconds / whole for index, seconds in apart.items()}
 
@@ -383,7 +432,7 @@ class Segment:
         view = self._views.get(name)
         root = name if view is None else view.root
         if root in self._places:
-            known: Array | None = self._program.buffers[self._places[root]].shown
+            known = self._program.shown(self._places[root])
         else:
             seen = self._seen.get(root)
             known = None if seen is None else seen()

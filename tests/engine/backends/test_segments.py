@@ -10,8 +10,9 @@ import pytest
 import engine
 from engine.backends import planned
 from engine.backends.choices import Choices
+from engine.backends.ncnn_segment import NcnnSegmentProgram
 from engine.backends.onnx_runtime import OnnxProgram
-from engine.backends.segments import SegmentName, computed_together
+from engine.backends.segments import SegmentName, Way, computed_together
 
 pytest.importorskip("onnxruntime")
 
@@ -52,14 +53,13 @@ def network(make_pair):
     return engine.load(make_pair(*NETWORK, weights=weights))
 
 
-@pytest.fixture(params=["together", "blocked"])
+@pytest.fixture(params=Way)
 def together(request, monkeypatch, choices):
     """Together is faster, whatever the clock says, and nothing takes long.
 
-    Without and with images in blocks of channels, where there are any.
+    The first way that can be is taken, and the common order serves where no other can be.
     """
-    if request.param == "together":
-        monkeypatch.setattr(planned, "_WAYS", ("together",))
+    monkeypatch.setattr(planned, "_WAYS", tuple(dict.fromkeys([request.param, Way.TOGETHER])))
     monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
     return choices
@@ -199,10 +199,13 @@ def test_what_is_kept_elsewhere_never_changes(network, together):
 
 def test_memory_is_used_again(network, together):
     session = passes(network, image(1), image(2))
-    address = session.value("7").__array_interface__["data"][0]
-    session.feed([image(3)])
-    session.run()
-    assert session.value("7").__array_interface__["data"][0] == address
+    addresses = []
+    for seed in range(3, 12):
+        session.feed([image(seed)])
+        session.run()
+        addresses.append(session.value("7").__array_interface__["data"][0])
+    # The very same each time, or one of a few in a library's pool.
+    assert len(set(addresses)) < len(addresses)
 
 
 def test_two_sessions_in_turn(network, together):
@@ -236,15 +239,28 @@ def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
         np.testing.assert_array_equal(second.value(name), value, strict=True)
 
 
-@pytest.mark.parametrize(("waking", "found"), [(np.inf, TOGETHER), (-np.inf, [])])
-def test_what_was_found_is_remembered(network, choices, monkeypatch, waking, found):
+@pytest.mark.parametrize(
+    ("shares", "found", "way"),
+    [
+        pytest.param((0.5, 0.7, 0.6), TOGETHER, Way.PACKED, id="ncnn"),
+        pytest.param((0.7, 0.5, 0.6), TOGETHER, Way.BLOCKED, id="onnxruntime"),
+        pytest.param((1.1, 1.2, 1.3), [], None, id="apart"),
+    ],
+)
+def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, found, way):
+    by_way = dict(zip((Way.PACKED, Way.BLOCKED, Way.TOGETHER), shares, strict=True))
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
-    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", waking)
-    assert computed(passes(network, image(1), image(2))) == found
+    monkeypatch.setattr(
+        planned.PlannedKernels, "_share", lambda self, segment, *_: by_way[segment.way]
+    )
+    first = passes(network, image(1), image(2))
+    assert computed(first) == found
+    names = {SegmentName.read(r.kernel) for r in first.records if computed_together(r.kernel)}
+    assert {name.way for name in names} == ({way} if way else set())
     choices.save()
     again = Choices(choices.path)
     monkeypatch.setattr("engine.backends._choices", lambda: again)
-    monkeypatch.setattr(planned.PlannedKernels, "_is_faster", None)  # nothing is measured
+    monkeypatch.setattr(planned.PlannedKernels, "_fastest", None)  # nothing is measured
     session = passes(network, image(1), image(2))
     assert computed(session) == found
     assert_right(session, image(2))
@@ -264,15 +280,18 @@ def test_a_segment_ends_where_it_takes_long(network, together, monkeypatch):
 def test_a_library_that_fails(network, together, monkeypatch, failing):
     monkeypatch.setattr(planned, "_FEWEST", 1)
     session = passes(network, image(1))
-    original = getattr(OnnxProgram, failing)
 
-    def fail(self, *arguments):
-        caller = sys._getframe(1).f_code.co_filename  # single operators go on
-        if caller.endswith("segments.py"):
-            raise RuntimeError("out of something")
-        return original(self, *arguments)
+    def failing_of(original):
+        def fail(self, *arguments):
+            caller = sys._getframe(1).f_code.co_filename  # single operators go on
+            if caller.endswith("segments.py"):
+                raise RuntimeError("out of something")
+            return original(self, *arguments)
 
-    monkeypatch.setattr(OnnxProgram, failing, fail)
+        return fail
+
+    for program in (OnnxProgram, NcnnSegmentProgram):
+        monkeypatch.setattr(program, failing, failing_of(getattr(program, failing)))
     for seed in (2, 3):
         session.feed([image(seed)])
         session.run()
@@ -286,7 +305,8 @@ def test_a_library_that_fails_later(network, together, monkeypatch):
     def fail(self, inputs):
         raise RuntimeError("out of something")
 
-    monkeypatch.setattr(OnnxProgram, "run", fail)
+    for program in (OnnxProgram, NcnnSegmentProgram):
+        monkeypatch.setattr(program, "run", fail)
     session.feed([image(3)])
     session.run()
     assert computed(session) == []
@@ -368,17 +388,25 @@ def test_other_names(name):
     assert not computed_together(name)
 
 
-def test_described():
-    name = str(SegmentName(2, 14, 37))
-    assert name == "onnxruntime/segment-2@14-37"
-    assert engine.backends.describe_kernel(name) == (
-        "ONNX Runtime, operators 14 to 37 at once, 2 threads"
-    )
-    name = str(SegmentName(2, 14, 37, blocked=True))
-    assert name == "onnxruntime/blocked-2@14-37"
-    assert engine.backends.describe_kernel(name) == (
-        "ONNX Runtime, operators 14 to 37 at once, images in blocks of channels, 2 threads"
-    )
+@pytest.mark.parametrize(
+    ("way", "name", "words"),
+    [
+        (
+            Way.TOGETHER,
+            "onnxruntime/segment-2@14-37",
+            "ONNX Runtime, operators 14 to 37 at once, 2 threads",
+        ),
+        (
+            Way.BLOCKED,
+            "onnxruntime/blocked-2@14-37",
+            "ONNX Runtime, operators 14 to 37 at once, images in blocks of channels, 2 threads",
+        ),
+        (Way.PACKED, "ncnn/segment-2@14-37", "ncnn, operators 14 to 37 at once, 2 threads"),
+    ],
+)
+def test_described(way, name, words):
+    assert str(SegmentName(way, 2, 14, 37)) == name
+    assert engine.backends.describe_kernel(name) == words
 
 
 # Elements that move, as in windowed attention

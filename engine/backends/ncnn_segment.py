@@ -1,0 +1,146 @@
+"""Operators in a row computed by ncnn, every one of their results kept as ncnn has it.
+
+ncnn holds images in blocks of channels, as many as the processor computes at once. Taken out
+in the common order each would be written once more; taken out as they are they cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.backends.blocks import in_common_order
+from engine.backends.forms import SpecialNumbersError
+from engine.backends.ncnn_net import NcnnNet, mat_of
+from engine.values import Deferred
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.backends.ncnn_graph import NcnnNetwork
+    from engine.values import Array, Held, Value
+
+__all__ = ["NcnnSegmentProgram"]
+
+_COMMON_ORDER, _AS_IT_IS = 0, 1  # what ncnn calls the type of an extraction
+_FLOAT32 = np.dtype(np.float32)
+
+
+class NcnnSegmentProgram:
+    """A network that is handed operands, and gives out results of several operators.
+
+    Parameters
+    ----------
+    network : NcnnNetwork
+    operands : sequence of str
+        Names of the arrays that it is called with.
+    threads : int
+    """
+
+    def __init__(self, network: NcnnNetwork, operands: Sequence[str], threads: int) -> None:
+        # Tiles of 6x6 results take no less time than those of 4x4, and differ by several times
+        # as much.
+        self._net = NcnnNet(
+            network.text, network.weights, threads, use_winograd63_convolution=False
+        )
+        self._outputs, self._verdict = network.outputs, network.verdict
+        self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
+        self._results: list[Any] = [None] * len(self._outputs)
+        self._right = 0  # how many of them, from the first one on, are the reference's
+
+    def run(self, inputs: Sequence[Value]) -> None:
+        """Compute the results."""
+        self._results = [None] * len(self._outputs)
+        self._right = 0
+        arrays = [
+            np.require(inputs[at], None, ["C", "A"]).reshape(sides)
+            for at, sides in self._sources
+        ]
+        with self._net.net.create_extractor() as extractor:
+            extractor.set_light_mode(False)
+            for place, array in enumerate(arrays):
+                extractor.input(f"in{place}", mat_of(array))
+            results = []
+            for output in self._outputs:
+                way = _AS_IT_IS if output.packed else _COMMON_ORDER
+                results.append(_taken(extractor, output.blob, way))
+                if output.seen_by is not None:
+                    _taken(extractor, output.seen_by, _AS_IT_IS)
+            finite = np.isfinite(np.array(_taken(extractor, self._verdict, _COMMON_ORDER)))
+        self._results = [
+            mat if output.packed else _frozen(mat, output.shape)
+            for mat, output in zip(results, self._outputs, strict=True)
+        ]
+        self._right = len(results) if finite.all() else self._count_right(arrays)
+
+    def _count_right(self, arrays: Sequence[Array]) -> int:
+        """How many results come before the first number that is not finite.
+
+        Of values that no operator gives nothing is known, and so nothing is right where they
+        alone are to blame.
+        """
+        if not all(np.isfinite(array).all() for array in arrays):
+            return 0
+        for place, result in enumerate(self._results):
+            blocks = result if isinstance(result, np.ndarray) else _blocks_of(result)
+            if not np.isfinite(blocks).all():
+                return place
+        return 0
+
+    def shown(self, place: int) -> Array | None:
+        """A result of the last run in the common order; None where it is in another one."""
+        result = self._results[place]
+        return result if isinstance(result, np.ndarray) else None
+
+    def checked(self, place: int, inputs: Sequence[Held]) -> Held:  # noqa: ARG002
+        """Give the result of an operator; those in blocks once.
+
+        Raises
+        ------
+        SpecialNumbersError
+            If there are NaN or infinities up to it, which ncnn spreads, or passes over.
+        """
+        if place >= self._right:
+            raise SpecialNumbersError
+        result = self._results[place]
+        if isinstance(result, np.ndarray):
+            return result
+        self._results[place] = None  # whoever holds the value has its memory
+        return Deferred(result, self._outputs[place].shape, _FLOAT32, _arranged)
+
+
+def _taken(extractor: Any, blob: int, way: int) -> Any:  # noqa: ANN401 - untyped
+    status, mat = extractor.extract(blob, way)
+    if status:
+        raise RuntimeError("ncnn computed nothing")
+    return mat
+
+
+def _frozen(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+    array = np.ascontiguousarray(np.array(mat, copy=False)).reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
+    """What a matrix of ncnn holds: (G, H, W, b), or the numbers of a vector."""
+    size = mat.elempack
+    header = mat.elempack, mat.elemsize, mat.w, mat.cstep
+    # NumPy takes only matrices of single numbers; b of them side by side are as many columns.
+    # There are no gaps between the groups then.
+    mat.elempack, mat.elemsize = 1, mat.elemsize // size
+    mat.w, mat.cstep = mat.w * size, mat.cstep * size
+    memory = np.array(mat, copy=False)
+    mat.elempack, mat.elemsize, mat.w, mat.cstep = header
+    if memory.ndim < 3:
+        return memory
+    groups, height, width = memory.shape
+    return memory.reshape(groups, height, width // size, size)
+
+
+def _arranged(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+    blocks = _blocks_of(mat)
+    if blocks.ndim == 1:
+        return blocks.copy().reshape(shape)
+    return in_common_order(blocks[None], shape)
