@@ -18,7 +18,7 @@ from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import NumpyKernel, made
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Segment, Way, part_of, parts_for
+from engine.backends.segments import Draft, Segment, Way, part_of, parts_for
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.session import OperatorStatus, SessionState
@@ -376,7 +376,7 @@ class _Check:
     def _computed(
         self, parts: Sequence[Part], values: Mapping[str, Value], way: Way
     ) -> Segment:
-        segment = Segment(parts, values, thread_count(), way)
+        segment = Segment(Draft(parts, values, thread_count(), way))
         segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
         segment.run()
         return segment

@@ -108,6 +108,10 @@ class Deferred:
                 self._array.flags.writeable = False
         return self._array
 
+    def arranged(self) -> Array:
+        """The array once, for one look at it; it takes no memory up afterwards."""
+        return self._arrange(self._stored, self.shape) if self._array is None else self._array
+
 
 _settling: Final = threading.Lock()
 

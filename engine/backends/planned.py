@@ -1,9 +1,9 @@
 """Operators in a row, computed together where that is faster.
 
 When a model runs the second time, with inputs of its own, operators in a row are tried
-together and apart; what was faster is remembered for the next session. The first time is for
-finding each operator's own kernel, and repeating a pass with the same inputs never changes
-who computes.
+together and apart; what was faster is remembered, and serves the next session from its first
+inputs on. Where nothing is known the first time is for finding each operator's own kernel;
+repeating a pass with the same inputs never changes who computes.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ import numpy as np
 from typing_extensions import override
 
 from engine.backends.automatic import ColdCache, is_cold
+from engine.backends.blas import one_blas_thread
 from engine.backends.choices import describe_work
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
-from engine.backends.kernel import PROGRAMS_KEPT, Kernels, made, signature_of
+from engine.backends.kernel import PROGRAMS_KEPT, Kernels, NumpyKernel, made, signature_of
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Segment, SegmentKernel, Way, part_of, parts_for
+from engine.backends.segments import Draft, Segment, SegmentKernel, Way, part_of, parts_for
 from engine.differences import agrees
 from engine.errors import EngineError
-from engine.values import all_settled, settled
+from engine.values import Deferred, all_settled, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -69,10 +70,13 @@ class _Plans:
         By the first operator.
     decided : set of int
         Operators that belong to a segment, or begin none.
+    unknown : set of int
+        Operators that are to be tried together with the second inputs.
     """
 
     segments: dict[int, Segment] = field(default_factory=dict)
     decided: set[int] = field(default_factory=set)
+    unknown: set[int] = field(default_factory=set)
 
 
 class PlannedKernels(Kernels):
@@ -106,7 +110,7 @@ class PlannedKernels(Kernels):
         """Count the passes, and find what is known of inputs of these sizes."""
         self._passes += 1
         self._plans = None
-        if self._passes > 1 and not self._apart:
+        if not self._apart:
             sizes = signature_of(list(inputs))
             while len(self._of_sizes) >= PROGRAMS_KEPT and sizes not in self._of_sizes:
                 del self._of_sizes[next(iter(self._of_sizes))]
@@ -130,10 +134,10 @@ class PlannedKernels(Kernels):
             return
         segment = plans.segments.get(index)
         if segment is None:
-            if index in plans.decided:
+            first = self._passes == 1
+            if index in plans.decided or (first and index in plans.unknown):
                 return
-            segment = self._plan(index, values, plans.decided)
-            plans.decided.add(index)
+            segment = self._plan(index, values, plans)
             if segment is None:
                 return
             plans.segments[index] = segment
@@ -148,33 +152,53 @@ class PlannedKernels(Kernels):
         for index in segment.indices:
             release_weights(self._operators[index])
 
-    def _plan(
-        self, first: int, values: Mapping[str, Held], decided: set[int]
-    ) -> Segment | None:
+    def _plan(self, first: int, values: Mapping[str, Held], plans: _Plans) -> Segment | None:
+        """Make the segment that begins at an operator, if one should."""
         operator = self._operators[first]
         if not (_may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
+            plans.decided.add(first)
             return None
         row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
         key = self._key_of(row, values)
         known, _, length = (self._choices.get(key) or "").partition("/")
         count = int(length) if length.isdecimal() else 0
-        if known == _APART and count:
-            decided.update(range(first + 1, first + count))
+        if known in Way.__members__ and count:
+            segment = self._remembered(row[:count], values, Way[known])
+            if segment is not None:
+                plans.decided.update(range(first, first + count))
+                return segment
+        elif known == _APART and count:
+            plans.decided.update(range(first, first + count))
             return None
-        limit = np.inf if count else _SECONDS
-        parts, results = tried(row[: count or None], values, self.__getitem__, limit)
-        segment = None
-        if known in Way.__members__ and len(parts) == count:
-            for part in parts:  # room for what takes their place
-                self.pop(part.operator.index, None)
-            trim_heap()
-            segment = made(partial(self._segment, parts, {**values, **results}, Way[known]))
+        if self._passes == 1:
+            plans.unknown.update(range(first, first + len(row)))
+            return None
+        parts, results = tried(row, values, self.__getitem__, _SECONDS)
         results.clear()  # whose memory the kernels take again, as they do in a pass
-        if segment is None:
-            segment = self._fastest(parts, values, key)
+        segment = self._fastest(parts, values, key)
         taken = len(parts) if segment is None else segment.length
-        decided.update(range(first + 1, first + taken))
+        plans.decided.update(range(first, first + max(1, taken)))
         return segment
+
+    def _remembered(
+        self, row: Sequence[RuntimeOperator], values: Mapping[str, Held], way: Way
+    ) -> Segment | None:
+        """Make a segment without trying: of what NumPy gives, where there are no kernels."""
+
+        def kernel_of(index: int) -> Kernel:
+            return self.get(index) or NumpyKernel(self._operators[index])
+
+        with one_blas_thread:
+            parts, results = tried(row, values, kernel_of)
+        if len(parts) < len(row):
+            return None
+        draft = _drafted(parts, {**values, **results}, way)
+        results.clear()  # room for what takes their place, and that of the kernels
+        for operator in row:
+            self.pop(operator.index, None)
+            release_weights(operator)
+        trim_heap()
+        return None if draft is None else made(partial(Segment, draft))
 
     def _fastest(
         self, parts: Sequence[Part], values: Mapping[str, Held], key: str
@@ -189,15 +213,17 @@ class PlannedKernels(Kernels):
             some = parts_for(way, parts, known)
             if sum(part.given for part in some) < _FEWEST:
                 continue
-            segment = made(partial(self._segment, some, known, way))
+            draft = _drafted(some, known, way)
+            del known
+            segment = None if draft is None else made(partial(Segment, draft))
+            del draft
             if segment is None:
                 continue
             blocked |= way is Way.BLOCKED
             try:
-                right = self._is_right(segment, some, known)
+                right = self._is_right(segment, some, values)
             except SpecialNumbersError:  # they say little about other inputs
                 return None
-            del known
             share = self._share(segment, some, values) if right else np.inf
             if best is None or share < best[0]:
                 best = share, way, some
@@ -210,20 +236,17 @@ class PlannedKernels(Kernels):
         self._choices.put(key, f"{way.name if share < 1 else _APART}/{len(parts)}")
         if share >= 1:
             return None
-        known = {**values, **self._run_apart(parts, values)}
-        return made(partial(self._segment, parts, known, way))
-
-    @staticmethod
-    def _segment(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Segment:
-        return Segment(parts, known, thread_count(), way)
+        draft = _drafted(parts, {**values, **self._run_apart(parts, values)}, way)
+        return None if draft is None else made(partial(Segment, draft))
 
     def _is_right(
         self,
         segment: Segment,
         parts: Sequence[Part],
-        known: Mapping[str, Held],
+        values: Mapping[str, Held],
     ) -> bool:
         """Whether a segment computes the same."""
+        known = {**values, **self._run_apart(parts, values)}
         try:
             return segment.expect(known, self.__getitem__) and all(
                 agrees((_result(segment, part, known),), (settled(known[part.output]),))
@@ -281,6 +304,10 @@ class PlannedKernels(Kernels):
         arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _drafted(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Draft | None:
+    return made(partial(Draft, parts, known, thread_count(), way))
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
@@ -371,7 +398,7 @@ def activate(
 
 def _result(segment: Segment, part: Part, known: Mapping[str, Held]) -> Value:
     (found,) = segment.result(part.operator.index, _inputs(part.sources, {}, known))
-    return settled(found)
+    return found.arranged() if isinstance(found, Deferred) else found
 
 
 def _inputs(

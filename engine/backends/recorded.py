@@ -19,7 +19,7 @@ from engine.backends.kernel import (
     signature_of,
 )
 from engine.backends.planned import activate, tried
-from engine.backends.segments import Segment, SegmentName
+from engine.backends.segments import Draft, Segment, SegmentName
 from engine.errors import InferenceError, InferStatus, SessionStateError
 from engine.values import all_settled, describe_value
 
@@ -89,7 +89,7 @@ class RecordedKernels(Kernels):
         if len(parts) < len(row):
             return None  # who took part says that it cannot be computed as it was
         known = {**values, **results}
-        return made(lambda: Segment(parts, known, name.threads, name.way))
+        return made(lambda: Segment(Draft(parts, known, name.threads, name.way)))
 
     def _check(self, operator: RuntimeOperator) -> None:
         name = self._names.get(operator.name)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from engine.values import Array, Held, Value
 
 __all__ = [
+    "Draft",
     "Part",
     "Role",
     "Segment",
@@ -223,7 +224,7 @@ def parts_for(way: Way, parts: Sequence[Part], values: Mapping[str, Held]) -> Se
     way : Way
     parts : sequence of Part
     values : mapping of str to Held
-        As for a `Segment`.
+        As for a `Draft`.
     """
     if way is not Way.PACKED:
         return parts
@@ -236,17 +237,6 @@ def parts_for(way: Way, parts: Sequence[Part], values: Mapping[str, Held]) -> Se
     while count and not parts[count - 1].given:  # what is only looked at may begin the next
         count -= 1
     return parts[:count]
-
-
-def _program(
-    graph: OnnxGraph, given: Iterable[Part], fed: Sequence[str], threads: int, way: Way
-) -> OnnxProgram | NcnnSegmentProgram:
-    from engine.backends.ncnn_segment import NcnnSegmentProgram
-
-    if way is Way.PACKED:
-        return NcnnSegmentProgram(graph.for_ncnn(_free(given)), fed, threads)
-    model = graph.finish(_free(given) if way is Way.BLOCKED else None)
-    return OnnxProgram(model, fed, "all", threads)
 
 
 def _is_reshaped(array: Array, other: Array) -> bool:
@@ -287,7 +277,7 @@ class _View:
         return _View.of(array, self.root, other) == self
 
 
-def _free(given: Iterable[Part]) -> frozenset[str]:
+def _free(given: Sequence[Part]) -> frozenset[str]:
     """Operands that only operators computed here read, and may have in any order."""
     here = {part.operator.index for part in given}
     return frozenset(
@@ -302,17 +292,70 @@ def _address(array: Array) -> int:
     return address
 
 
-class Segment:
-    """Operators in a row, and the program that computes them.
+class Draft:
+    """Operators in a row, written for a library: everything but the program.
+
+    It holds no operand, so that their memory is free while the program is made.
 
     Parameters
     ----------
     parts : sequence of Part
         Their seconds apart say how the time of a run is shared out.
-    values : mapping of str to Value
+    values : mapping of str to Held
         Inputs and outputs of all of them, as they are without a segment.
     threads : int
     way : Way
+
+    Raises
+    ------
+    NoFormError
+        If it cannot be written.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], values: Mapping[str, Held], threads: int, way: Way
+    ) -> None:
+        self.parts, self.threads, self.way = parts, threads, way
+        self.constants = {p.output: p.operator.index for p in parts if not p.sources}
+        within = {part.output for part in parts} - set(self.constants)
+        fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
+        known = {n: settled(values[n]) for n in (*fed, *within)}
+        self.fed = tuple(name for name in fed if isinstance(known[name], np.ndarray))
+        self.plain = {name: known[name] for name in fed if name not in self.fed}
+        self.views: dict[str, _View] = {}
+        for part in parts:
+            if part.role in {Role.VIEW, Role.RESHAPED}:
+                source = part.sources[0]
+                root = self.views[source].root if source in self.views else source
+                array, whole = known[part.output], known[root]
+                if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
+                    self.views[part.output] = _View.of(array, root, whole)
+        self.signature = signature_of([known[name] for name in self.fed])
+        self._graph = _written(parts, known)
+
+    def program(self) -> OnnxProgram | NcnnSegmentProgram:
+        """Make the program.
+
+        Raises
+        ------
+        NoFormError
+            If there are no images to be had in blocks. Other exceptions are the library's.
+        """
+        from engine.backends.ncnn_segment import NcnnSegmentProgram
+
+        free = _free([part for part in self.parts if part.given])
+        if self.way is Way.PACKED:
+            return NcnnSegmentProgram(self._graph.for_ncnn(free), self.fed, self.threads)
+        model = self._graph.finish(free if self.way is Way.BLOCKED else None)
+        return OnnxProgram(model, self.fed, "all", self.threads)
+
+
+class Segment:
+    """Operators in a row, and the program that computes them.
+
+    Parameters
+    ----------
+    draft : Draft
 
     Attributes
     ----------
@@ -327,41 +370,21 @@ class Segment:
     Raises
     ------
     NoFormError
-        If it cannot be written, or there are no such images. Other exceptions are the
-        library's.
+        If there are no images to be had in blocks. Other exceptions are the library's.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        values: Mapping[str, Held],
-        threads: int,
-        way: Way = Way.TOGETHER,
-    ) -> None:
-        first, last = parts[0].operator.index, parts[-1].operator.index
-        self.name, self.way = str(SegmentName(way, threads, first, last)), way
-        self.length = len(parts)
-        given = [part for part in parts if part.given]
+    def __init__(self, draft: Draft) -> None:
+        self._program = draft.program()
+        first, last = (draft.parts[place].operator.index for place in (0, -1))
+        self.name = str(SegmentName(draft.way, draft.threads, first, last))
+        self.way, self.length = draft.way, len(draft.parts)
+        given = [part for part in draft.parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
         self._sources = {part.operator.index: part.sources for part in given}
         self._places = {part.output: place for place, part in enumerate(given)}
         self._name_of = {part.operator.index: part.output for part in given}
-        self._constants = {p.output: p.operator.index for p in parts if not p.sources}
-        within = {part.output for part in parts} - set(self._constants)
-        fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
-        known = {n: settled(values[n]) for n in (*fed, *within)}
-        self._fed = tuple(name for name in fed if isinstance(known[name], np.ndarray))
-        self._plain = {name: known[name] for name in fed if name not in self._fed}
-        self._views: dict[str, _View] = {}
-        for part in parts:
-            if part.role in {Role.VIEW, Role.RESHAPED}:
-                source = part.sources[0]
-                root = self._views[source].root if source in self._views else source
-                array, whole = known[part.output], known[root]
-                if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
-                    self._views[part.output] = _View.of(array, root, whole)
-        self._signature = signature_of([known[name] for name in self._fed])
-        self._program = _program(_written(parts, known), given, self._fed, threads, way)
+        self._constants, self._fed, self._plain = draft.constants, draft.fed, draft.plain
+        self._views, self._signature = draft.views, draft.signature
         self._handed: dict[str, Held] = {}  # by name, of the last run
         self._seen: dict[str, weakref.ref[Array]] = {}
         self._waiting: list[Value] = []

@@ -261,7 +261,11 @@ def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, fou
     again = Choices(choices.path)
     monkeypatch.setattr("engine.backends._choices", lambda: again)
     monkeypatch.setattr(planned.PlannedKernels, "_fastest", None)  # nothing is measured
-    session = passes(network, image(1), image(2))
+    session = passes(network, image(1))  # from the first inputs on
+    assert computed(session) == found
+    assert_right(session, image(1))
+    session.feed([image(2)])
+    session.run()
     assert computed(session) == found
     assert_right(session, image(2))
 
