@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array
 
-__all__ = ["keeps_memory", "release_weights", "trim_heap", "trim_libraries", "unload"]
+__all__ = [
+    "aligned",
+    "keeps_memory",
+    "release_weights",
+    "trim_heap",
+    "trim_libraries",
+    "unload",
+]
 
 _others: Final[list[Callable[[], object]]] = []
 
@@ -62,6 +69,17 @@ def release_weights(operator: RuntimeOperator) -> None:
         operator.layer.release()
     for attribute in operator.attributes.values():
         unload(attribute.array)
+
+
+def aligned(array: Array) -> Array:
+    """An array as libraries read it: C-contiguous, each number at an address that suits it.
+
+    Where that takes a copy, as of most weights in a file, its pages go to the system.
+    """
+    found = np.require(array, None, ["C", "A"])
+    if found is not array:
+        unload(array)
+    return found
 
 
 def unload(array: Array) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.backends.buffers import Buffer
 from engine.backends.forms import NoFormError, Operand, require_finite
-from engine.backends.heap import keeps_memory
+from engine.backends.heap import keeps_memory, unload
 from engine.backends.onnx_runtime import described_together, thread_count
 
 if TYPE_CHECKING:
@@ -180,13 +180,13 @@ class NcnnNet:
         self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
         if net.load_param_mem(text):
             raise NoFormError("ncnn does not know a layer")
-        arrays = [np.require(weight, None, ["C", "A"]) for weight in weights]
+        arrays = [np.ascontiguousarray(weight) for weight in weights]
         if any(array.dtype != np.float32 for array in arrays):
             raise NoFormError("weights of another dtype")
-        self._content = _loaded(net, [array.data for array in arrays])
+        self._content = _loaded(net, arrays)
 
 
-def _loaded(net: Any, parts: Sequence[memoryview]) -> bytes:  # noqa: ANN401 - untyped
+def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
     """Give a network its weights; what has to be kept as long as the network.
 
     What ncnn reads from a file it lets go of when it has its own form of it; memory of ours
@@ -194,11 +194,13 @@ def _loaded(net: Any, parts: Sequence[memoryview]) -> bytes:  # noqa: ANN401 - u
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("weights"), "wb") as file:
-            file.writelines(parts)
+            for array in arrays:
+                file.write(array.data)
+                unload(array)
             file.flush()
             if not net.load_model(_OPEN_FILE.format(file.fileno())):
                 return b""
-    content = b"".join(parts)
+    content = b"".join(array.data for array in arrays)
     net.load_model_mem(content)
     return content
 

@@ -17,6 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from engine.backends.forms import NoFormError, Operand
+from engine.backends.heap import aligned
 from engine.backends.ncnn_graph import NcnnNetwork, first_foreign, written_for_ncnn
 from engine.backends.onnx_blocked import opsets, written_in_blocks
 
@@ -199,7 +200,7 @@ class OnnxGraph:
         if shape is not None:
             array = array.reshape(shape)
         name = self._name("c")
-        self._constants[name] = np.require(array, None, ["C", "A"])
+        self._constants[name] = array
         return name
 
     def integers(self, *values: int) -> str:
@@ -349,7 +350,11 @@ class OnnxGraph:
     ) -> OnnxModel:
         read = {name for node in nodes for name in node.input}
         arrays = {name: array for name, array in constants.items() if name in read}
-        outside = {n: array for n, array in arrays.items() if array.nbytes > _INSIDE_BYTES}
+        outside = {
+            name: aligned(array)
+            for name, array in arrays.items()
+            if array.nbytes > _INSIDE_BYTES
+        }
         model = self._model(nodes, outputs, arrays)
         return OnnxModel(
             model.SerializeToString(),

@@ -186,7 +186,7 @@ class PlannedKernels(Kernels):
         """Make a segment without trying: of what NumPy gives, where there are no kernels."""
 
         def kernel_of(index: int) -> Kernel:
-            return self.get(index) or NumpyKernel(self._operators[index])
+            return self.get(index) or _PassingKernel(self._operators[index])
 
         with one_blas_thread:
             parts, results = tried(row, values, kernel_of)
@@ -204,7 +204,7 @@ class PlannedKernels(Kernels):
         self, parts: Sequence[Part], values: Mapping[str, Held], key: str
     ) -> Segment | None:
         """The segment that saves most of its operators' time; remember it."""
-        best: tuple[float, Way, Sequence[Part]] | None = None
+        best: tuple[float, Way, Sequence[Part]] = (np.inf, Way.TOGETHER, parts)
         blocked = False
         for way in _WAYS:
             if way is Way.TOGETHER and blocked:
@@ -225,17 +225,16 @@ class PlannedKernels(Kernels):
             except SpecialNumbersError:  # they say little about other inputs
                 return None
             share = self._share(segment, some, values) if right else np.inf
-            if best is None or share < best[0]:
+            if share < best[0]:
                 best = share, way, some
             del segment  # room for the next
             trim_libraries()
             trim_heap()
-        if best is None:
-            return None
         share, way, parts = best
-        self._choices.put(key, f"{way.name if share < 1 else _APART}/{len(parts)}")
         if share >= 1:
+            self._choices.put(key, f"{_APART}/{max(1, len(parts))}")
             return None
+        self._choices.put(key, f"{way.name}/{len(parts)}")
         draft = _drafted(parts, {**values, **self._run_apart(parts, values)}, way)
         return None if draft is None else made(partial(Segment, draft))
 
@@ -304,6 +303,22 @@ class PlannedKernels(Kernels):
         arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+class _PassingKernel(NumpyKernel):
+    """Runs the reference once, and lets go of what that prepared of the weights."""
+
+    __slots__ = ("_operator",)
+
+    def __init__(self, operator: RuntimeOperator) -> None:
+        super().__init__(operator)
+        self._operator = operator
+
+    @override
+    def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
+        outputs = super().__call__(inputs)
+        release_weights(self._operator)
+        return outputs
 
 
 def _drafted(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Draft | None:

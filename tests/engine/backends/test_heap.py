@@ -9,7 +9,14 @@ import sys
 import numpy as np
 import pytest
 
-from engine.backends.heap import _trim, keeps_memory, trim_heap, trim_libraries, unload
+from engine.backends.heap import (
+    _trim,
+    aligned,
+    keeps_memory,
+    trim_heap,
+    trim_libraries,
+    unload,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +61,20 @@ def test_a_mapped_array_is_the_same_afterwards(tmp_path, place):
     unload(array)
     unload(array[::2])
     np.testing.assert_array_equal(array.reshape(-1), content[place : place + 50_000])
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_an_array_at_an_odd_place_is_copied(place):
+    memory = np.arange(102, dtype=np.uint8)
+    array = memory[place : place + 100].view(np.float32).reshape(5, 5)
+    found = aligned(array)
+    assert (found is array) == (place == 0)
+    assert found.flags.aligned
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, array, strict=True)
+    columns = aligned(found.T)
+    assert columns.flags.c_contiguous
+    np.testing.assert_array_equal(columns, array.T, strict=True)
 
 
 def test_arrays_elsewhere_are_passed_over():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -387,6 +390,53 @@ def test_supplied_behind_unread_blocks(load, blocked):
     session.run()
     expected = passes(network, image(2), backend="numpy").value("2")
     np.testing.assert_allclose(session.value("4"), expected + 0.5, rtol=1e-4, atol=1e-5)
+
+
+HELD_TO_THE_END = """
+import sys
+import numpy as np
+import engine
+from engine.backends import planned
+from engine.backends.segments import Way
+planned._WAYS, planned._SECONDS_OF_WAKING = (Way.PACKED,), float("inf")
+session = engine.Session(engine.load(sys.argv[1]))
+for number in (1, 2):
+    session.feed([np.full((1, 3, 14, 11), number, np.float32)])
+    session.run()
+value = session.value("1")
+assert any(record.kernel.startswith("ncnn/segment-") for record in session.records)
+"""
+
+
+def test_held_until_python_ends(load, tmp_path):
+    """When it forgets its objects in no order, ncnn's memory must still be there."""
+    pytest.importorskip("ncnn")
+    path = load("full blocks").param_path
+    ended = subprocess.run(
+        [sys.executable, "-c", HELD_TO_THE_END, str(path)],
+        env={**os.environ, "KUIPER_STUDIO_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+def test_one_look():
+    calls = []
+
+    def arrange(stored, shape):
+        calls.append(shape)
+        return stored.reshape(shape).copy()
+
+    deferred = Deferred(np.arange(6.0), (2, 3), np.dtype(np.float64), arrange)
+    looks = [deferred.arranged(), deferred.arranged()]
+    assert looks[0] is not looks[1]
+    assert deferred.arranged() is not deferred.array
+    assert deferred.arranged() is deferred.array
+    for array in (*looks, deferred.array):
+        np.testing.assert_array_equal(array, [[0, 1, 2], [3, 4, 5]])
 
 
 def test_read_from_several_threads():
