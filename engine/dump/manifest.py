@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from engine.dump.entries import Entry
     from engine.dump.options import DumpOptions
-    from engine.runtime import RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.statistics import TensorStatistics
 
@@ -36,6 +36,7 @@ __all__ = [
     "make_row",
     "manifest_head",
     "manifest_text",
+    "model_hashes",
     "summary_text",
 ]
 
@@ -74,15 +75,48 @@ def is_dump(folder: Path) -> bool:
     return isinstance(manifest, dict) and manifest.get("schema") == SCHEMA
 
 
-def manifest_head(session: Session, options: DumpOptions, go_on: Callable[[], None]) -> str:
+class ModelHashes(NamedTuple):
+    """SHA-256 of a model's files, None of those that were not asked for or are gone.
+
+    Attributes
+    ----------
+    param, bin : str or None
+    bin_directory : str or None
+        Of what a ``.bin`` lists.
+    """
+
+    param: str | None
+    bin: str | None
+    bin_directory: str | None
+
+
+def model_hashes(
+    graph: RuntimeGraph, options: DumpOptions, go_on: Callable[[], None]
+) -> ModelHashes:
+    """Read what tells a model from another one, which may take long.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    options : DumpOptions
+    go_on : callable
+        Asked while files are read; what it raises ends that.
+    """
+    return ModelHashes(
+        _existing(file_hash, graph.param_path, go_on),
+        _existing(file_hash, graph.bin_path, go_on) if options.sha256 else None,
+        _existing(_directory_hash, graph.bin_path, go_on),
+    )
+
+
+def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -> str:
     """Spell all that a manifest says but the operands, which `manifest_text` adds.
 
     Parameters
     ----------
     session : Session
     options : DumpOptions
-    go_on : callable
-        Asked while files are read; what it raises ends that.
+    hashes : ModelHashes
 
     Returns
     -------
@@ -97,11 +131,9 @@ def manifest_head(session: Session, options: DumpOptions, go_on: Callable[[], No
         "model": {
             "param": graph.param_path.name,
             "bin": graph.bin_path.name if graph.bin_path else None,
-            "param_sha256": _existing(file_hash, graph.param_path, go_on),
-            "bin_sha256": _existing(file_hash, graph.bin_path, go_on)
-            if options.sha256
-            else None,
-            "bin_directory_sha256": _existing(_directory_hash, graph.bin_path, go_on),
+            "param_sha256": hashes.param,
+            "bin_sha256": hashes.bin,
+            "bin_directory_sha256": hashes.bin_directory,
         },
         "backend": session.backend,
         "seed": session.seed,

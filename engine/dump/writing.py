@@ -28,6 +28,7 @@ from engine.dump.manifest import (
     make_row,
     manifest_head,
     manifest_text,
+    model_hashes,
     summary_text,
 )
 from engine.dump.names import UniqueNames, archive_name
@@ -376,11 +377,13 @@ def _describe(
     kinds = [examine] if write is None else [write, examine]
     # Values that were dropped are best computed again once, for both.
     lanes = [kinds] if session.memory_limit is not None else [[kind] for kind in kinds]
-    head = job.run(
+    hashes = job.run(
         len(entries),
         *(lane(*together) for together in lanes),
-        meanwhile=lambda: manifest_head(session, options, job.ask),
+        meanwhile=lambda: model_hashes(session.graph, options, job.ask),
     )
+    # Not meanwhile: it keeps the interpreter busy, for which the threads would wait.
+    head = manifest_head(session, options, hashes)
     for index, entry in enumerate(entries):
         if entry.facts is None:
             rows[index] = make_row(entry, files[index], None)
