@@ -209,7 +209,7 @@ class PlannedKernels(Kernels):
         for way in _WAYS:
             if way is Way.TOGETHER and blocked:
                 continue
-            known = {**values, **self._run_apart(parts, values)}
+            known = {**values, **self._run_apart(parts, values, given_out=True)}
             some = parts_for(way, parts, known)
             if sum(part.given for part in some) < _FEWEST:
                 continue
@@ -235,7 +235,9 @@ class PlannedKernels(Kernels):
             self._choices.put(key, f"{_APART}/{max(1, len(parts))}")
             return None
         self._choices.put(key, f"{way.name}/{len(parts)}")
-        draft = _drafted(parts, {**values, **self._run_apart(parts, values)}, way)
+        results = self._run_apart(parts, values, given_out=True)
+        draft = _drafted(parts, {**values, **results}, way)
+        results.clear()
         return None if draft is None else made(partial(Segment, draft))
 
     def _is_right(
@@ -285,14 +287,18 @@ class PlannedKernels(Kernels):
         # is what a pass meets.
         return median(together) / (median(apart) + count * _SECONDS_OF_WAKING)
 
-    def _run_apart(self, parts: Sequence[Part], values: Mapping[str, Held]) -> dict[str, Value]:
+    def _run_apart(
+        self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False
+    ) -> dict[str, Value]:
+        """Compute operators each by itself, and have results lie as in a segment if asked."""
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
             kernel, inputs = self[part.operator.index], _inputs(part.sources, results, values)
             kernel.prepare(inputs)
-            results[part.output] = settled(kernel(inputs)[0])
+            result = settled(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
+            results[part.output] = _as_given_out(result, inputs) if given_out else result
         return results
 
     def _key_of(self, row: Sequence[RuntimeOperator], values: Mapping[str, Held]) -> str:
@@ -373,6 +379,7 @@ def tried(
             seconds = time.perf_counter() - started
         except EngineError:  # the session will meet it, and tell
             break
+        outputs = [_as_given_out(value, inputs) for value in outputs]
         part = part_of(operator, inputs, outputs)
         if part is None:
             break
@@ -381,6 +388,19 @@ def tried(
         parts.append(part)
         results[part.output] = outputs[0]
     return parts, results
+
+
+def _as_given_out(value: Value, inputs: Iterable[Value]) -> Value:
+    """A result as a segment gives it out: C-contiguous, if it is no view of an input.
+
+    NumPy's own results may lie otherwise, and then the views of them would.
+    """
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return value
+    arrays = (each for each in inputs if isinstance(each, np.ndarray))
+    if any(np.may_share_memory(value, array) for array in arrays):
+        return value
+    return np.ascontiguousarray(value)
 
 
 def activate(

@@ -484,3 +484,43 @@ def test_a_part_of_another_tensor_is_not_taken_for_it(windows, together):
     session.supply("10", session.value("9")[:, 1::2])
     session.run()
     assert_windows(session, tokens(2), n10=session.value("9")[:, 1::2])
+
+
+# Channels last and back, as in ConvNeXt: NumPy's own results do not lie as a library's do
+
+CHANNELS_LAST = (
+    "pnnx.Input in 0 1 0",
+    (
+        "nn.Conv2d conv 1 1 0 1 kernel_size=(3,3) stride=(1,1) padding=(1,1) dilation=(1,1)"
+        " groups=3 padding_mode=zeros bias=False in_channels=3 out_channels=6"
+        " @weight=(6,1,3,3)f32"
+    ),
+    "Tensor.permute last 1 1 1 2 dims=(0,2,3,1)",
+    "nn.LayerNorm norm 1 1 2 3 elementwise_affine=False eps=1e-05 normalized_shape=(6)",
+    "Tensor.permute first 1 1 3 4 dims=(0,3,1,2)",
+    "pnnx.Expression sum 2 1 4 1 5 expr=add(mul(@0,0.5),@1)",
+    (
+        f"nn.Conv2d behind 1 1 5 6 {CONV} bias=False in_channels=6 out_channels=4"
+        " @weight=(4,6,3,3)f32"
+    ),
+    "nn.GELU gelu 1 1 6 9 approximate=none",
+    "pnnx.Output out 1 0 9",
+)
+
+
+def test_the_same_operators_whoever_computed_them_before(make_pair, together, tmp_path):
+    rng = np.random.default_rng(5)
+    shapes = {"conv.weight": (6, 1, 3, 3), "behind.weight": (4, 6, 3, 3)}
+    weights = {k: rng.normal(size=s).astype(np.float32) for k, s in shapes.items()}
+    graph = engine.load(make_pair(*CHANNELS_LAST, weights=weights))
+    first = passes(graph, image(1), image(2))
+    engine.write_dump(first, tmp_path / "d")
+    remembered = passes(graph, image(2))
+    recorded = passes(graph, image(2), backend=engine.kernels_of(tmp_path / "d"))
+    expected = passes(graph, image(2), backend="numpy")
+    for session in (first, remembered, recorded):
+        assert computed(session) == ["conv", "norm", "sum", "behind", "gelu"]
+        for name in graph.operands:
+            np.testing.assert_allclose(
+                session.value(name), expected.value(name), rtol=1e-4, atol=1e-5
+            )
