@@ -6,6 +6,7 @@ in the common order each would be written once more; taken out as they are they 
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,11 @@ class NcnnSegmentProgram:
     operands : sequence of str
         Names of the arrays that it is called with.
     threads : int
+
+    Attributes
+    ----------
+    seconds : list of float
+        What each operator took in the last run.
     """
 
     def __init__(self, network: NcnnNetwork, operands: Sequence[str], threads: int) -> None:
@@ -47,6 +53,7 @@ class NcnnSegmentProgram:
         self._outputs, self._verdict = network.outputs, network.verdict
         self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
         self._results: list[Any] = [None] * len(self._outputs)
+        self.seconds = [0.0] * len(self._outputs)
         self._right = 0  # how many of them, from the first one on, are the reference's
 
     def run(self, inputs: Sequence[Value]) -> None:
@@ -62,11 +69,14 @@ class NcnnSegmentProgram:
             for place, array in enumerate(arrays):
                 extractor.input(f"in{place}", mat_of(array))
             results = []
-            for output in self._outputs:
+            now = time.perf_counter()
+            for place, output in enumerate(self._outputs):  # each computes what it needs
                 way = _AS_IT_IS if output.packed else _COMMON_ORDER
                 results.append(_taken(extractor, output.blob, way))
                 if output.seen_by is not None:
                     _taken(extractor, output.seen_by, _AS_IT_IS)
+                before, now = now, time.perf_counter()
+                self.seconds[place] = now - before
             finite = np.isfinite(np.array(_taken(extractor, self._verdict, _COMMON_ORDER)))
         self._results = [
             mat if output.packed else _frozen(mat, output.shape)

@@ -9,6 +9,7 @@ repeating a pass with the same inputs never changes who computes.
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,6 +56,7 @@ _SECONDS_OF_ROUNDS: Final = 0.2
 # in a pass that nothing disturbs, several hundred in one beside a busy process.
 _SECONDS_OF_WAKING: Final = 100e-6
 _APART: Final = "apart"
+_SHARE_UNITS: Final = 10_000
 # Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
 # computed, and so the other is tried only where there is none.
 _WAYS: Final = (Way.PACKED, Way.BLOCKED, Way.TOGETHER)
@@ -77,6 +79,42 @@ class _Plans:
     segments: dict[int, Segment] = field(default_factory=dict)
     decided: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What was found out about operators in a row, as it is remembered.
+
+    Attributes
+    ----------
+    way : Way or None
+        None where they are better apart.
+    count : int
+        Of operators.
+    shares : tuple of int
+        What each takes apart, in ten thousandths.
+    """
+
+    way: Way | None
+    count: int
+    shares: tuple[int, ...] = ()
+
+    @override
+    def __str__(self) -> str:
+        name = _APART if self.way is None else self.way.name
+        return f"{name}/{self.count}/{','.join(map(str, self.shares))}"
+
+    @classmethod
+    def read(cls, text: str) -> _Finding | None:
+        """Read what is remembered; None where that is nothing, or damaged."""
+        found = re.fullmatch(r"(\w+)/(\d{1,6})/((?:\d{1,6}(?:,|$))*)", text)
+        if found is None or not int(found[2]):
+            return None
+        way = Way.__members__.get(found[1])
+        if way is None and found[1] != _APART:
+            return None
+        shares = tuple(int(share) for share in found[3].split(",") if share)
+        return cls(way, int(found[2]), shares)
 
 
 class PlannedKernels(Kernels):
@@ -160,16 +198,14 @@ class PlannedKernels(Kernels):
             return None
         row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
         key = self._key_of(row, values)
-        known, _, length = (self._choices.get(key) or "").partition("/")
-        count = int(length) if length.isdecimal() else 0
-        if known in Way.__members__ and count:
-            segment = self._remembered(row[:count], values, Way[known])
-            if segment is not None:
-                plans.decided.update(range(first, first + count))
+        known = _Finding.read(self._choices.get(key) or "")
+        if known is not None and known.count <= len(row):
+            segment = None
+            if known.way is not None:
+                segment = self._remembered(row[: known.count], values, known.way, known.shares)
+            if segment is not None or known.way is None:
+                plans.decided.update(range(first, first + known.count))
                 return segment
-        elif known == _APART and count:
-            plans.decided.update(range(first, first + count))
-            return None
         if self._passes == 1:
             plans.unknown.update(range(first, first + len(row)))
             return None
@@ -181,7 +217,11 @@ class PlannedKernels(Kernels):
         return segment
 
     def _remembered(
-        self, row: Sequence[RuntimeOperator], values: Mapping[str, Held], way: Way
+        self,
+        row: Sequence[RuntimeOperator],
+        values: Mapping[str, Held],
+        way: Way,
+        shares: Sequence[int],
     ) -> Segment | None:
         """Make a segment without trying: of what NumPy gives, where there are no kernels."""
 
@@ -192,6 +232,8 @@ class PlannedKernels(Kernels):
             parts, results = tried(row, values, kernel_of)
         if len(parts) < len(row):
             return None
+        for part, share in zip(parts, shares, strict=False):
+            part.seconds = share
         draft = _drafted(parts, {**values, **results}, way)
         results.clear()  # room for what takes their place, and that of the kernels
         for operator in row:
@@ -232,9 +274,11 @@ class PlannedKernels(Kernels):
             trim_heap()
         share, way, parts = best
         if share >= 1:
-            self._choices.put(key, f"{_APART}/{max(1, len(parts))}")
+            self._choices.put(key, str(_Finding(None, max(1, len(parts)))))
             return None
-        self._choices.put(key, f"{way.name}/{len(parts)}")
+        whole = sum(part.seconds for part in parts)
+        shares = tuple(round(_SHARE_UNITS * part.seconds / whole) for part in parts)
+        self._choices.put(key, str(_Finding(way, len(parts), shares)))
         results = self._run_apart(parts, values, given_out=True)
         draft = _drafted(parts, {**values, **results}, way)
         results.clear()

@@ -24,6 +24,7 @@ from typing_extensions import override
 
 from engine.backends.forms import NoFormError
 from engine.backends.kernel import signature_of
+from engine.backends.ncnn_segment import NcnnSegmentProgram
 from engine.backends.onnx_runtime import OnnxProgram, write_operator
 from engine.values import Deferred, settled
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.kernel import Kernel
-    from engine.backends.ncnn_segment import NcnnSegmentProgram
     from engine.backends.onnx_graph import OnnxGraph
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
@@ -341,8 +341,6 @@ class Draft:
         NoFormError
             If there are no images to be had in blocks. Other exceptions are the library's.
         """
-        from engine.backends.ncnn_segment import NcnnSegmentProgram
-
         free = _free([part for part in self.parts if part.given])
         if self.way is Way.PACKED:
             return NcnnSegmentProgram(self._graph.for_ncnn(free), self.fed, self.threads)
@@ -390,9 +388,7 @@ class Segment:
         self._waiting: list[Value] = []
         self._valid = self._fresh = False
         self._seconds = 0.0
-        apart = {part.operator.index: part.seconds for part in given}
-        whole = sum(apart.values()) or 1.0
-        self._shares = {index: seconds / whole for index, seconds in apart.items()}
+        self._shares = _shares((part.operator.index, part.seconds) for part in given)
 
     def expect(self, values: Mapping[str, Held], kernel_of: Callable[[int], Kernel]) -> bool:
         """Take the operands of the next run.
@@ -481,6 +477,8 @@ class Segment:
     def seconds_of(self, index: int, seconds: float) -> float:
         """Share of an operator in the time of the last run.
 
+        By what it took in it, where the library tells, or else apart.
+
         Parameters
         ----------
         index : int
@@ -489,7 +487,15 @@ class Segment:
         """
         if self._fresh:
             self._seconds, self._fresh = seconds, False
+            if isinstance(self._program, NcnnSegmentProgram):
+                self._shares = _shares(zip(self.indices, self._program.seconds, strict=True))
         return self._seconds * self._shares[index]
+
+
+def _shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
+    seconds = dict(spent)
+    whole = sum(seconds.values()) or 1.0
+    return {index: each / whole for index, each in seconds.items()}
 
 
 class SegmentKernel:

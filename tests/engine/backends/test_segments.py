@@ -270,6 +270,45 @@ def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, fou
     assert_right(session, image(2))
 
 
+def remembered(choices):
+    """What is known of operators in a row: the key, and the value."""
+    ((key, value),) = [(k, v) for k, v in choices._table().items() if v.count("/") == 2]
+    return key, value
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "apart", "BLOCKED/3", "PACKED/0/", "OTHER/3/1,2,3", "TOGETHER/3/x", "TOGETHER/9999/1",
+     "TOGETHER/3/" + "9" * 5000],
+)  # fmt: skip
+def test_what_is_remembered_is_damaged(network, together, value):
+    passes(network, image(1), image(2))
+    key, found = remembered(together)
+    together.put(key, value)
+    session = passes(network, image(1), image(2))
+    assert_right(session, image(2))
+    assert computed(session) == TOGETHER
+    assert remembered(together)[0] == key
+    assert remembered(together)[1].split("/")[:2] == found.split("/")[:2]
+
+
+def test_time_is_shared_out_as_remembered(network, together):
+    """By ONNX Runtime, which does not tell what each operator took; ncnn does."""
+    passes(network, image(1), image(2))
+    key, value = remembered(together)
+    way, count, shares = value.split("/")
+    assert len(shares.split(",")) == int(count)
+    together.put(key, f"{way}/{count}/{','.join(['0', '10000'] + ['0'] * (int(count) - 2))}")
+    session = passes(network, image(1))
+    spent = {r.operator.name: r.seconds for r in session.records if computed_together(r.kernel)}
+    assert list(spent) == TOGETHER
+    assert spent["relu1"] > 0
+    if way != "PACKED":
+        assert all(seconds == 0 for name, seconds in spent.items() if name != "relu1")
+    else:
+        assert all(seconds > 0 for seconds in spent.values())
+
+
 def test_a_segment_ends_where_it_takes_long(network, together, monkeypatch):
     """Three operators at least make one, and the next begins behind it."""
     monkeypatch.setattr(planned, "_SECONDS", 0.0)
