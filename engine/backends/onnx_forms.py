@@ -464,15 +464,15 @@ def _multihead(
     if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
         raise NoFormError("unequal batches")
     graph.require_finite()  # it gives NaN to a query whose scores are all -inf
+    width = layer.output.weight.shape[1]
+    factors = 1 / math.sqrt(width // layer.heads), 1.0, 1.0
     heads = [
-        _heads(graph, layer, projection, sequence, last=place == 1)
-        for place, (projection, sequence) in enumerate(
-            zip(layer.projections, sequences, strict=True)
+        _heads(graph, layer, projection, sequence, factor, last=place == 1)
+        for place, (projection, sequence, factor) in enumerate(
+            zip(layer.projections, sequences, factors, strict=True)
         )
     ]
-    width = layer.output.weight.shape[1]
-    factor = graph.constant(1 / math.sqrt(width // layer.heads))
-    scores = graph.node("MatMul", graph.node("Mul", heads[0], factor), heads[1])
+    scores = graph.node("MatMul", heads[0], heads[1])
     if attn_mask is not None:
         scores = graph.node("Add", scores, _mask(graph, layer, sequences, attn_mask))
     mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), heads[2])
@@ -499,15 +499,15 @@ def _mask(
 
 
 def _heads(
-    graph: OnnxGraph, layer: MultiheadAttention, projection: Linear, sequence: Operand, *,
-    last: bool,
+    graph: OnnxGraph, layer: MultiheadAttention, projection: Linear, sequence: Operand,
+    factor: float, *, last: bool,
 ) -> str:  # fmt: skip
-    """Shape (N, H, L, D), or with `last` (N, H, D, L), ready to be multiplied by."""
+    """Times a factor, of shape (N, H, L, D), or with `last` (N, H, D, L)."""
     rows = graph.read(sequence, (math.prod(sequence.shape[:2]), sequence.shape[2]))
     first, second = sequence.shape[:2]
     split = graph.node(
         "Reshape",
-        _product(graph, rows, projection),
+        _product(graph, rows, projection, factor),
         graph.integers(first, second, layer.heads, -1),
     )
     batch, row = (0, 1) if layer.batch_first else (1, 0)
@@ -516,9 +516,9 @@ def _heads(
     )
 
 
-def _product(graph: OnnxGraph, rows: str, linear: Linear) -> str:
+def _product(graph: OnnxGraph, rows: str, linear: Linear, factor: float = 1.0) -> str:
     weights = [graph.constant(w) for w in (linear.weight, linear.bias) if w is not None]
-    return graph.node("Gemm", rows, *weights, transB=1)
+    return graph.node("Gemm", rows, *weights, transB=1, alpha=factor, beta=factor)
 
 
 # Moving elements
