@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["layout"]
+
+_Point: TypeAlias = tuple[float, float]
 
 _COMPONENT_GAP: Final = 2.0  # in sibling gaps
 _SHELF_ASPECT: Final = 1.6
@@ -129,24 +132,33 @@ def _assemble(
     component = components
     for number, (nodes, part) in enumerate(zip(members, parts, strict=True)):
         index = np.asarray(nodes)
-        positions[index] = part.positions + offsets[number]
+        positions[index] = part.positions - part.origin + offsets[number]
         layers[index], rows[index], component[index] = part.layers, part.rows, number
-    routes: list[Floats] = []
-    branches: list[Floats] = []
+    homes = component[[source for source, _, _ in request.edges]].tolist()
+    shifts = [
+        (u - part.origin[0], v - part.origin[1])
+        for (u, v), part in zip(offsets, parts, strict=True)
+    ]
+    drawn: list[list[_Point]] = []
+    moves: list[_Point] = []
+    ways: list[tuple[int, int]] = []  # of each edge: which line is its route, which its branch
     labels: list[Label] = []
     skips = np.zeros(edge_count, np.bool_)
     done = [0] * len(parts)
-    for number, (source, _, _) in enumerate(request.edges):
-        home = int(component[source])
-        part, offset, local = parts[home], offsets[home], done[home]
+    for number, home in enumerate(homes):
+        part, shift, local = parts[home], shifts[home], done[home]
         done[home] += 1
-        route = _points(part.routes[local], offset, turned=turned)
-        same = part.branches[local] is part.routes[local]
-        routes.append(route)
-        branches.append(route if same else _points(part.branches[local], offset, turned=turned))
+        route, branch = part.routes[local], part.branches[local]
+        lines = [route] if branch is route else [route, branch]
+        ways.append((len(drawn), len(drawn) + len(lines) - 1))
+        drawn += lines
+        moves += [shift] * len(lines)
         label = part.labels[local]
-        labels.append(label._replace(u=label.u + offset[0], v=label.v + offset[1]))
+        labels.append(label._replace(u=label.u + shift[0], v=label.v + shift[1]))
         skips[number] = part.skips[local]
+    moved = _moved(drawn, moves, turned=turned)
+    routes = tuple([moved[route] for route, _ in ways])
+    branches = tuple([moved[branch] for _, branch in ways])
     points = np.array([label[:2] for label in labels], np.float64).reshape(edge_count, 2)
     length = max(u + part.size[0] for (u, _), part in zip(offsets, parts, strict=True))
     breadth = max(v + part.size[1] for (_, v), part in zip(offsets, parts, strict=True))
@@ -158,16 +170,21 @@ def _assemble(
     for array in (positions, layers, rows, components, skips, points, sides, room):
         array.flags.writeable = False
     return Layout(
-        request.orientation, positions, layers, rows, components, tuple(routes),
-        tuple(branches), skips, points, sides, room, (0.0, 0.0, length, breadth),
+        request.orientation, positions, layers, rows, components,
+        routes, branches, skips, points, sides, room, (0.0, 0.0, length, breadth),
     )  # fmt: skip
 
 
-def _points(
-    points: Sequence[tuple[float, float]], offset: tuple[float, float], *, turned: bool
-) -> Floats:
-    array = np.asarray(points) + offset
+def _moved(
+    lines: Sequence[Sequence[_Point]], shifts: Sequence[_Point], *, turned: bool
+) -> list[Floats]:
+    """Move lines by an offset each; parts of one array, for there may be many."""
+    counts = np.array([len(line) for line in lines], np.intp)
+    numbers = chain.from_iterable(chain.from_iterable(lines))
+    points = np.fromiter(numbers, np.float64, 2 * int(counts.sum())).reshape(-1, 2)
+    points += np.repeat(np.reshape(shifts, (-1, 2)), counts, axis=0)
     if turned:
-        array = array[:, ::-1].copy()
-    array.flags.writeable = False
-    return array
+        points = points[:, ::-1].copy()
+    points.flags.writeable = False
+    ends = np.cumsum(counts).tolist()
+    return [points[begin:end] for begin, end in pairwise([0, *ends])]

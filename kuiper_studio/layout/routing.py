@@ -65,16 +65,18 @@ class Spacing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """One component with coordinates; its bounds begin at (0, 0).
+    """One component with coordinates.
 
     Attributes
     ----------
     positions : ndarray of shape (N, 2)
     layers, rows : list of int
     routes, branches : list of list of (float, float)
-        By edge.
+        By edge; the same list where a branch is all of its route.
     skips : list of bool
     labels : list of Label
+    origin : (float, float)
+        Where its bounds begin.
     size : (float, float)
     """
 
@@ -85,6 +87,7 @@ class Placed:
     branches: list[list[_Point]]
     skips: list[bool]
     labels: list[Label]
+    origin: tuple[float, float]
     size: tuple[float, float]
 
 
@@ -126,19 +129,15 @@ def place_component(
             check()
         drawn[id(link)] = router.draw(link)
     ways = [drawn[id(link)] for link in by_edge]
-    return _shift(
-        Placed(
-            grid.positions,
-            layers,
-            rows.rows,
-            [way[0] for way in ways],
-            [way[1] for way in ways],
-            [link.lane is not None for link in by_edge],
-            [way[2] for way in ways],
-            (0.0, 0.0),
-        ),
-        sizes,
-        lanes,
+    return Placed(
+        grid.positions,
+        layers,
+        rows.rows,
+        [way[0] for way in ways],
+        [way[1] for way in ways],
+        [link.lane is not None for link in by_edge],
+        [way[2] for way in ways],
+        *_bounds(grid.positions, sizes, lanes),
     )
 
 
@@ -372,28 +371,13 @@ class _Router:
         return exits, taps
 
 
-def _shift(placed: Placed, sizes: Floats, lanes: Sequence[Lane]) -> Placed:
-    """Move a component so that its bounds begin at the origin."""
-    far = placed.positions + sizes
+def _bounds(
+    positions: Floats, sizes: Floats, lanes: Sequence[Lane]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where a component begins, and its size."""
+    far = positions + sizes
     places = [lane.place for lane in lanes]
-    low = min([float(placed.positions[:, 1].min()), *places])
+    low = min([float(positions[:, 1].min()), *places])
     high = max([float(far[:, 1].max()), *places])
-    start = float(placed.positions[:, 0].min())
-    length = float(far[:, 0].max()) - start
-    return Placed(
-        placed.positions - (start, low),
-        placed.layers,
-        placed.rows,
-        [_moved(points, start, low) for points in placed.routes],
-        [_moved(points, start, low) for points in placed.branches],
-        placed.skips,
-        [
-            Label(label.u - start, label.v - low, label.side, label.room)
-            for label in placed.labels
-        ],
-        (length, high - low),
-    )
-
-
-def _moved(points: list[_Point], u: float, v: float) -> list[_Point]:
-    return [(x - u, y - v) for x, y in points]
+    start = float(positions[:, 0].min())
+    return (start, low), (float(far[:, 0].max()) - start, high - low)
