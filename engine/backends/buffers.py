@@ -8,6 +8,7 @@ again only while nobody else refers to it or to a view of it.
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Buffer", "let_go"]
 
 _NO_MEMORY: Final = np.empty(0)
+_changing: Final = threading.Lock()
 
 
 class Buffer:
@@ -61,7 +63,8 @@ class Buffer:
         """
         if self.memory is not _NO_MEMORY and self._references() == self._idle:
             return False
-        self._take_memory()
+        with _changing:
+            self._take_memory()
         return True
 
     def let_go(self) -> None:
@@ -96,6 +99,7 @@ def let_go(array: Array) -> None:
     """
     while isinstance(array.base, np.ndarray):
         array = array.base
-    buffer = _buffer_of.get(id(array))
-    if buffer is not None and buffer.memory is array:
-        buffer.let_go()
+    with _changing:  # what is read by one thread may be computed anew by another
+        buffer = _buffer_of.get(id(array))
+        if buffer is not None and buffer.memory is array:
+            buffer.let_go()

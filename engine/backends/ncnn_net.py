@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["NcnnBackend", "NcnnNet", "mat_of"]
+__all__ = ["NcnnBackend", "NcnnNet", "give_back_results", "mat_of"]
 
 # Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
 # and in turn with ONNX Runtime.
@@ -142,6 +142,12 @@ def _is_heavy(layer: NcnnLayer) -> bool:
     """
     pixels = math.prod(layer.output_shape[-2:])
     return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels <= _FEW_PIXELS
+
+
+def give_back_results() -> None:
+    """Give back the memory of results that nobody holds any more."""
+    results, _ = _pools()
+    results.clear()
 
 
 class NcnnNet:

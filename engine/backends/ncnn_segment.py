@@ -13,7 +13,7 @@ import numpy as np
 
 from engine.backends.blocks import in_common_order
 from engine.backends.forms import SpecialNumbersError
-from engine.backends.ncnn_net import NcnnNet, mat_of
+from engine.backends.ncnn_net import NcnnNet, give_back_results, mat_of
 from engine.values import Deferred
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
 
 
 def _arranged(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+    """Bring a result into the common order, in place of those that were before it."""
+    give_back_results()
     blocks = _blocks_of(mat)
     if blocks.ndim == 1:
         return blocks.copy().reshape(shape)

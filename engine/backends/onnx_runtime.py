@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.blocks import in_common_order
-from engine.backends.buffers import Buffer
+from engine.backends.buffers import Buffer, let_go
 from engine.backends.forms import (
     NoFormError,
     Operand,
@@ -291,7 +291,7 @@ class OnnxProgram:
         if output.blocks is None or output.shape is None:
             return buffer.shown
         shown = buffer.shown
-        return Deferred(shown, output.shape, shown.dtype, in_common_order)
+        return Deferred(shown, output.shape, shown.dtype, _arranged)
 
     def shown(self, place: int) -> Array:
         """A result of the last run."""
@@ -302,6 +302,13 @@ class OnnxProgram:
         address = memory.__array_interface__["data"][0]
         name = self._outputs[place].name
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
+
+
+def _arranged(blocks: Array, shape: tuple[int, ...]) -> Array:
+    """Bring a result into the common order; its blocks take no memory up any more."""
+    array = in_common_order(blocks, shape)
+    let_go(blocks)
+    return array
 
 
 def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -358,6 +360,29 @@ def test_brought_into_order_when_read(load, blocked, monkeypatch):
     session.run()
     np.testing.assert_array_equal(value, copy)
     np.testing.assert_array_equal(kept["1"], copy)
+
+
+def test_blocks_that_were_read_take_no_memory(load, blocked):
+    """The next pass computes into other memory, and what was read stays."""
+    session = passes(load("full blocks"), image(1), image(2))
+    session.feed([image(3)])
+    session.run()
+    stored = weakref.ref(memory_of(session._values["1"].stored))
+    value = session.value("1")
+    gc.collect()
+    assert stored() is None
+    copy = value.copy()
+    session.feed([image(4)])
+    session.run()
+    np.testing.assert_array_equal(value, copy)
+    assert_right(session, image(4))
+
+
+def memory_of(stored):
+    """What holds the blocks: an array of its own memory, or a matrix of ncnn."""
+    while isinstance(getattr(stored, "base", None), np.ndarray):
+        stored = stored.base
+    return stored
 
 
 def test_unread_blocks_of_another_pass_stay(load, blocked):
