@@ -90,6 +90,9 @@ class NcnnNetwork:
     outputs : tuple of NcnnOutput
     verdict : int
         Number of the blob that is finite where all that was computed is.
+    watched : tuple of (int, int)
+        What it is put together of: how many numbers look at a value, and how many of the
+        outputs come before that.
     """
 
     text: str
@@ -97,6 +100,7 @@ class NcnnNetwork:
     inputs: tuple[tuple[str, Sides], ...]
     outputs: tuple[NcnnOutput, ...]
     verdict: int
+    watched: tuple[tuple[int, int], ...]
 
 
 def written_for_ncnn(
@@ -262,6 +266,10 @@ class _Writer:
                 for output, place in zip(outputs, given, strict=True)
             ),
             numbers[verdict],
+            tuple(
+                (self._layers[by].sides[0], sum(other < place for other in given))
+                for place, by in seen_by.items()
+            ),
         )
 
     # Nodes; each gives the place of the layer that gives its value
@@ -299,8 +307,9 @@ class _Writer:
     def _product(self, node: onnx.NodeProto) -> int:
         vector, weight, bias = self._operands(node)
         outputs, size = weight.shape
-        if self._layers[vector].sides != (size,):
-            raise NoFormError("several rows")
+        alpha = _attributes(node).get("alpha", 1.0)
+        if self._layers[vector].sides != (size,) or alpha != 1:
+            raise NoFormError("several rows, or a factor")
         weights, params = _weighted(weight, bias)
         numbered = {0: outputs, 1: params[5], 2: params[6]}
         return self._add("InnerProduct", (vector,), (outputs,), numbered, weights)
@@ -426,10 +435,8 @@ class _Writer:
             if self._gates.get(name) == other:
                 source = self._read(other)
                 return self._add("Swish", (source,), self._layers[source].sides)
-        for first, (name, other) in enumerate(
-            zip(node.input, reversed(node.input), strict=True)
-        ):
-            number = self._scalar(name)
+        for first, (name, other) in enumerate(pairs):
+            number = self._scalar(name, len(self._shapes.get(other, ())))
             if number is not None:
                 source = self._read(other)
                 code = code if first else _REVERSED.get(node.op_type, code)
@@ -457,9 +464,12 @@ class _Writer:
             raise NoFormError("a value of other axes, or a constant")
         return place
 
-    def _scalar(self, name: str) -> float | None:
+    def _scalar(self, name: str, axes: int = 0) -> float | None:
+        """A constant number, of no more than so many axes: beside it a value keeps its own."""
         constant = self._constants.get(name)
-        return None if constant is None or constant.size != 1 else float(constant.item())
+        if constant is None or constant.size != 1 or constant.ndim > axes:
+            return None
+        return float(constant.item())
 
     def _as_image(self, place: int) -> int:
         """Have a vector as an image of one pixel."""

@@ -51,6 +51,8 @@ class NcnnSegmentProgram:
             network.text, network.weights, threads, use_winograd63_convolution=False
         )
         self._outputs, self._verdict = network.outputs, network.verdict
+        sizes, before = zip(*network.watched, strict=True)
+        self._watched = np.repeat(before, sizes)  # outputs before what each number looks at
         self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
         self._results: list[Any] = [None] * len(self._outputs)
         self.seconds = [0.0] * len(self._outputs)
@@ -82,21 +84,17 @@ class NcnnSegmentProgram:
             mat if output.packed else _frozen(mat, output.shape)
             for mat, output in zip(results, self._outputs, strict=True)
         ]
-        self._right = len(results) if finite.all() else self._count_right(arrays)
+        self._right = len(results) if finite.all() else self._count_right(finite)
 
-    def _count_right(self, arrays: Sequence[Array]) -> int:
-        """How many results come before the first number that is not finite.
-
-        Of values that no operator gives nothing is known, and so nothing is right where they
-        alone are to blame.
-        """
-        if not all(np.isfinite(array).all() for array in arrays):
-            return 0
-        for place, result in enumerate(self._results):
+    def _count_right(self, finite: Array) -> int:
+        """How many results come before the first number that is not finite."""
+        count = int(self._watched[~finite].min())
+        # Of what is added to something else only the sum is looked at.
+        for place, result in enumerate(self._results[:count]):
             blocks = result if isinstance(result, np.ndarray) else _blocks_of(result)
             if not np.isfinite(blocks).all():
                 return place
-        return 0
+        return count
 
     def shown(self, place: int) -> Array | None:
         """A result of the last run in the common order; None where it is in another one."""
