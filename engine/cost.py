@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from engine.values import ArrayFacts, value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.shapes import ExportedShape
@@ -81,9 +81,11 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     Cost
         With zeros where a shape is not known.
     """
-    call = _Call(operator, session)
-    nbytes = sum([_operand_nbytes(operand, session) for operand in operator.inputs])
-    nbytes += sum([_operand_nbytes(operand, session) for operand in operator.outputs])
+    inputs = [_facts(operand, session) for operand in operator.inputs]
+    outputs = [_facts(operand, session) for operand in operator.outputs]
+    call = _Call(operator, inputs, outputs)
+    nbytes = sum(map(_operand_nbytes, operator.inputs, inputs))
+    nbytes += sum(map(_operand_nbytes, operator.outputs, outputs))
     parameters = 0
     if operator.has_attributes:
         nbytes += sum(attribute.nbytes for attribute in operator.attributes.values())
@@ -131,7 +133,9 @@ def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
     for operator in graph.operators:
         if not operator.is_input and operator.type != "pnnx.Attribute":
             for operand in operator.outputs:
-                sizes[operand.name] = nbytes = _operand_nbytes(operand, session)
+                sizes[operand.name] = nbytes = _operand_nbytes(
+                    operand, _facts(operand, session)
+                )
                 total, alive = total + nbytes, alive + nbytes
         needed = max(needed, alive)
         for operand in operator.inputs:
@@ -146,15 +150,20 @@ def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
 class _Call:
     """An operator with the shapes of one execution."""
 
-    def __init__(self, operator: RuntimeOperator, session: ValueSource | None) -> None:
+    def __init__(
+        self,
+        operator: RuntimeOperator,
+        inputs: Iterable[ValueFacts],
+        outputs: Iterable[ValueFacts],
+    ) -> None:
         self.kind = _kind(operator.type)
         self.params: Mapping[str, Value] = operator.params
         self.weights: dict[str, Shape] = {}
         if operator.has_attributes:
             self.weights = {name: a.shape for name, a in operator.attributes.items()}
         self.names = operator.input_names
-        self.inputs = [_shape(operand, session) for operand in operator.inputs]
-        self.outputs = [_shape(operand, session) for operand in operator.outputs]
+        self.inputs = list(map(_shape, operator.inputs, inputs))
+        self.outputs = list(map(_shape, operator.outputs, outputs))
 
     def argument(self, name: str, position: int) -> Shape | None:
         """Shape of an argument: an attribute, a named input, or an unnamed one by position."""
@@ -180,11 +189,17 @@ def _kind(operator_type: str) -> str:
     return re.split("[.:]+", operator_type)[-1].lower()
 
 
-def _shape(operand: RuntimeOperand, session: ValueSource | None) -> Shape | None:
+def _facts(operand: RuntimeOperand, session: ValueSource | None) -> ValueFacts:
+    """What is known of an operand's value; None where there is none."""
     if session is not None and session.has_value(operand.name):
-        facts = session.facts(operand.name)
-        return facts.shape if isinstance(facts, ArrayFacts) else None
-    return _known(operand.shape)
+        return session.facts(operand.name)
+    return None
+
+
+def _shape(operand: RuntimeOperand, facts: ValueFacts) -> Shape | None:
+    if facts is None:
+        return _known(operand.shape)
+    return facts.shape if isinstance(facts, ArrayFacts) else None
 
 
 # In long models shapes recur.
@@ -202,9 +217,9 @@ def _elements(shape: ExportedShape | None) -> int:
     return math.prod(known) if known is not None else 0
 
 
-def _operand_nbytes(operand: RuntimeOperand, session: ValueSource | None) -> int:
-    if session is not None and session.has_value(operand.name):
-        return value_nbytes(session.facts(operand.name))
+def _operand_nbytes(operand: RuntimeOperand, facts: ValueFacts) -> int:
+    if facts is not None:
+        return value_nbytes(facts)
     itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
     return _elements(operand.shape) * itemsize
 
