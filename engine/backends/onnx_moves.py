@@ -6,7 +6,10 @@ allows. Between operators that are computed at once they must not end the row.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from engine.backends.forms import FormTable, NoFormError, Operand
 from engine.layers.arguments import as_int, as_ints, axis_of
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["MOVES"]
 
 _END: Final = (1 << 63) - 1
+_LONG_RUN: Final = 16  # elements that are worth a place of their own in a list
+_MOST_PLACES: Final = 1 << 20
 
 MOVES: Final[FormTable[OnnxGraph, Result]] = FormTable()
 
@@ -67,17 +72,26 @@ def _transpose(graph: OnnxGraph, input: Operand, dim0: Any, dim1: Any) -> str:
 
 
 @MOVES.register(roll)
-def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> str:
+def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Result:
     axes = [axis_of(dim, len(input.shape)) for dim in as_ints(dims, "dims")]
     distances = as_ints(shifts, "shifts")
     if not axes or len(axes) != len(distances):
         raise NoFormError("no dims")
+    first, last = min(axes), max(axes) + 1
+    rolled, runs = input.shape[first:last], math.prod(input.shape[last:])
+    count = math.prod(rolled)
+    if runs >= _LONG_RUN and count <= _MOST_PLACES:
+        # Elements behind the axes are moved together, and all of them once.
+        within = [axis - first for axis in axes]
+        places = np.roll(np.arange(count).reshape(rolled), distances, within)
+        read = graph.read(input, (math.prod(input.shape[:first]), count, runs), integers=True)
+        index = graph.constant(places.reshape(-1))
+        return graph.node("Gather", read, index, axis=1), input.shape
     result = graph.read(input, integers=True)
     for axis, distance in zip(axes, distances, strict=True):
         cut = -distance % input.shape[axis]
         tail, head = (
-            _slice(graph, result, axis, first, last, 1)
-            for first, last in ((cut, _END), (0, cut))
+            _slice(graph, result, axis, begin, end, 1) for begin, end in ((cut, _END), (0, cut))
         )
         result = graph.node("Concat", tail, head, axis=axis) if cut else result
     return result

@@ -525,6 +525,32 @@ def test_a_part_of_another_tensor_is_not_taken_for_it(windows, together):
     assert_windows(session, tokens(2), n10=session.value("9")[:, 1::2])
 
 
+def test_rolled(make_pair, together):
+    """Long runs of elements are moved together; short ones, and the last axis, are cut."""
+    lines = (
+        "pnnx.Input in 0 1 0",
+        "nn.ReLU relu 1 1 0 1",
+        "torch.roll far 1 1 1 2 dims=(1,2) shifts=(-1,8)",
+        "nn.Tanh tanh 1 1 2 3",
+        "torch.roll back 1 1 3 4 dims=(2,1) shifts=(-2,5)",
+        "nn.Sigmoid sigmoid 1 1 4 5",
+        "torch.roll last 1 1 5 6 dims=(3,0) shifts=(7,1)",
+        "nn.GELU gelu 1 1 6 7 approximate=none",
+        "pnnx.Output out 1 0 7",
+    )
+    session = engine.Session(engine.load(make_pair(*lines)))
+    for seed in (1, 2):
+        x = np.random.default_rng(seed).normal(size=(2, 4, 6, 24)).astype(np.float32)
+        session.feed([x])
+        session.run()
+    assert computed(session) == [line.split()[1] for line in lines[1:-1]]
+    for place, shifts in ((2, (0, -1, 8, 0)), (4, (0, 5, -2, 0)), (6, (1, 0, 0, 7))):
+        rolled, source = session.value(str(place)), session.value(str(place - 1))
+        for index in np.ndindex(source.shape):
+            to = tuple((i + s) % n for i, s, n in zip(index, shifts, source.shape, strict=True))
+            assert rolled[to] == source[index]
+
+
 # Channels last and back, as in ConvNeXt: NumPy's own results do not lie as a library's do
 
 CHANNELS_LAST = (
