@@ -110,7 +110,8 @@ class Deferred:
 
     def arranged(self) -> Array:
         """The array once, for one look at it; it takes no memory up afterwards."""
-        return self._arrange(self._stored, self.shape) if self._array is None else self._array
+        stored = self._stored  # before the question, for another thread may read it now
+        return self._arrange(stored, self.shape) if self._array is None else self._array
 
 
 _settling: Final = threading.Lock()

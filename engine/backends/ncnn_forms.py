@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from engine.layers.windows import Windows
     from engine.values import Array
 
-__all__ = ["FLOAT32_MARK", "FORMS", "NcnnLayer", "window_params"]
+__all__ = ["FORMS", "NcnnLayer", "convolution_params", "product_params", "weights_of"]
 
 # Stands before the first weight of most layers, and says that they are not packed in any way.
-FLOAT32_MARK: Final = np.zeros(1, np.float32)
+_FLOAT32_MARK: Final = np.zeros(1, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NcnnLayer:
     params : mapping of int to int
         By ncnn's numbers.
     weights : tuple of ndarray of float32
-        As they are in a file; the first is `FLOAT32_MARK`.
+        As they are in a file, the mark of float32 first.
     input_shape : tuple of int
         What the operand is handed over as.
     output_shape : tuple of int
@@ -75,26 +75,36 @@ def _single_image(input: Operand, windows: Windows, channels: int) -> tuple[int,
     return input.shape[-3:]
 
 
-def window_params(
+def weights_of(weight: Array, bias: Array | None) -> tuple[Array, ...]:
+    """Weights of a layer as they are in a file."""
+    return (_FLOAT32_MARK, weight) if bias is None else (_FLOAT32_MARK, weight, bias)
+
+
+def convolution_params(
     kernel: Sequence[int],
     dilation: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[tuple[int, int]],
+    weights: tuple[Array, ...],
 ) -> dict[int, int]:
-    """Windows of a convolution by ncnn's numbers; all by axis, height first."""
+    """What is said of a convolution, by ncnn's numbers; windows by axis, height first."""
     (above, below), (left, right) = padding
     return {
-        1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0],
+        0: len(weights[1]), 1: kernel[1], 11: kernel[0], 2: dilation[1], 12: dilation[0],
         3: stride[1], 13: stride[0], 4: left, 15: right, 14: above, 16: below,
+        5: len(weights) - 2, 6: weights[1].size,
     }  # fmt: skip
 
 
-def _of(windows: Windows) -> dict[int, int]:
-    return window_params(windows.kernel, windows.dilation, windows.stride, windows.padding)
+def product_params(weights: tuple[Array, ...]) -> dict[int, int]:
+    """What is said of a product of vectors and weights, by ncnn's numbers."""
+    return {0: len(weights[1]), 1: len(weights) - 2, 2: weights[1].size}
 
 
-def _weights(weight: Array, bias: Array | None) -> tuple[Array, ...]:
-    return (FLOAT32_MARK, weight) if bias is None else (FLOAT32_MARK, weight, bias)
+def _params(windows: Windows, weights: tuple[Array, ...]) -> dict[int, int]:
+    return convolution_params(
+        windows.kernel, windows.dilation, windows.stride, windows.padding, weights
+    )
 
 
 @FORMS.register(Convolution)
@@ -103,20 +113,14 @@ def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
         raise NoFormError("padding other than zeros")
     outputs, inputs = layer.weight.shape[:2]
     channels, *sizes = _single_image(input, layer.windows, inputs * layer.groups)
-    params = {
-        0: outputs,
-        **_of(layer.windows),
-        5: int(layer.bias is not None),
-        6: layer.weight.size,
-    }
-    kind = "Convolution"
+    weights = weights_of(layer.weight, layer.bias)
+    kind, params = "Convolution", _params(layer.windows, weights)
     if layer.groups > 1:
         kind, params[7] = "ConvolutionDepthWise", layer.groups
     counts = layer.windows.counts(sizes)
     lead = input.shape[:-3]
     return NcnnLayer(
-        kind, params, _weights(layer.weight, layer.bias), (channels, *sizes),
-        (*lead, outputs, *counts),
+        kind, params, weights, (channels, *sizes), (*lead, outputs, *counts),
     )  # fmt: skip
 
 
@@ -126,12 +130,6 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
         raise NoFormError("output padding, or groups")
     inputs, outputs = layer.weight.shape[:2]
     channels, *sizes = _single_image(input, layer.windows, inputs)
-    params = {
-        0: outputs,
-        **_of(layer.windows),
-        5: int(layer.bias is not None),
-        6: layer.weight.size,
-    }
     counts = [
         (size - 1) * stride + dilation * (kernel - 1) + 1 - before - after
         for size, stride, dilation, kernel, (before, after) in zip(
@@ -141,9 +139,9 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
     ]  # fmt: skip
     if min(counts) < 1:
         raise NoFormError("an empty result")
-    weight = np.ascontiguousarray(layer.weight.swapaxes(0, 1))
+    weights = weights_of(np.ascontiguousarray(layer.weight.swapaxes(0, 1)), layer.bias)
     return NcnnLayer(
-        "Deconvolution", params, _weights(weight, layer.bias), (channels, *sizes),
+        "Deconvolution", _params(layer.windows, weights), weights, (channels, *sizes),
         (*input.shape[:-3], outputs, *counts),
     )  # fmt: skip
 
@@ -154,9 +152,9 @@ def _linear(graph: None, layer: Linear, input: Operand) -> NcnnLayer:
     if input.shape[-1:] != (size,):
         raise NoFormError("other features")
     rows = math.prod(input.shape[:-1])
-    params = {0: outputs, 1: int(layer.bias is not None), 2: layer.weight.size}
+    weights = weights_of(layer.weight, layer.bias)
     shape = (size,) if rows == 1 else (rows, size)
     return NcnnLayer(
-        "InnerProduct", params, _weights(layer.weight, layer.bias), shape,
+        "InnerProduct", product_params(weights), weights, shape,
         (*input.shape[:-1], outputs),
     )  # fmt: skip

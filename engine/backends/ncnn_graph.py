@@ -14,15 +14,16 @@ which they are seen wherever they come up: averages over the pixels of each chan
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from onnx import helper
 
 from engine.backends.forms import NoFormError
-from engine.backends.ncnn_forms import FLOAT32_MARK, window_params
+from engine.backends.ncnn_forms import convolution_params, product_params, weights_of
+from engine.backends.onnx_blocked import attributes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.backends.onnx_graph import OnnxInput, OnnxOutput
     from engine.values import Array
 
-__all__ = ["NcnnNetwork", "NcnnOutput", "first_foreign", "written_for_ncnn"]
+__all__ = ["NcnnNetwork", "NcnnOutput", "NcnnWriter"]
 
 # An image (C, H, W), or a vector (F,).
 Sides: TypeAlias = tuple[int, ...]
@@ -103,61 +104,6 @@ class NcnnNetwork:
     watched: tuple[tuple[int, int], ...]
 
 
-def written_for_ncnn(
-    nodes: Sequence[onnx.NodeProto],
-    constants: Mapping[str, Array],
-    shapes: Mapping[str, tuple[int, ...]],
-    inputs: Iterable[OnnxInput],
-    outputs: Sequence[OnnxOutput],
-    free: Collection[str],
-) -> NcnnNetwork:
-    """Write a model once more, for ncnn.
-
-    Parameters
-    ----------
-    nodes : sequence of NodeProto
-        In order.
-    constants : mapping of str to ndarray
-    shapes : mapping of str to tuple of int
-        Of all values that are known.
-    inputs : iterable of OnnxInput
-    outputs : sequence of OnnxOutput
-    free : collection of str
-        Values that may be given out in blocks of channels.
-
-    Raises
-    ------
-    NoFormError
-        If ncnn cannot compute it, or there is no convolution: nothing to win.
-    """
-    writer = _Writer(nodes, constants, shapes, inputs, {output.name for output in outputs})
-    for node in nodes:
-        writer.write(node)
-    if not writer.has_convolution:
-        raise NoFormError("no convolution")
-    return writer.finished(outputs, free)
-
-
-def first_foreign(
-    nodes: Sequence[onnx.NodeProto],
-    constants: Mapping[str, Array],
-    shapes: Mapping[str, tuple[int, ...]],
-    inputs: Iterable[OnnxInput],
-    outputs: Iterable[OnnxOutput],
-) -> int:
-    """Find the first node that ncnn cannot compute; their number where there is none.
-
-    The parameters are those of `written_for_ncnn`.
-    """
-    writer = _Writer(nodes, constants, shapes, inputs, {output.name for output in outputs})
-    for place, node in enumerate(nodes):
-        try:
-            writer.write(node)
-        except NoFormError:
-            return place
-    return len(nodes)
-
-
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """One layer, and the one value that it gives.
@@ -190,8 +136,24 @@ class _Layer:
         return self.kind == "BinaryOp" and self.params == _ADD
 
 
-class _Writer:
-    """Writes node after node."""
+class NcnnWriter:
+    """Writes a model once more, for ncnn: as many nodes as it can.
+
+    Parameters
+    ----------
+    nodes : sequence of NodeProto
+        In order.
+    constants : mapping of str to ndarray
+    shapes : mapping of str to tuple of int
+        Of all values that are known.
+    inputs : iterable of OnnxInput
+    outputs : sequence of OnnxOutput
+
+    Attributes
+    ----------
+    written : int
+        How many nodes ncnn can compute, from the first on.
+    """
 
     def __init__(
         self,
@@ -199,10 +161,11 @@ class _Writer:
         constants: Mapping[str, Array],
         shapes: Mapping[str, tuple[int, ...]],
         inputs: Iterable[OnnxInput],
-        given: Collection[str],
+        outputs: Sequence[OnnxOutput],
     ) -> None:
-        self.has_convolution = False
-        self._constants, self._shapes, self._given = constants, shapes, given
+        self._constants, self._shapes, self._outputs = constants, shapes, outputs
+        self._given = {output.name for output in outputs}
+        self._has_convolution = False
         self._layers: list[_Layer] = []
         self._values: dict[str, int] = {}  # places of layers, by the names of values
         self._inputs: list[tuple[str, Sides]] = []
@@ -231,24 +194,35 @@ class _Writer:
             **dict.fromkeys(_BINARY, self._binary),
             **dict.fromkeys((*_ELEMENTWISE, *_UNARY), self._unary),
         }
+        self.written = 0
+        with contextlib.suppress(NoFormError):
+            for node in nodes:
+                self._write(node)
+                self.written += 1
 
-    def write(self, node: onnx.NodeProto) -> None:
-        """Write a node.
-
-        Raises
-        ------
-        NoFormError
-            If ncnn cannot compute it.
-        """
+    def _write(self, node: onnx.NodeProto) -> None:
         writer = self._writers.get(node.op_type)
         if writer is None:
             raise NoFormError(f"{node.op_type} in ncnn")
         if not self._is_gate(node):
             self._values[node.output[0]] = writer(node)
 
-    def finished(self, outputs: Sequence[OnnxOutput], free: Collection[str]) -> NcnnNetwork:
-        """Close the network."""
-        given = [self._values[output.name] for output in outputs]
+    def finished(self, free: Collection[str]) -> NcnnNetwork:
+        """Close the network.
+
+        Parameters
+        ----------
+        free : collection of str
+            Values that may be given out in blocks of channels.
+
+        Raises
+        ------
+        NoFormError
+            If there is no convolution: nothing to win.
+        """
+        if not self._has_convolution:
+            raise NoFormError("no convolution")
+        given = [self._values[output.name] for output in self._outputs]
         seen_by = self._add_averages()
         verdict = self._joined(seen_by.values())
         text, numbers = self._text()
@@ -263,7 +237,7 @@ class _Writer:
                     output.name in free,
                     numbers[seen_by[place]] if place in seen_by else None,
                 )
-                for output, place in zip(outputs, given, strict=True)
+                for output, place in zip(self._outputs, given, strict=True)
             ),
             numbers[verdict],
             tuple(
@@ -276,43 +250,42 @@ class _Writer:
 
     def _convolution(self, node: onnx.NodeProto) -> int:
         image, weight, bias = self._operands(node)
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         groups = attributes.get("group", 1)
-        outputs, inputs = weight.shape[:2]
         windows = [*attributes["kernel_shape"], *attributes["strides"], *attributes["pads"]]
-        if weight.ndim != 4 or self._layers[image].sides[0] != inputs * groups:
+        if weight.ndim != 4 or self._layers[image].sides[0] != weight.shape[1] * groups:
             raise NoFormError("no images, or other channels")
-        self.has_convolution = True
-        weights, params = _weighted(weight, bias)
-        sides = self._result_sides(node)
+        self._has_convolution = True
         if len(self._layers[image].sides) == 1 and groups == 1 and windows == [1] * 4 + [0] * 4:
-            params = {0: outputs, 1: params[5], 2: params[6]}  # of one pixel, a vector
-            return self._add("InnerProduct", (image,), sides[:1], params, weights)
-        kind, params = "Convolution", {0: outputs, **_windows(attributes), **params}
+            return self._products(image, weight, bias)  # of one pixel, a vector
+        weights, sides = weights_of(weight, bias), self._result_sides(node)
+        kind, params = "Convolution", _params(attributes, weights)
         if groups > 1:
             kind, params[7] = "ConvolutionDepthWise", groups
         return self._add(kind, (self._as_image(image),), sides, params, weights)
 
     def _transposed(self, node: onnx.NodeProto) -> int:
         image, weight, bias = self._operands(node)
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         if weight.ndim != 4 or any(attributes["output_padding"]) or attributes["group"] > 1:
             raise NoFormError("no images, output padding, or groups")
-        self.has_convolution = True
-        weights, params = _weighted(weight.swapaxes(0, 1), bias)
-        params = {0: weight.shape[1], **_windows(attributes), **params}
-        sides = self._result_sides(node)
+        self._has_convolution = True
+        weights = weights_of(weight.swapaxes(0, 1), bias)
+        params, sides = _params(attributes, weights), self._result_sides(node)
         return self._add("Deconvolution", (self._as_image(image),), sides, params, weights)
 
     def _product(self, node: onnx.NodeProto) -> int:
         vector, weight, bias = self._operands(node)
-        outputs, size = weight.shape
-        alpha = _attributes(node).get("alpha", 1.0)
-        if self._layers[vector].sides != (size,) or alpha != 1:
+        alpha = attributes_of(node).get("alpha", 1.0)
+        if self._layers[vector].sides != weight.shape[1:] or alpha != 1:
             raise NoFormError("several rows, or a factor")
-        weights, params = _weighted(weight, bias)
-        numbered = {0: outputs, 1: params[5], 2: params[6]}
-        return self._add("InnerProduct", (vector,), (outputs,), numbered, weights)
+        return self._products(vector, weight, bias)
+
+    def _products(self, vector: int, weight: Array, bias: Array | None) -> int:
+        """Add the products of a vector with rows of weights."""
+        weights = weights_of(weight, bias)
+        sides = weight.shape[:1]
+        return self._add("InnerProduct", (vector,), sides, product_params(weights), weights)
 
     def _operands(self, node: onnx.NodeProto) -> tuple[int, Array, Array | None]:
         """What a node with weights reads."""
@@ -326,7 +299,7 @@ class _Writer:
 
     def _pooling(self, node: onnx.NodeProto) -> int:
         (source,) = node.input
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         if set(attributes.get("dilations", (1,))) != {1} or len(attributes["pads"]) != 4:
             raise NoFormError("dilation, or no images")
         (height, width), (down, right) = attributes["kernel_shape"], attributes["strides"]
@@ -348,13 +321,13 @@ class _Writer:
     def _batch_norm(self, node: onnx.NodeProto) -> int:
         image = self._as_image(self._read(node.input[0]))
         weight, bias, mean, variance = (self._constants[name] for name in node.input[1:])
-        params = {0: mean.size, 1: _number(_attributes(node)["epsilon"])}
+        params = {0: mean.size, 1: _number(attributes_of(node)["epsilon"])}
         weights = weight, mean, variance, bias
         return self._add("BatchNorm", (image,), self._layers[image].sides, params, weights)
 
     def _concatenation(self, node: onnx.NodeProto) -> int:
         sources = [self._read(name) for name in node.input]
-        if _attributes(node)["axis"] != 1:
+        if attributes_of(node)["axis"] != 1:
             raise NoFormError("along another axis")
         sides = self._result_sides(node)
         if len(sides) == 3:
@@ -374,7 +347,7 @@ class _Writer:
 
     def _softmax(self, node: onnx.NodeProto) -> int:
         source = self._read(node.input[0])
-        if _attributes(node)["axis"] != 1:
+        if attributes_of(node)["axis"] != 1:
             raise NoFormError("along another axis")
         return self._add("Softmax", (source,), self._layers[source].sides, {0: 0, 1: 1})
 
@@ -387,7 +360,7 @@ class _Writer:
 
     def _unary(self, node: onnx.NodeProto) -> int:
         (name,) = node.input
-        source, attributes = self._read(name), _attributes(node)
+        source, attributes = self._read(name), attributes_of(node)
         if node.op_type in _UNARY:
             sides = self._layers[source].sides
             return self._add("UnaryOp", (source,), sides, {0: _UNARY[node.op_type]})
@@ -410,7 +383,7 @@ class _Writer:
         params[_ACTIVATION] = on_the_way
         if numbers:
             params[_ACTIVATION_NUMBERS] = ",".join(map(str, [len(numbers), *numbers]))
-        weights = FLOAT32_MARK, np.ones(channels, np.float32)
+        weights = weights_of(np.ones(channels, np.float32), None)
         return self._add("ConvolutionDepthWise", (source,), sides, params, weights)
 
     def _is_gate(self, node: onnx.NodeProto) -> bool:
@@ -504,7 +477,8 @@ class _Writer:
     def _add_averages(self) -> dict[int, int]:
         """Average the channels of what may not be finite; the places, by what they look at.
 
-        What is not finite in a sum's operand is not finite in the sum.
+        What is not finite in the operand of a sum, or of what normalises by stored statistics,
+        is not finite in its result.
         """
         summed = {
             source
@@ -573,18 +547,12 @@ def _sides_of(shape: tuple[int, ...]) -> Sides | None:
     return shape[1:] if len(shape) == 2 else None
 
 
-def _windows(attributes: Mapping[str, Any]) -> dict[int, Any]:
+def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[int, int]:
     above, left, below, right = attributes["pads"]
-    return window_params(
+    return convolution_params(
         attributes["kernel_shape"], attributes["dilations"], attributes["strides"],
-        ((above, below), (left, right)),
+        ((above, below), (left, right)), weights,
     )  # fmt: skip
-
-
-def _weighted(weight: Array, bias: Array | None) -> tuple[tuple[Array, ...], dict[int, Any]]:
-    """Weights as ncnn reads them, and what it has to be told of them."""
-    arrays = (FLOAT32_MARK, weight) if bias is None else (FLOAT32_MARK, weight, bias)
-    return arrays, {5: int(bias is not None), 6: weight.size}
 
 
 def _number(value: float) -> str:
@@ -611,7 +579,3 @@ _ON_THE_WAY: Final = {
     ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4, ("Mish", 0): 5,
     ("HardSwish", 2): 6,
 }  # fmt: skip
-
-
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}

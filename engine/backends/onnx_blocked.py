@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["Blocks", "block_size", "opsets", "written_in_blocks"]
+__all__ = ["Blocks", "attributes_of", "block_size", "opsets", "written_in_blocks"]
 
 _DOMAIN: Final = "com.microsoft.nchwc"
 _AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer can be
@@ -186,7 +186,7 @@ class _Writer:
         if weight is None or weight.ndim != 4 or len(shape) != 4 or not all(shape):
             return False
         outputs, inputs = weight.shape[:2]
-        attributes = _attributes(node)
+        attributes = attributes_of(node)
         groups = attributes.get("group", 1)
         alone = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
         few = groups == 1 and inputs < self._size  # such images are read in the common order
@@ -226,7 +226,7 @@ class _Writer:
         (image,) = node.input
         if image not in self._blocked:
             return False
-        self._node(node, node.op_type, [self._blocked[image]], _attributes(node))
+        self._node(node, node.op_type, [self._blocked[image]], attributes_of(node))
         return True
 
     def _unary(self, node: onnx.NodeProto) -> bool:
@@ -234,7 +234,7 @@ class _Writer:
         if image not in self._blocked:
             return False
         names = [self._blocked[image], *numbers]
-        self._node(node, node.op_type, names, _attributes(node), domain="")
+        self._node(node, node.op_type, names, attributes_of(node), domain="")
         return True
 
     def _binary(self, node: onnx.NodeProto) -> bool:
@@ -282,7 +282,7 @@ class _Writer:
         if not any(name in self._blocked for name in node.input):
             return False
         shapes = [self._shapes.get(name, ()) for name in node.input]
-        if _attributes(node)["axis"] != 1:
+        if attributes_of(node)["axis"] != 1:
             return False
         if any(len(shape) != 4 or shape[1] % self._size for shape in shapes):
             return False
@@ -367,7 +367,8 @@ class _Writer:
         return constant is not None and constant.size == 1 and constant.ndim <= 4
 
 
-def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """What a node says beside its operands, by name."""
     return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 

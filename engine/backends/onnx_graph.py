@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 
 from engine.backends.forms import NoFormError, Operand
 from engine.backends.heap import aligned
-from engine.backends.ncnn_graph import NcnnNetwork, first_foreign, written_for_ncnn
+from engine.backends.ncnn_graph import NcnnNetwork, NcnnWriter
 from engine.backends.onnx_blocked import opsets, written_in_blocks
 
 if TYPE_CHECKING:
@@ -327,17 +327,20 @@ class OnnxGraph:
         NoFormError
             If ncnn cannot compute it, or there is no convolution.
         """
-        return written_for_ncnn(
-            self._nodes, self._constants, self._shapes(), self._inputs.values(),
-            self._outputs, self._values_of(free),
-        )  # fmt: skip
+        writer = self._ncnn_writer()
+        if writer.written < len(self._nodes):
+            raise NoFormError(f"{self._nodes[writer.written].op_type} in ncnn")
+        return writer.finished(self._values_of(free))
 
     def foreign_to_ncnn(self) -> str | None:
         """Find the first operand that is not to be had with `for_ncnn`."""
-        count = first_foreign(
+        written = self._ncnn_writer().written
+        return next((operand for operand, end in self._ends if end > written), None)
+
+    def _ncnn_writer(self) -> NcnnWriter:
+        return NcnnWriter(
             self._nodes, self._constants, self._shapes(), self._inputs.values(), self._outputs
         )
-        return next((operand for operand, end in self._ends if end > count), None)
 
     def _values_of(self, operands: Iterable[str]) -> frozenset[str]:
         return frozenset(self._computed[operand][0] for operand in operands)

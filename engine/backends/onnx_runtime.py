@@ -214,7 +214,13 @@ class OnnxProgram:
         ``all`` or ``basic``: how far ONNX Runtime may change the model.
     threads : int
 
+    Attributes
+    ----------
+    seconds : None
+        What each operator took in the last run; ONNX Runtime does not tell.
     """
+
+    seconds: None = None
 
     def __init__(
         self,

@@ -170,19 +170,18 @@ class PlannedKernels(Kernels):
         plans = self._plans
         if plans is None:
             return
-        segment = plans.segments.get(index)
+        segment, fresh = plans.segments.get(index), False
         if segment is None:
             first = self._passes == 1
             if index in plans.decided or (first and index in plans.unknown):
                 return
-            segment = self._plan(index, values, plans)
+            segment, fresh = self._plan(index, values, plans), True
             if segment is None:
                 return
             plans.segments[index] = segment
-            activate(segment, segment.indices, values, self, self.own)
-            self._give_back(segment)
-            return
         activate(segment, segment.indices, values, self, self.own)
+        if fresh:
+            self._give_back(segment)
 
     def _give_back(self, segment: Segment) -> None:
         """Give the system the memory of kernels that the segment took the place of."""
@@ -238,9 +237,8 @@ class PlannedKernels(Kernels):
         results.clear()  # room for what takes their place, and that of the kernels
         for operator in row:
             self.pop(operator.index, None)
-            release_weights(operator)
         trim_heap()
-        return None if draft is None else made(partial(Segment, draft))
+        return _built(draft)
 
     def _fastest(
         self, parts: Sequence[Part], values: Mapping[str, Held], key: str
@@ -251,27 +249,17 @@ class PlannedKernels(Kernels):
         for way in _WAYS:
             if way is Way.TOGETHER and blocked:
                 continue
-            known = {**values, **self._run_apart(parts, values, given_out=True)}
-            some = parts_for(way, parts, known)
-            if sum(part.given for part in some) < _FEWEST:
-                continue
-            draft = _drafted(some, known, way)
-            del known
-            segment = None if draft is None else made(partial(Segment, draft))
-            del draft
-            if segment is None:
-                continue
-            blocked |= way is Way.BLOCKED
             try:
-                right = self._is_right(segment, some, values)
+                found = self._tried_in(way, parts, values)
             except SpecialNumbersError:  # they say little about other inputs
                 return None
-            share = self._share(segment, some, values) if right else np.inf
-            if share < best[0]:
-                best = share, way, some
-            del segment  # room for the next
-            trim_libraries()
+            trim_libraries()  # room for the next
             trim_heap()
+            if found is not None:
+                blocked |= way is Way.BLOCKED
+                share, some = found
+                if share < best[0]:
+                    best = share, way, some
         share, way, parts = best
         if share >= 1:
             self._choices.put(key, str(_Finding(None, max(1, len(parts)))))
@@ -279,19 +267,34 @@ class PlannedKernels(Kernels):
         whole = sum(part.seconds for part in parts)
         shares = tuple(round(_SHARE_UNITS * part.seconds / whole) for part in parts)
         self._choices.put(key, str(_Finding(way, len(parts), shares)))
-        results = self._run_apart(parts, values, given_out=True)
-        draft = _drafted(parts, {**values, **results}, way)
-        results.clear()
-        return None if draft is None else made(partial(Segment, draft))
+        known = {**values, **self._run_apart(parts, values, given_out=True)}
+        return _built(_drafted(parts, known, way))
+
+    def _tried_in(
+        self, way: Way, parts: Sequence[Part], values: Mapping[str, Held]
+    ) -> tuple[float, Sequence[Part]] | None:
+        """Share of the time apart, infinite if it computes anything else, and of which parts.
+
+        None where there is no such segment.
+        """
+        known = {**values, **self._run_apart(parts, values, given_out=True)}
+        some = parts_for(way, parts, known)
+        if sum(part.given for part in some) < _FEWEST:
+            return None
+        segment = _built(_drafted(some, known, way))
+        if segment is None:
+            return None
+        right = self._is_right(segment, some, known)
+        known.clear()  # whose memory the kernels take again, as they do in a pass
+        return self._share(segment, some, values) if right else np.inf, some
 
     def _is_right(
         self,
         segment: Segment,
         parts: Sequence[Part],
-        values: Mapping[str, Held],
+        known: Mapping[str, Held],
     ) -> bool:
         """Whether a segment computes the same."""
-        known = {**values, **self._run_apart(parts, values)}
         try:
             return segment.expect(known, self.__getitem__) and all(
                 agrees((_result(segment, part, known),), (settled(known[part.output]),))
@@ -373,6 +376,10 @@ class _PassingKernel(NumpyKernel):
 
 def _drafted(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Draft | None:
     return made(partial(Draft, parts, known, thread_count(), way))
+
+
+def _built(draft: Draft | None) -> Segment | None:
+    return None if draft is None else made(partial(Segment, draft))
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
@@ -476,7 +483,8 @@ def activate(
 
 
 def _result(segment: Segment, part: Part, known: Mapping[str, Held]) -> Value:
-    (found,) = segment.result(part.operator.index, _inputs(part.sources, {}, known))
+    inputs = all_settled(known[name] for name in part.sources)
+    (found,) = segment.result(part.operator.index, inputs)
     return found.arranged() if isinstance(found, Deferred) else found
 
 

@@ -487,7 +487,7 @@ class Segment:
         """
         if self._fresh:
             self._seconds, self._fresh = seconds, False
-            if isinstance(self._program, NcnnSegmentProgram):
+            if self._program.seconds is not None:
                 self._shares = _shares(zip(self.indices, self._program.seconds, strict=True))
         return self._seconds * self._shares[index]
 

@@ -129,12 +129,11 @@ def _assemble(
     turned = request.orientation == "top-down"
     positions = np.zeros((count, 2))
     layers, rows, components = (np.zeros(count, np.int64) for _ in range(3))
-    component = components
     for number, (nodes, part) in enumerate(zip(members, parts, strict=True)):
         index = np.asarray(nodes)
         positions[index] = part.positions - part.origin + offsets[number]
-        layers[index], rows[index], component[index] = part.layers, part.rows, number
-    homes = component[[source for source, _, _ in request.edges]].tolist()
+        layers[index], rows[index], components[index] = part.layers, part.rows, number
+    homes = components[[source for source, _, _ in request.edges]].tolist()
     shifts = [
         (u - part.origin[0], v - part.origin[1])
         for (u, v), part in zip(offsets, parts, strict=True)
