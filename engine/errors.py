@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
 __all__ = [
+    "DumpExistsError",
     "DumpFileError",
     "EngineError",
     "ExportCancelledError",
@@ -375,6 +376,10 @@ class ValueNotComputedError(EngineError, LookupError):
 
 class ExportError(EngineError):
     """A dump could not be written; nothing half written is left behind."""
+
+
+class DumpExistsError(ExportError):
+    """What would be written is there already, and may be overwritten if the user says so."""
 
 
 class ExportCancelledError(ExportError):

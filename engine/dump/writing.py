@@ -33,7 +33,7 @@ from engine.dump.manifest import (
 )
 from engine.dump.names import UniqueNames, archive_name
 from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions
-from engine.errors import ExportCancelledError, ExportError
+from engine.errors import DumpExistsError, ExportCancelledError, ExportError
 from engine.statistics import statistics
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
         if own is not None and own.exists() and path.exists() and path.samefile(own):
             raise ExportError(f"{path} is the model itself; choose another name")
     if not options.overwrite:
-        raise ExportError(f"{path} exists already; choose another name or overwrite it")
+        raise DumpExistsError(f"{path} exists already; choose another name or overwrite it")
 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
@@ -188,7 +188,7 @@ def _check_folder(path: Path, options: DumpOptions) -> None:
     if not is_dump(path):
         raise ExportError(f"{path} exists and is no dump; choose a new folder")
     if not options.overwrite:
-        raise ExportError(f"{path} holds a dump already; choose another or overwrite it")
+        raise DumpExistsError(f"{path} holds a dump already; choose another or overwrite it")
 
 
 def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
 from engine.collector import collector_paused
-from engine.errors import EngineError, ExportError, OpenShapeError
+from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
     UsageError,
     check_parser,
@@ -104,6 +104,8 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, OpenShapeError):
         options = " ".join(f"--shape {text}" for text in error.suggestions)
         return f"{error}, e.g. {options}"
+    if isinstance(error, DumpExistsError):
+        return f"{error} with --overwrite"
     if isinstance(error, EngineError):
         return str(error)
     if isinstance(error, OSError):

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidg
 from engine.inputs import parse_seed
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
@@ -75,7 +76,7 @@ class SeedDialog(Question):
             self.seed = parse_seed(self.number.text().strip())
         except ValueError as exc:
             sentence = str(exc)
-        self.show_error(f"{sentence[:1].upper()}{sentence[1:]}." if sentence else "")
+        self.show_error(f"{capitalized(sentence)}." if sentence else "")
 
 
 def _purpose(session: StudioSession) -> str:

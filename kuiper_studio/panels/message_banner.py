@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -115,7 +116,7 @@ class MessageBanner(QFrame):
         detail : str
             Stands beside the title in a quieter colour.
         """
-        self._texts = (title, reason, hint, detail)
+        self._texts = (title, capitalized(reason), capitalized(hint), detail)
         self._refresh()
         self.show()
 

@@ -36,7 +36,13 @@ from kuiper_studio.item_models import (
     ParametersModel,
     operator_state,
 )
-from kuiper_studio.item_models.text import bytes_text, count_text, ms_text, tip_text
+from kuiper_studio.item_models.text import (
+    bytes_text,
+    capitalized,
+    count_text,
+    ms_text,
+    tip_text,
+)
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
@@ -567,12 +573,12 @@ class PropertiesPanel(Panel):
         """Why an operator has not run, or what was supplied; ``""`` for nothing special."""
         supplied = self.session.supplied_text(operator.name)
         if supplied:
-            return f"{supplied[:1].upper()}{supplied[1:]}."
+            return f"{capitalized(supplied)}."
         failure = self.session.failure
         if failure is not None and failure.operator == operator.name:
-            return failure.reason
+            return capitalized(failure.reason)
         record = self.session.record(operator.name)
-        return (record.reason if record is not None else "") or operator.reason
+        return capitalized((record.reason if record is not None else "") or operator.reason)
 
     def _formula_text(self, formulas: Sequence[SizeFormula]) -> str:
         """Two lines for each formula, the result emphasised."""

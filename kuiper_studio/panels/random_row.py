@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
 from kuiper_studio.icons import pixmap
+from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
@@ -50,7 +51,7 @@ class RandomRow(QWidget):
 
     def show_text(self, text: str) -> None:
         """Say ``random, seed 7``, or nothing for ``""``."""
-        self._text.setText(f"{text[:1].upper()}{text[1:]}")
+        self._text.setText(capitalized(text))
         scale = self.devicePixelRatioF()
         self._die.setPixmap(pixmap("dice", self._theme, "text2", 13, scale))
         self.setVisible(bool(text))

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from engine.session import OperatorStatus
 from kuiper_studio.icons import icon
+from kuiper_studio.item_models.text import capitalized
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
@@ -276,9 +277,9 @@ class TensorView(QWidget):
             return title, "Nothing in the model produces it."
         record = session.record(producer.name)
         if record is not None and record.reason:
-            return f"Operand {name} has no value", record.reason
+            return f"Operand {name} has no value", capitalized(record.reason)
         if session.status(producer.name) is OperatorStatus.UNSUPPORTED:
-            return title, producer.reason
+            return title, capitalized(producer.reason)
         if session.state is RunState.NEED_INPUT:
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
                 return title, "The Input panel tells what the input still lacks."

@@ -243,7 +243,7 @@ class TestSupply:
         qtbot.waitUntil(window.banner.isVisible)
         self.press(qtbot, window, "Supply output…")
         qtbot.waitUntil(lambda: "was not supplied" in window.banner.plain_text())
-        assert "operand 1 is 1×2×4×4" in window.banner.plain_text()
+        assert "Operand 1 is 1×2×4×4" in window.banner.plain_text()
         np.save(fives, np.zeros((1, 2, 4, 4)))
         self.press(qtbot, window, "Supply output…")
         assert window.session.supplied

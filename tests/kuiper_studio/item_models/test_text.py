@@ -7,6 +7,7 @@ import pytest
 
 from kuiper_studio.item_models.text import (
     bytes_text,
+    capitalized,
     count_text,
     dtype_text,
     elided,
@@ -130,3 +131,17 @@ def test_parameters_are_written_as_in_python() -> None:
 def test_the_middle_is_left_out(text: str, limit: int, expected: str) -> None:
     assert elided(text, limit) == expected
     assert len(elided(text, limit)) <= limit
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("it fixes the size by shape=(1,4)", "It fixes the size by shape=(1,4)"),
+        ("random, seed 7", "Random, seed 7"),
+        ("in_channels says 3", "in_channels says 3"),
+        ("net.param:3: too few words", "net.param:3: too few words"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_begins_with_a_capital_but_a_name_stays(text: str, expected: str) -> None:
+    assert capitalized(text) == expected

@@ -120,7 +120,7 @@ def test_menu_of_a_recent(page, recents) -> None:
 def test_failure(page) -> None:
     page.show_failure(Failure("The model cannot be opened", "bad magic"))
     assert not page.banner.isHidden()
-    assert "bad magic" in page.banner.plain_text()
+    assert "Bad magic" in page.banner.plain_text()
     page.banner.closed.emit()
     assert page.banner.isHidden()
 
