@@ -53,7 +53,7 @@ def block_size() -> int:
         [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sides)],
         [helper.make_empty_tensor_value_info("y")],
     )
-    model = helper.make_model(graph, opset_imports=opsets(20, blocks=True), ir_version=9)
+    model = helper.make_model(graph, opset_imports=opsets(20, graph.node), ir_version=9)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -67,10 +67,10 @@ def block_size() -> int:
     return int(found.shape[1])
 
 
-def opsets(version: int, *, blocks: bool) -> list[onnx.OperatorSetIdProto]:
-    """What a model declares of its operators, with those of blocks or without."""
-    common = helper.make_opsetid("", version)
-    return [common, helper.make_opsetid(_DOMAIN, 1)] if blocks else [common]
+def opsets(version: int, nodes: Iterable[onnx.NodeProto]) -> list[onnx.OperatorSetIdProto]:
+    """What a model declares of its nodes: the operators of ONNX, and the library's own."""
+    own = sorted({node.domain for node in nodes if node.domain})
+    return [helper.make_opsetid("", version), *(helper.make_opsetid(d, 1) for d in own)]
 
 
 @dataclass(slots=True)

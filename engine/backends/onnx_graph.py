@@ -264,7 +264,7 @@ class OnnxGraph:
         NoFormError
             If nothing was computed.
         """
-        if not any(result in node.output for node in reversed(self._nodes)):
+        if not self._is_computed(result):
             raise NoFormError("nothing is computed")
         if out:
             self._outputs.append(
@@ -273,6 +273,13 @@ class OnnxGraph:
         self._ends.append((operand, len(self._nodes)))
         self._computed[operand] = (result, self.natural if shape is None else None)
         self._above_infinity, self._finite = [], False
+
+    def may_give(self, name: str) -> bool:
+        """Whether a value is computed here, and no operator's result that is given out."""
+        return self._is_computed(name) and all(name != output.name for output in self._outputs)
+
+    def _is_computed(self, name: str) -> bool:
+        return any(name in node.output for node in reversed(self._nodes))
 
     def same(self, operand: str, other: str) -> None:
         """Say that an operand has the bytes of another one, in another shape perhaps."""
@@ -392,7 +399,7 @@ class OnnxGraph:
         graph = helper.make_graph(nodes, "operators", declared, given, stored)
         return helper.make_model(
             graph,
-            opset_imports=opsets(_OPSET, blocks=any(node.domain for node in nodes)),
+            opset_imports=opsets(_OPSET, nodes),
             ir_version=_IR_VERSION,
             producer_name="kuiper-studio",
         )

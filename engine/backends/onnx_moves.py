@@ -25,9 +25,11 @@ from engine.layers.reshape import (
     unflatten_module,
     unsqueeze,
 )
-from engine.layers.slicing import slice_tensor
+from engine.layers.slicing import NOT_GIVEN, slice_tensor
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from engine.backends.onnx_forms import Result
     from engine.backends.onnx_graph import OnnxGraph
 
@@ -50,10 +52,14 @@ MOVES: Final[FormTable[OnnxGraph, Result]] = FormTable()
     squeeze,
     unsqueeze,
 )
-def _reshape(graph: OnnxGraph, input: Operand, *_: Any, **__: Any) -> str:
+def _reshape(graph: OnnxGraph, input: Operand, *_: Any, **__: Any) -> Result:
     if graph.natural is None:
         raise NoFormError("an unknown shape")
     read = graph.read(input, integers=True)
+    if graph.may_give(read):
+        # Elements that were moved, and that the reshaped array is the first to give out: a
+        # node would copy them, for ONNX Runtime cannot compute into another value's memory.
+        return read, graph.natural
     return graph.node("Reshape", read, graph.integers(*graph.natural), allowzero=1)
 
 
@@ -91,7 +97,8 @@ def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Re
     for axis, distance in zip(axes, distances, strict=True):
         cut = -distance % input.shape[axis]
         tail, head = (
-            _slice(graph, result, axis, begin, end, 1) for begin, end in ((cut, _END), (0, cut))
+            _slice(graph, result, {axis: (begin, end, 1)})
+            for begin, end in ((cut, _END), (0, cut))
         )
         result = graph.node("Concat", tail, head, axis=axis) if cut else result
     return result
@@ -100,19 +107,31 @@ def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Re
 @MOVES.register(slice_tensor)
 def _slice_tensor(
     graph: OnnxGraph, input: Operand, dim: Any = 0, start: Any = None, end: Any = None,
-    step: Any = 1, **several: Any,
+    step: Any = 1, *, select: Any = None, dims: Any = None, starts: Any = None,
+    ends: Any = None, steps: Any = None, selects: Any = None,
 ) -> str:  # fmt: skip
-    if any(value is not None for value in several.values()) or dim is None:
-        raise NoFormError("several dimensions at once")
-    count = 1 if step is None else as_int(step, "step")
-    if count < 1:
-        raise NoFormError("backwards")
-    first = 0 if start is None else as_int(start, "start")
-    last = _END if end is None else as_int(end, "end")
-    axis = axis_of(as_int(dim, "dim"), len(input.shape))
-    return _slice(graph, graph.read(input, integers=True), axis, first, last, count)
+    if dims is None:
+        parts = [(dim, start, end, step, select)]
+    else:
+        columns = (starts, ends, steps, selects)
+        parts = list(zip(dims, *(c or [None] * len(dims) for c in columns), strict=True))
+    if any(select not in {None, NOT_GIVEN} for *_, select in parts):
+        raise NoFormError("a place that is taken out")
+    ranges = {
+        axis_of(as_int(dim, "dim"), len(input.shape)): (
+            0 if start is None else as_int(start, "start"),
+            _END if end is None else as_int(end, "end"),
+            1 if step is None else as_int(step, "step"),
+        )
+        for dim, start, end, step, _ in parts
+    }
+    if len(ranges) < len(parts) or any(step < 1 for _, _, step in ranges.values()):
+        raise NoFormError("backwards, or a dim named twice")
+    return _slice(graph, graph.read(input, integers=True), ranges)
 
 
-def _slice(graph: OnnxGraph, name: str, axis: int, first: int, last: int, step: int) -> str:
-    places = (graph.integers(number) for number in (first, last, axis, step))
-    return graph.node("Slice", name, *places)
+def _slice(graph: OnnxGraph, name: str, ranges: Mapping[int, tuple[int, int, int]]) -> str:
+    """Part of a value, by first place, end and step along some axes."""
+    firsts, ends, steps = zip(*ranges.values(), strict=True)
+    lists = (graph.integers(*numbers) for numbers in (firsts, ends, ranges, steps))
+    return graph.node("Slice", name, *lists)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Index = tuple[slice | int, ...]
 
 __all__ = [
+    "NOT_GIVEN",
     "narrow",
     "scattered",
     "select",
@@ -31,7 +32,7 @@ __all__ = [
     "with_dims_of_index",
 ]
 
-_NOT_GIVEN: Final = 2147483647
+NOT_GIVEN: Final = 2147483647
 
 
 @register("Tensor.slice", "aten::slice")
@@ -284,7 +285,7 @@ def _index(array: Array, parts: list[tuple[Value, Value, Value, Value, Value]]) 
         if array.ndim == 0:
             raise LayerError("a 0-d tensor has no part")
         axis = axis_of(0 if dim is None else dim, array.ndim)
-        if select is not None and (place := as_int(select, "index")) != _NOT_GIVEN:
+        if select is not None and (place := as_int(select, "index")) != NOT_GIVEN:
             index[axis] = _place(place, axis, array)
             continue
         stride = 1 if step is None else as_int(step, "step")

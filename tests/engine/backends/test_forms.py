@@ -155,9 +155,17 @@ def heads(*shapes, count=2, size=8, by=ONNX, bias=True, extra=None, outputs=1, n
                         **params})  # fmt: skip
 
 
+def windows_heads(*masks, **params):
+    """Samples that are long enough to be computed head by head."""
+    names = ("query", "attn_mask")[: 1 + len(masks)]
+    return heads((3, 33, 8), *masks, names=names, batch_first=True, **params)
+
+
 INTEGERS = np.arange(24, dtype=np.int64).reshape(2, 3, 4)
 DOUBLES = np.linspace(-1, 1, 24).reshape(2, 3, 4)
 MASK = np.where(np.eye(5, dtype=bool), 0, -2).astype(np.float32)
+MASK_OF_WINDOWS = np.zeros((33, 33), np.float32)
+MASK_OF_WINDOWS[:, 20:] = -np.inf
 IMAGE = (1, 4, 11, 13)
 
 CASES = {
@@ -374,6 +382,12 @@ CASES = {
                                      names=("query", "attn_mask")),
     "heads, a mask for each sample": heads((5, 2, 8), (2, 5, 5), by=NONE, count=4,
                                            names=("query", "attn_mask")),
+    "heads of windows": windows_heads(),
+    "heads of windows, one mask": windows_heads(MASK_OF_WINDOWS),
+    "heads of windows, masked each": windows_heads((6, 33, 33)),
+    "heads of windows, without bias": windows_heads(bias=False),
+    "heads of windows, three times": heads((3, 33, 8), (3, 33, 8), (3, 33, 8),
+                                           batch_first=True),
     "heads unbatched": heads((5, 8), by=NONE),
     "heads with weights": heads((5, 2, 8), by=NONE, outputs=2),
     "heads with a zero": heads((5, 2, 8), by=NONE, add_zero_attn=True),
@@ -498,6 +512,19 @@ def test_a_query_that_sees_no_key(operator):
     (found,) = kernel(inputs)
     assert (found[0, :, 2] == 0).all()
     close((found,), built.forward(inputs), 0)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_query_of_a_window_that_sees_no_key(operator, samples):
+    """Whatever the library makes of it, the reference decides."""
+    hidden = np.zeros((33, 33), np.float32)
+    hidden[2] = -np.inf
+    case = heads((samples, 33, 8), hidden, names=("query", "attn_mask"), batch_first=True)
+    built, inputs = case.build(operator), case.inputs
+    kernel = make_kernels("onnxruntime", [built])[0]
+    kernel.prepare(inputs)
+    close(kernel(inputs), built.forward(inputs), 0)
+    assert backend_of(kernel.name) == "numpy"
 
 
 # A case, and inputs for it that the reference refuses.

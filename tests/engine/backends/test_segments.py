@@ -465,7 +465,7 @@ WINDOWS = (
     "Tensor.reshape apart 1 1 6 7 shape=(1,2,2,4,4,6)",
     "torch.transpose back 1 1 7 8 dim0=2 dim1=3",
     "Tensor.reshape image 1 1 8 9 shape=(1,8,8,6)",
-    "Tensor.slice even 1 1 9 10 dim=1 start=0 end=9223372036854775807 step=2",
+    "Tensor.slice even 1 1 9 10 dims=(1,2) starts=(0,-8) ends=(99,8) steps=(2,1)",
     "Tensor.slice odd 1 1 9 11 dim=1 start=1 end=-1 step=2",
     "Tensor.slice first 1 1 10 12 dim=1 start=0 end=3 step=1",
     "torch.cat both 2 1 12 11 13 dim=-1",
