@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,25 @@ _REVERSED: Final = {"Sub": 7, "Div": 8}  # where the number comes first
 _ADD: Final = "0=0"
 _ACTIVATION, _ACTIVATION_NUMBERS = 9, -23310
 _UNARY: Final = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Log": 8}
+# By ONNX's names: ncnn's name, and its numbers in order.
+_ELEMENTWISE: Final[dict[str, Callable[[Mapping[str, Any]], tuple[str, list[object]]]]] = {
+    "Relu": lambda _: ("ReLU", []),
+    "LeakyRelu": lambda given: ("ReLU", [_number(given["alpha"])]),
+    "Elu": lambda given: ("ELU", [_number(given["alpha"])]),
+    "Sigmoid": lambda _: ("Sigmoid", []),
+    "Tanh": lambda _: ("TanH", []),
+    "Mish": lambda _: ("Mish", []),
+    "Gelu": lambda given: ("GELU", [int(given["approximate"] == b"tanh")]),
+    "HardSwish": lambda _: ("HardSwish", [_number(1 / 6), _number(0.5)]),
+    "HardSigmoid": lambda given: (
+        "HardSigmoid", [_number(given["alpha"]), _number(given["beta"])],
+    ),
+}  # fmt: skip
+# What convolutions do on the way out, by ncnn's name and how many numbers it takes.
+_ON_THE_WAY: Final = {
+    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4, ("Mish", 0): 5,
+    ("HardSwish", 2): 6,
+}  # fmt: skip
 # May give NaN or infinities for other numbers; the rest never does, and of these not those
 # that only do what they do on the way out.
 _GENERATORS: Final = frozenset(
@@ -179,21 +198,6 @@ class NcnnWriter:
             if sides is not None and each.dtype == np.float32:
                 self._values[each.name] = self._add("Input", (), sides)
                 self._inputs.append((each.operand, sides))
-        self._writers: dict[str, Callable[[onnx.NodeProto], int]] = {
-            "Conv": self._convolution,
-            "ConvTranspose": self._transposed,
-            "Gemm": self._product,
-            "MaxPool": self._pooling,
-            "AveragePool": self._pooling,
-            "GlobalAveragePool": self._average,
-            "BatchNormalization": self._batch_norm,
-            "Concat": self._concatenation,
-            "Reshape": self._reshape,
-            "Softmax": self._softmax,
-            "Clip": self._clip,
-            **dict.fromkeys(_BINARY, self._binary),
-            **dict.fromkeys((*_ELEMENTWISE, *_UNARY), self._unary),
-        }
         self.written = 0
         with contextlib.suppress(NoFormError):
             for node in nodes:
@@ -205,7 +209,7 @@ class NcnnWriter:
         if writer is None:
             raise NoFormError(f"{node.op_type} in ncnn")
         if not self._is_gate(node):
-            self._values[node.output[0]] = writer(node)
+            self._values[node.output[0]] = writer(self, node)
 
     def finished(self, free: Collection[str]) -> NcnnNetwork:
         """Close the network.
@@ -429,6 +433,24 @@ class NcnnWriter:
                 raise NoFormError("other axes")
         return self._add("BinaryOp", sources, max(sides, key=len), {0: code})
 
+    # Of the class: bound methods would have an instance, and the weights that it holds, wait
+    # for the collector.
+    _writers: ClassVar[dict[str, Callable[[NcnnWriter, onnx.NodeProto], int]]] = {
+        "Conv": _convolution,
+        "ConvTranspose": _transposed,
+        "Gemm": _product,
+        "MaxPool": _pooling,
+        "AveragePool": _pooling,
+        "GlobalAveragePool": _average,
+        "BatchNormalization": _batch_norm,
+        "Concat": _concatenation,
+        "Reshape": _reshape,
+        "Softmax": _softmax,
+        "Clip": _clip,
+        **dict.fromkeys(_BINARY, _binary),
+        **dict.fromkeys((*_ELEMENTWISE, *_UNARY), _unary),
+    }
+
     # Values
 
     def _read(self, name: str) -> int:
@@ -558,24 +580,3 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[i
 def _number(value: float) -> str:
     """A number such that ncnn takes it for no integer; infinities are beyond all others."""
     return format(min(max(float(np.float32(value)), -_LARGEST), _LARGEST), ".9e")
-
-
-# By ONNX's names: ncnn's name, and its numbers in order.
-_ELEMENTWISE: Final[dict[str, Callable[[Mapping[str, Any]], tuple[str, list[object]]]]] = {
-    "Relu": lambda _: ("ReLU", []),
-    "LeakyRelu": lambda given: ("ReLU", [_number(given["alpha"])]),
-    "Elu": lambda given: ("ELU", [_number(given["alpha"])]),
-    "Sigmoid": lambda _: ("Sigmoid", []),
-    "Tanh": lambda _: ("TanH", []),
-    "Mish": lambda _: ("Mish", []),
-    "Gelu": lambda given: ("GELU", [int(given["approximate"] == b"tanh")]),
-    "HardSwish": lambda _: ("HardSwish", [_number(1 / 6), _number(0.5)]),
-    "HardSigmoid": lambda given: (
-        "HardSigmoid", [_number(given["alpha"]), _number(given["beta"])],
-    ),
-}  # fmt: skip
-# What convolutions do on the way out, by ncnn's name and how many numbers it takes.
-_ON_THE_WAY: Final = {
-    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4, ("Mish", 0): 5,
-    ("HardSwish", 2): 6,
-}  # fmt: skip

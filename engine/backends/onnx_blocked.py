@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import onnx
 from onnx import helper
+
+from engine.backends.heap import unload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -148,20 +150,11 @@ class _Writer:
         self._constants, self._shapes, self._size = constants, shapes, size
         self._blocked: dict[str, str] = {}  # names in blocks, by the names in common order
         self._missing: set[str] = set()  # what is there in blocks only
-        self._writers: dict[str, Callable[[onnx.NodeProto], bool]] = {
-            "Conv": self._convolution,
-            "MaxPool": self._pooling,
-            "AveragePool": self._pooling,
-            "GlobalAveragePool": self._pooling,
-            "Concat": self._concatenation,
-            **dict.fromkeys(_UNARY, self._unary),
-            **dict.fromkeys(_BINARY, self._binary),
-        }
 
     def write(self, node: onnx.NodeProto) -> None:
         """Write a node, in blocks where it can be and where that spares something."""
         writer = self._writers.get(node.op_type)
-        if writer is None or not writer(node):
+        if writer is None or not writer(self, node):
             for name in node.input:
                 self._bring_back(name)
             self.found.nodes.append(node)
@@ -198,6 +191,7 @@ class _Writer:
         if source is None:
             return False
         names = [source, self._add(self._filter(weight, by_channel=few or alone))]
+        unload(weight)  # of a file, which is there twice now
         for name in bias_name:
             bias = _padded(self._constants[name], self._wide(outputs), 0)
             names.append(self._add(bias))
@@ -291,6 +285,18 @@ class _Writer:
             return False
         self._node(node, "Concat", [n for n in names if n], {"axis": 1}, domain="")
         return True
+
+    # Of the class: bound methods would have an instance, and the weights that it holds, wait
+    # for the collector.
+    _writers: ClassVar[dict[str, Callable[[_Writer, onnx.NodeProto], bool]]] = {
+        "Conv": _convolution,
+        "MaxPool": _pooling,
+        "AveragePool": _pooling,
+        "GlobalAveragePool": _pooling,
+        "Concat": _concatenation,
+        **dict.fromkeys(_UNARY, _unary),
+        **dict.fromkeys(_BINARY, _binary),
+    }
 
     # Values
 

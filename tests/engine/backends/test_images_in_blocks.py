@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -71,6 +72,12 @@ NETWORKS = {
         conv("a", "x", "1", 3, 18),
         "nn.ReLU b 1 1 1 2",
         conv("c", "2", "y", 18, 7),
+    ),
+    "many weights": (
+        conv("a", "x", "1", 3, 64),
+        "nn.ReLU b 1 1 1 2",
+        conv("c", "2", "3", 64, 256),
+        "nn.ReLU d 1 1 3 y",
     ),
     "a sum": (
         conv("a", "x", "1", 3, 24),
@@ -399,6 +406,26 @@ def memory_of(stored):
     while isinstance(getattr(stored, "base", None), np.ndarray):
         stored = stored.base
     return stored
+
+
+def test_no_weights_wait_for_the_collector(load, blocked):
+    """What was written for a library is gone when the library has it, and the peak low."""
+    network = load("many weights")
+    passes(network, image(1), image(2))
+    weights = 4 * 256 * 64 * 9
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        session = passes(network, image(1))
+        held = tracemalloc.get_traced_memory()[0]
+        gc.collect()
+        waiting = held - tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert kinds(session) >= {"a", "c"}
+    assert waiting < weights / 4
 
 
 def test_unread_blocks_of_another_pass_stay(load, blocked):
