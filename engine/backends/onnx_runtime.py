@@ -21,13 +21,14 @@ from engine.backends.forms import (
     require_above_infinity,
     require_finite,
 )
+from engine.backends.heap import keeps_memory
 from engine.values import Deferred, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from onnxruntime import NodeArg
+    from onnxruntime import NodeArg, SessionOptions
 
     from engine.backends.forms import FormTable
     from engine.backends.kernel import Program
@@ -45,6 +46,7 @@ __all__ = [
     "write_operator",
 ]
 
+_PROVIDER: Final = "CPUExecutionProvider"
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
 _RESULTS: Final[dict[str, DType]] = {
     "tensor(float)": np.dtype(np.float32),
@@ -68,7 +70,52 @@ def _library() -> ModuleType:
     import onnxruntime
 
     library: ModuleType = onnxruntime
+    _share_memory(library)
     return library
+
+
+def _share_memory(library: ModuleType) -> None:
+    """Have all sessions take what they need while they run from one place, the arena.
+
+    An arena of its own for each would hold several times that between calls, and without any
+    a session takes it from the heap: pages that it has never touched, or not for long.
+    """
+    from engine.backends.onnx_graph import OnnxGraph
+
+    arena = library.OrtMemoryInfo(
+        "Cpu", library.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, library.OrtMemType.DEFAULT
+    )
+    library.create_and_register_allocator(arena, library.OrtArenaCfg(0, 1, -1, -1))
+    graph = OnnxGraph()
+    number = graph.read(Operand("x", 0, (1,), np.dtype(np.float32)))
+    graph.give("y", graph.node("Identity", number), None)
+    model = graph.finish()
+    session = library.InferenceSession(
+        model.content, _session_options(library, 1), providers=[_PROVIDER]
+    )
+    fed = {number: np.zeros(1, np.float32)}
+    giving_back = library.RunOptions()
+    giving_back.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+
+    def give_back() -> None:
+        session.run(None, fed, giving_back)
+
+    # At once too: the arena never gives back what it took first, which is next to nothing so.
+    give_back()
+    keeps_memory(give_back)
+
+
+def _session_options(library: ModuleType, threads: int) -> SessionOptions:
+    options: SessionOptions = library.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
+    # Threads wait awake for the parts of one call, never between calls.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
+    return options
 
 
 class OnnxRuntimeBackend:
@@ -230,24 +277,14 @@ class OnnxProgram:
         threads: int,
     ) -> None:
         ort = _library()
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = threads
+        options = _session_options(ort, threads)
         if level == "basic":
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        options.inter_op_num_threads = 1
-        # One arena per session, which never gives memory back, holds several times what an
-        # operator needs between calls; without it a pass takes no longer.
-        options.enable_cpu_mem_arena = False
-        # Threads wait awake for the parts of one call, never between calls.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
         if model.weights:
             values = map(ort.OrtValue.ortvalue_from_numpy, model.weights.values())
             options.add_external_initializers(list(model.weights), list(values))
         self._outputs = model.outputs  # and not the model, which holds copies of weights
-        self._session = ort.InferenceSession(
-            model.content, options, providers=["CPUExecutionProvider"]
-        )
+        self._session = ort.InferenceSession(model.content, options, providers=[_PROVIDER])
         # The wrapper keeps the model, weights and all, to begin anew with other providers.
         self._session._model_bytes = None  # noqa: SLF001
         self._binding = self._session.io_binding()

@@ -1,0 +1,63 @@
+"""What ONNX Runtime takes while it runs: from one place, which gives it back when asked."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.backends.forms import Operand
+from engine.backends.heap import trim_heap, trim_libraries
+
+pytest.importorskip("onnxruntime")
+
+from engine.backends.onnx_graph import OnnxGraph
+from engine.backends.onnx_runtime import OnnxProgram
+
+SIDES = (1, 6_000_000)
+NBYTES = 4 * SIDES[1]
+
+
+def resident():
+    """Bytes of this process's own memory that are there."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
+
+
+@pytest.fixture
+def program():
+    """Computes (2 x) (2 x), and what is between is not given out."""
+    graph = OnnxGraph()
+    value = graph.read(Operand("x", 0, SIDES, np.dtype(np.float32)))
+    doubled = graph.node("Add", value, value)
+    graph.give("y", graph.node("Mul", doubled, doubled), None)
+    return OnnxProgram(graph.finish(), ["x"], "basic", 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_it_is_given_back(program):
+    x = np.arange(SIDES[1], dtype=np.float32).reshape(SIDES) % 7
+    program.run([x])
+    trim_heap()
+    before = resident()
+    trim_libraries()
+    trim_heap()
+    assert before - resident() > NBYTES / 2
+    expected = 4 * x * x
+    for _ in range(2):
+        program.run([x])
+        np.testing.assert_array_equal(program.shown(0), expected, strict=True)
+        trim_libraries()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_running_again_takes_no_more(program):
+    x = np.ones(SIDES, np.float32)
+    program.run([x])
+    program.run([x])
+    held = resident()
+    for _ in range(3):
+        program.run([x])
+    assert resident() - held < NBYTES / 4
