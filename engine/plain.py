@@ -28,12 +28,12 @@ def plain(value: object) -> Plain:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
     if isinstance(value, (tuple, list)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
     return str(value)

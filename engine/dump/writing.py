@@ -20,6 +20,7 @@ from engine.array_files import (
     write_safetensors,
 )
 from engine.atomic import spoken, written_beside
+from engine.collector import collector_paused
 from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
     Facts,
@@ -347,7 +348,7 @@ def _describe(
     write: Callable[[int, Array], None] | None = None,
 ) -> tuple[str, list[Row]]:
     """Make the head of the manifest and its rows, while arrays are written where they are."""
-    rows: dict[int, Row] = {}
+    found: dict[int, Facts] = {}
 
     def examine(index: int, array: Array) -> None:
         entry, checksum = entries[index], None
@@ -357,8 +358,7 @@ def _describe(
                 job.go_on()
                 digest.update(piece)
             checksum = digest.hexdigest()
-        facts = Facts(statistics(array, threads=1), checksum)
-        rows[index] = make_row(entry, files[index], facts)
+        found[index] = Facts(statistics(array, threads=1), checksum)
 
     def lane(*kinds: Callable[[int, Array], None]) -> list[Callable[[], None]]:
         rest, turn = iter(arrays), threading.Lock()
@@ -383,11 +383,12 @@ def _describe(
         meanwhile=lambda: model_hashes(session.graph, options, job.ask),
     )
     # Not meanwhile: it keeps the interpreter busy, for which the threads would wait.
-    head = manifest_head(session, options, hashes)
-    for index, entry in enumerate(entries):
-        if entry.facts is None:
-            rows[index] = make_row(entry, files[index], None)
-    return head, [rows[index] for index in range(len(entries))]
+    with collector_paused():
+        rows = [
+            make_row(entry, file, found.get(index))
+            for index, (entry, file) in enumerate(zip(entries, files, strict=True))
+        ]
+        return manifest_head(session, options, hashes), rows
 
 
 def _write_npz(
