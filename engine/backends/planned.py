@@ -55,6 +55,10 @@ _SECONDS_OF_ROUNDS: Final = 0.2
 # the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
 # in a pass that nothing disturbs, several hundred in one beside a busy process.
 _SECONDS_OF_WAKING: Final = 100e-6
+# What is computed by ncnn must take less by this, where weights come from memory in every
+# pass: its form of them for Winograd's convolutions is up to four times as large, and so it
+# takes a third longer while other processes use the memory, where others take a tenth.
+_LARGER_WEIGHTS: Final = 1.1
 _APART: Final = "apart"
 _SHARE_UNITS: Final = 10_000
 # Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
@@ -244,7 +248,7 @@ class PlannedKernels(Kernels):
         self, parts: Sequence[Part], values: Mapping[str, Held], key: str
     ) -> Segment | None:
         """The segment that saves most of its operators' time; remember it."""
-        best: tuple[float, Way, Sequence[Part]] = (np.inf, Way.TOGETHER, parts)
+        best: tuple[float, float, Way, Sequence[Part]] = (np.inf, np.inf, Way.TOGETHER, parts)
         blocked = False
         for way in _WAYS:
             if way is Way.TOGETHER and blocked:
@@ -258,9 +262,10 @@ class PlannedKernels(Kernels):
             if found is not None:
                 blocked |= way is Way.BLOCKED
                 share, some = found
-                if share < best[0]:
-                    best = share, way, some
-        share, way, parts = best
+                judged = share * _handicap(way, some)
+                if judged < best[0]:
+                    best = judged, share, way, some
+        _, share, way, parts = best
         if share >= 1:
             self._choices.put(key, str(_Finding(None, max(1, len(parts)))))
             return None
@@ -372,6 +377,11 @@ class _PassingKernel(NumpyKernel):
         outputs = super().__call__(inputs)
         release_weights(self._operator)
         return outputs
+
+
+def _handicap(way: Way, parts: Iterable[Part]) -> float:
+    cold = way is Way.PACKED and is_cold(part.operator for part in parts)
+    return _LARGER_WEIGHTS if cold else 1
 
 
 def _drafted(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Draft | None:

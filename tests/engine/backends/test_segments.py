@@ -240,16 +240,20 @@ def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shares", "found", "way"),
+    ("shares", "cold", "found", "way"),
     [
-        pytest.param((0.5, 0.7, 0.6), TOGETHER, Way.PACKED, id="ncnn"),
-        pytest.param((0.7, 0.5, 0.6), TOGETHER, Way.BLOCKED, id="onnxruntime"),
-        pytest.param((1.1, 1.2, 1.3), [], None, id="apart"),
+        pytest.param((0.5, 0.7, 0.6), True, TOGETHER, Way.PACKED, id="ncnn"),
+        pytest.param((0.7, 0.5, 0.6), False, TOGETHER, Way.BLOCKED, id="onnxruntime"),
+        pytest.param((0.67, 0.7, 0.6), False, TOGETHER, Way.PACKED, id="ncnn by a little"),
+        pytest.param((0.67, 0.7, 0.6), True, TOGETHER, Way.BLOCKED, id="of large weights"),
+        pytest.param((0.99, 1.2, 1.3), True, TOGETHER, Way.PACKED, id="hardly"),
+        pytest.param((1.1, 1.2, 1.3), False, [], None, id="apart"),
     ],
 )
-def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, found, way):
+def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, cold, found, way):
     by_way = dict(zip((Way.PACKED, Way.BLOCKED, Way.TOGETHER), shares, strict=True))
     monkeypatch.setattr(planned, "_SECONDS", 60.0)
+    monkeypatch.setattr(planned, "is_cold", lambda _: cold)
     monkeypatch.setattr(
         planned.PlannedKernels, "_share", lambda self, segment, *_: by_way[segment.way]
     )
