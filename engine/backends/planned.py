@@ -49,6 +49,7 @@ _MOST: Final = 256
 # the question is asked anew.
 _SECONDS: Final = 0.05
 _ROUNDS: Final = 6
+_FEWEST_ROUNDS: Final = 3
 _SECONDS_OF_ROUNDS: Final = 0.2
 # What an operator by itself takes in a pass beyond its time when it is tried again and again.
 # Its threads sleep, and its code and memory are in no cache; and where anything else runs on
@@ -319,7 +320,7 @@ class PlannedKernels(Kernels):
         together: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
         ended = time.perf_counter() + _SECONDS_OF_ROUNDS
-        for round_ in range(_ROUNDS):
+        for _ in range(1 + _ROUNDS):
             if cold:
                 cache.drive_out()
             started = time.perf_counter()
@@ -332,12 +333,13 @@ class PlannedKernels(Kernels):
             segment.run()
             now = time.perf_counter()
             together.append(now - started)
-            if round_ and now > ended:
+            if len(together) > _FEWEST_ROUNDS and now > ended:
                 break
         count = sum(part.given for part in parts)
         # Medians, and not the least times: sessions apart are disturbed more often, and that
-        # is what a pass meets.
-        return median(together) / (median(apart) + count * _SECONDS_OF_WAKING)
+        # is what a pass meets. The first round is for the memory that libraries take then and
+        # keep, a fifth of the time of a segment of large images.
+        return median(together[1:]) / (median(apart[1:]) + count * _SECONDS_OF_WAKING)
 
     def _run_apart(
         self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False
