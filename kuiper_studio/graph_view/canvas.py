@@ -7,6 +7,7 @@ on the screen.
 
 from __future__ import annotations
 
+import gc
 import threading
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -135,6 +136,7 @@ class GraphCanvas(QWidget):
         self._focused_by_keyboard = False
         self._layout_cancel = threading.Event()
         self._layout_number = 0
+        self._left_behind = False  # whether a large graph was open that may be garbage now
         self._layout_request: LayoutRequest | None = None
         self._flow = self.orientation  # of the layout that is there or being made
         self._asked: set[tuple[int, int]] = set()
@@ -331,6 +333,16 @@ class GraphCanvas(QWidget):
             self._camera.centre_on(self._resting_centre(self._sought))
             self._after_move()
             self._sought = NONE
+
+    def _pass_over(self) -> None:
+        """Have the cycle collector pass over a large graph's objects, as long as it is open.
+
+        Walking over those of 10 000 operators takes 70 ms, and comes in the middle of a frame.
+        """
+        if self._left_behind:
+            gc.collect()
+            self._left_behind = False
+        gc.freeze()
 
     def _lay_out_if_turned(self) -> None:
         """Lay out anew if the orientation is another one; the same operator stays in view."""
@@ -529,6 +541,8 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_graph_changed(self) -> None:
         graph = self._session.graph
+        gc.unfreeze()  # the graph before may be garbage now
+        self._left_behind |= len(self._scene.boxes) >= _LAID_OUT_AT_ONCE
         self._scene = make_scene(graph) if graph is not None else Scene()
         self._state = SceneState(self._scene, self._session)
         self._asked.clear()
@@ -611,6 +625,7 @@ class GraphCanvas(QWidget):
         if kind == "layout" and rest == [self._layout_number]:
             if isinstance(answer.result, Layout):
                 self._accept(answer.result)
+                self._pass_over()
         elif kind == "summary" and isinstance(answer.result, Summary):
             generation, index = rest
             if generation == self._state.generation and (generation, index) in self._asked:

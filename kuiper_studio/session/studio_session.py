@@ -209,6 +209,7 @@ class StudioSession(QObject):
     failed = Signal(object)
 
     _requested = Signal(object)
+    _closed = Signal()
 
     def __init__(self, parent: QObject | None = None, backend: str = "auto") -> None:
         super().__init__(parent)
@@ -517,6 +518,7 @@ class StudioSession(QObject):
         self._sources = {}
         self._labels = ()
         self._adopt(None)
+        self._closed.emit()  # the worker has the values
         self._set_state(RunState.EMPTY)
         self.backend_changed.emit()
 
@@ -889,6 +891,7 @@ class StudioSession(QObject):
         self._worker = Worker()
         self._worker.moveToThread(self._thread)
         self._requested.connect(self._worker.handle)
+        self._closed.connect(self._worker.close)
         self._worker.opened.connect(self._on_opened)
         self._worker.layers_loaded.connect(self._on_layers_loaded)
         self._worker.fed.connect(self._on_fed)

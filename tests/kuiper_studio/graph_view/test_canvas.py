@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
@@ -193,6 +196,26 @@ def test_large_graph_is_laid_out_on_another_thread(view, open_model, qtbot):
     picture(view.canvas)
     qtbot.waitUntil(lambda: view.canvas.laid_out)
     assert QRectF(view.canvas.rect()).contains(view.box_rect("relu_400"))
+
+
+def test_the_collector_passes_over_a_large_graph_while_it_is_open(
+    view, open_model, session, qtbot
+):
+    """Walking over it takes several frames; when it is gone, it is collected as before."""
+    graph = weakref.ref(open_model(chain(700)))
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    assert not any(found is graph() for found in gc.get_objects())
+    session.close_model()
+    qtbot.waitUntil(lambda: gc.collect() >= 0 and graph() is None)
+    open_model(chain(701))
+    qtbot.waitUntil(lambda: view.canvas.laid_out)
+    first = weakref.ref(session.graph)
+    open_model(chain(702))  # one large graph after the other
+    qtbot.waitUntil(lambda: view.canvas.laid_out and session.graph is not first())
+    assert first() is None
+    open_model(chain(3))
+    gc.collect()
+    assert gc.get_freeze_count() == 0
 
 
 def test_thousands_of_operators_are_seen_from_far(view, open_model, theme, qtbot):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -285,6 +287,14 @@ def test_steps_wait_for_the_input(qtbot, opened):
 def test_close_model(qtbot, opened):
     opened.close_model()
     assert (opened.graph, opened.state, opened.selected) == (None, RunState.EMPTY, "")
+
+
+def test_a_closed_model_takes_no_memory(qtbot, opened):
+    opened.step()
+    settle(qtbot, opened)
+    graph = weakref.ref(opened.graph)
+    opened.close_model()
+    qtbot.waitUntil(lambda: gc.collect() >= 0 and graph() is None)
 
 
 def test_reload_keeps_inputs(qtbot, opened):
