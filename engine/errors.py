@@ -43,6 +43,7 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedOperatorError",
     "ValueNotComputedError",
+    "capitalized",
     "describe_shapes",
     "spell_shape",
 ]
@@ -123,6 +124,12 @@ class InferStatus(Enum):
     kInferParameterError = 3
     kInferArraySizeMismatch = 4
     kInferLayerNotImplement = 5
+
+
+def capitalized(text: str) -> str:
+    """Begin a sentence with a capital; a name at its head, such as ``in_channels``, stays."""
+    first = text.partition(" ")[0].rstrip(",")
+    return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
 
 
 def spell_shape(shape: Iterable[object]) -> str:

@@ -468,10 +468,8 @@ def _multihead(
     graph.require_finite()  # it gives NaN to a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
+    mask = "" if attn_mask is None else _mask(graph, layer, sequences, attn_mask)
     if _is_of_windows(layer, sequences):
-        mask = ""
-        if attn_mask is not None:
-            mask = _mask(graph, layer, sequences, attn_mask)
         rows = _fused_attention(graph, layer, sequences[0], mask)
         return _product(graph, rows, layer.output), natural
     factors = 1 / math.sqrt(width // layer.heads), 1.0, 1.0
@@ -482,8 +480,8 @@ def _multihead(
         )
     ]
     scores = graph.node("MatMul", heads[0], heads[1])
-    if attn_mask is not None:
-        scores = graph.node("Add", scores, _mask(graph, layer, sequences, attn_mask))
+    if mask:
+        scores = graph.node("Add", scores, mask)
     mixed = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), heads[2])
     order = (0, 2, 1, 3) if layer.batch_first else (2, 0, 1, 3)
     rows = graph.node(

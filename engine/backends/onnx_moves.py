@@ -25,7 +25,7 @@ from engine.layers.reshape import (
     unflatten_module,
     unsqueeze,
 )
-from engine.layers.slicing import NOT_GIVEN, slice_tensor
+from engine.layers.slicing import index_of_slice, slice_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,28 +105,17 @@ def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Re
 
 
 @MOVES.register(slice_tensor)
-def _slice_tensor(
-    graph: OnnxGraph, input: Operand, dim: Any = 0, start: Any = None, end: Any = None,
-    step: Any = 1, *, select: Any = None, dims: Any = None, starts: Any = None,
-    ends: Any = None, steps: Any = None, selects: Any = None,
-) -> str:  # fmt: skip
-    if dims is None:
-        parts = [(dim, start, end, step, select)]
-    else:
-        columns = (starts, ends, steps, selects)
-        parts = list(zip(dims, *(c or [None] * len(dims) for c in columns), strict=True))
-    if any(select not in {None, NOT_GIVEN} for *_, select in parts):
-        raise NoFormError("a place that is taken out")
+def _slice_tensor(graph: OnnxGraph, input: Operand, *where: Any, **named: Any) -> str:
+    index = index_of_slice(input.shape, *where, **named)
     ranges = {
-        axis_of(as_int(dim, "dim"), len(input.shape)): (
-            0 if start is None else as_int(start, "start"),
-            _END if end is None else as_int(end, "end"),
-            1 if step is None else as_int(step, "step"),
-        )
-        for dim, start, end, step, _ in parts
+        axis: (part.start or 0, _END if part.stop is None else part.stop, part.step)
+        for axis, part in enumerate(index)
+        if isinstance(part, slice) and part != slice(None)
     }
-    if len(ranges) < len(parts) or any(step < 1 for _, _, step in ranges.values()):
-        raise NoFormError("backwards, or a dim named twice")
+    if any(isinstance(part, int) for part in index) or not ranges:
+        raise NoFormError("a place that is taken out, or nothing")
+    if any(step < 1 for _, _, step in ranges.values()):
+        raise NoFormError("backwards")
     return _slice(graph, graph.read(input, integers=True), ranges)
 
 

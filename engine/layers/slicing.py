@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Index = tuple[slice | int, ...]
 
 __all__ = [
-    "NOT_GIVEN",
+    "index_of_slice",
     "narrow",
     "scattered",
     "select",
@@ -32,7 +32,7 @@ __all__ = [
     "with_dims_of_index",
 ]
 
-NOT_GIVEN: Final = 2147483647
+_NOT_GIVEN: Final = 2147483647
 
 
 @register("Tensor.slice", "aten::slice")
@@ -71,9 +71,12 @@ def slice_tensor(
     ndarray
         A view of `input`.
     """
-    if dims is not None:
-        return input[_index_of_lists(input, dims, starts, ends, steps, selects)]
-    return input[_index(input, [(dim, start, end, step, select)])]
+    return input[
+        index_of_slice(
+            input.shape, dim, start, end, step,
+            select=select, dims=dims, starts=starts, ends=ends, steps=steps, selects=selects,
+        )
+    ]  # fmt: skip
 
 
 @register("Tensor.slice_copy")
@@ -107,10 +110,10 @@ def slice_copy(
     ndarray of the shape of `input`
         A copy.
     """
-    if dims is not None:
-        index = _index_of_lists(input, dims, starts, ends, steps, selects)
-    else:
-        index = _index(input, [(dim, start, end, step, select)])
+    index = index_of_slice(
+        input.shape, dim, start, end, step,
+        select=select, dims=dims, starts=starts, ends=ends, steps=steps, selects=selects,
+    )  # fmt: skip
     return _replaced(input, index, src)
 
 
@@ -141,7 +144,7 @@ def slice_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    return scattered(input, _index(input, [(dim, start, end, step, None)]), src)
+    return scattered(input, _index(input.shape, [(dim, start, end, step, None)]), src)
 
 
 @register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
@@ -161,7 +164,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
     ndarray of the shape of `input`
         A copy.
     """
-    return scattered(input, _index(input, [(dim, None, None, None, index)]), src)
+    return scattered(input, _index(input.shape, [(dim, None, None, None, index)]), src)
 
 
 @register("Tensor.select", "torch.select", "aten::select")
@@ -185,7 +188,7 @@ def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE)
         axis = axis_of(dim, input.ndim)
         taken: Array = input[along(axis, list(index))]
         return taken
-    taken = input[_index(input, [(dim, None, None, None, index)])]
+    taken = input[_index(input.shape, [(dim, None, None, None, index)])]
     return with_dims_of_index(taken, axis_of(dim, input.ndim), call)
 
 
@@ -213,7 +216,7 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Array:
     first += size if first < 0 else 0
     if not 0 <= first <= first + count <= size:
         raise LayerError(f"start {start} and length {length} leave dim {dim} of size {size}")
-    return input[_index(input, [(axis, first, first + count, 1, None)])]
+    return input[_index(input.shape, [(axis, first, first + count, 1, None)])]
 
 
 @register("pnnx.SliceIndexes")
@@ -263,9 +266,14 @@ def _index_item(item: object) -> tuple[bool, int]:
         raise ParameterError("indexes", f"{item!r} is neither a number nor @N") from None
 
 
-def _index_of_lists(
-    array: Array, dims: Value, starts: Value, ends: Value, steps: Value, selects: Value
-) -> Index:
+def index_of_slice(
+    shape: tuple[int, ...], dim: Value = 0, start: Value = None, end: Value = None,
+    step: Value = 1, *, select: Value = None, dims: Value = None, starts: Value = None,
+    ends: Value = None, steps: Value = None, selects: Value = None,
+) -> Index:  # fmt: skip
+    """Index of a part that is given as to ``Tensor.slice``, of a tensor of a shape."""
+    if dims is None:
+        return _index(shape, [(dim, start, end, step, select)])
     axes = as_ints(dims, "dims")
     columns = [
         (None,) * len(axes) if values is None else as_ints(values, name)
@@ -275,31 +283,33 @@ def _index_of_lists(
     ]  # fmt: skip
     if any(len(column) != len(axes) for column in columns):
         raise LayerError("dims, starts, ends, steps and selects are not equally long")
-    return _index(array, list(zip(axes, *columns, strict=True)))
+    return _index(shape, list(zip(axes, *columns, strict=True)))
 
 
-def _index(array: Array, parts: list[tuple[Value, Value, Value, Value, Value]]) -> Index:
+def _index(
+    shape: tuple[int, ...], parts: list[tuple[Value, Value, Value, Value, Value]]
+) -> Index:
     """Index of a part given as (dim, start, end, step, select) per dimension."""
-    index: list[slice | int] = [slice(None)] * array.ndim
+    index: list[slice | int] = [slice(None)] * len(shape)
     for dim, start, end, step, select in parts:
-        if array.ndim == 0:
+        if not shape:
             raise LayerError("a 0-d tensor has no part")
-        axis = axis_of(0 if dim is None else dim, array.ndim)
-        if select is not None and (place := as_int(select, "index")) != NOT_GIVEN:
-            index[axis] = _place(place, axis, array)
+        axis = axis_of(0 if dim is None else dim, len(shape))
+        if select is not None and (place := as_int(select, "index")) != _NOT_GIVEN:
+            index[axis] = _place(place, axis, shape)
             continue
         stride = 1 if step is None else as_int(step, "step")
         if stride == 0:
             raise LayerError("step is 0, it must be another number")
         last = None if end is None else as_int(end, "end")
-        if stride < 0 and last is not None and last < -array.shape[axis]:
+        if stride < 0 and last is not None and last < -shape[axis]:
             last = None  # far before the first place, where ONNX's way backwards ends
         index[axis] = slice(None if start is None else as_int(start, "start"), last, stride)
     return tuple(index)
 
 
-def _place(place: int, axis: int, array: Array) -> int:
-    size = array.shape[axis]
+def _place(place: int, axis: int, shape: tuple[int, ...]) -> int:
+    size = shape[axis]
     if not -size <= place < size:
         raise LayerError(f"index {place} is not in dim {axis} of size {size}")
     return place

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QSize, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
 
+from engine.errors import capitalized
 from engine.inputs import parse_seed
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession

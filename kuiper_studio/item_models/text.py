@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MINUS",
     "bytes_text",
-    "capitalized",
     "caption_text",
     "count_text",
     "dtype_text",
@@ -119,12 +118,6 @@ def elided(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
-
-
-def capitalized(text: str) -> str:
-    """Begin a sentence with a capital; a name at its head, such as ``in_channels``, stays."""
-    first = text.partition(" ")[0].rstrip(",")
-    return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
 
 
 def caption_text(text: str) -> str:

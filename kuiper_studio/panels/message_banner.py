@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.errors import capitalized
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent

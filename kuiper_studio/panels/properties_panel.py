@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from engine.backends import describe_kernel
 from engine.cost import Cost, cost
-from engine.errors import EngineError, UnsupportedOperatorError
+from engine.errors import EngineError, UnsupportedOperatorError, capitalized
 from kuiper_studio.background import Background, Done
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
@@ -38,7 +38,6 @@ from kuiper_studio.item_models import (
 )
 from kuiper_studio.item_models.text import (
     bytes_text,
-    capitalized,
     count_text,
     ms_text,
     tip_text,

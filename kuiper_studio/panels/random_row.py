@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
+from engine.errors import capitalized
 from kuiper_studio.icons import pixmap
-from kuiper_studio.item_models.text import capitalized
 
 if TYPE_CHECKING:
     from kuiper_studio.theme import Theme

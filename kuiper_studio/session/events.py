@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
 
 __all__ = [
+    "CloseRequest",
     "ExportRequest",
     "Failure",
     "Fed",
@@ -167,6 +168,11 @@ class OpenRequest:
     kernels_from: Path | None
     seed: int | None
     memory_limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRequest:
+    """Let go of the model and its values. Has no answer."""
 
 
 @dataclass(frozen=True, slots=True)

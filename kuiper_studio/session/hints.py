@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import spell_shape
+from engine.errors import capitalized, spell_shape
 from engine.shapes import fits
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     """
     found = _first_other_shape(graph, error) if not error.suspect else None
     if found is None and error.circumstance:
-        told = f"{error.circumstance[:1].upper()}{error.circumstance[1:]}."
+        told = f"{capitalized(error.circumstance)}."
         return f"{told} The Input panel goes back to the exported size."
     if found is None:
         return ""

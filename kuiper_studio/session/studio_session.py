@@ -30,6 +30,7 @@ from engine.session import OperatorStatus, SessionState
 from engine.shapes import InputShapes, parse_shapes
 from engine.statistics import TensorStatistics, statistics
 from kuiper_studio.session.events import (
+    CloseRequest,
     ExportRequest,
     Failure,
     Fed,
@@ -209,7 +210,6 @@ class StudioSession(QObject):
     failed = Signal(object)
 
     _requested = Signal(object)
-    _closed = Signal()
 
     def __init__(self, parent: QObject | None = None, backend: str = "auto") -> None:
         super().__init__(parent)
@@ -518,7 +518,7 @@ class StudioSession(QObject):
         self._sources = {}
         self._labels = ()
         self._adopt(None)
-        self._closed.emit()  # the worker has the values
+        self._requested.emit(CloseRequest())
         self._set_state(RunState.EMPTY)
         self.backend_changed.emit()
 
@@ -891,7 +891,6 @@ class StudioSession(QObject):
         self._worker = Worker()
         self._worker.moveToThread(self._thread)
         self._requested.connect(self._worker.handle)
-        self._closed.connect(self._worker.close)
         self._worker.opened.connect(self._on_opened)
         self._worker.layers_loaded.connect(self._on_layers_loaded)
         self._worker.fed.connect(self._on_fed)

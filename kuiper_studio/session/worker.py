@@ -21,6 +21,7 @@ from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
 from engine.pnnx import pair
 from kuiper_studio.session.events import (
+    CloseRequest,
     ExportRequest,
     Fed,
     FeedRequest,
@@ -107,6 +108,7 @@ class Worker(QObject):
         """Carry out a request; whatever goes wrong becomes a `WorkFailed`."""
         handlers: dict[type, Callable[..., None]] = {
             OpenRequest: self._open,
+            CloseRequest: self._close,
             LoadLayersRequest: self._load_layers,
             FeedRequest: self._feed,
             SupplyRequest: self._supply,
@@ -131,11 +133,6 @@ class Worker(QObject):
             _log.exception("request %d crashed", run_id)
             self._fail(run_id, exc)
 
-    @Slot()
-    def close(self) -> None:
-        """Let go of the model."""
-        self._session = None
-
     def _open(self, request: OpenRequest) -> None:
         started = time.perf_counter()
         graph = engine.load(*pair(request.param, request.bin))
@@ -152,6 +149,9 @@ class Worker(QObject):
         self.opened.emit(
             Opened(request.run_id, graph, seconds, MappingProxyType(kernels), seed)
         )
+
+    def _close(self, _: CloseRequest) -> None:
+        self._session = None
 
     def _load_layers(self, request: LoadLayersRequest) -> None:
         from engine.layers import load_layers

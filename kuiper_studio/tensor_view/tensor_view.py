@@ -10,9 +10,9 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.errors import capitalized
 from engine.session import OperatorStatus
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import capitalized
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message

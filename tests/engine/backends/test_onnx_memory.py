@@ -16,6 +16,8 @@ pytest.importorskip("onnxruntime")
 from engine.backends.onnx_graph import OnnxGraph
 from engine.backends.onnx_runtime import OnnxProgram
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
 SIDES = (1, 6_000_000)
 NBYTES = 4 * SIDES[1]
 
@@ -36,7 +38,6 @@ def program():
     return OnnxProgram(graph.finish(), ["x"], "basic", 1)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_it_is_given_back(program):
     x = np.arange(SIDES[1], dtype=np.float32).reshape(SIDES) % 7
     program.run([x])
@@ -52,7 +53,6 @@ def test_it_is_given_back(program):
         trim_libraries()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_running_again_takes_no_more(program):
     x = np.ones(SIDES, np.float32)
     program.run([x])

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from engine.errors import capitalized
 from kuiper_studio.item_models.text import (
     bytes_text,
-    capitalized,
     count_text,
     dtype_text,
     elided,
