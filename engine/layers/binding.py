@@ -23,8 +23,6 @@ registered, not taken: the file may give them, and the code never sees them.
 
 from __future__ import annotations
 
-import inspect
-import types
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
@@ -33,16 +31,15 @@ from typing import (
     Any,
     Final,
     TypeAlias,
-    Union,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 import numpy as np
 from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError
+from engine.layers.annotations import hints_of, is_union, parameters_of
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.places import reason_of
 
@@ -110,7 +107,7 @@ class _Signature:
 def _signature_of(code: Callable[..., Any], *, method: bool = False) -> _Signature:
     if code is object.__init__:  # its own signature says that it takes anything
         return _Signature((), (), frozenset(), {}, {}, "", "", variadic=False, extra=False)
-    parameters = list(inspect.signature(code).parameters.values())[1 if method else 0 :]
+    parameters = parameters_of(code)[1 if method else 0 :]
     hints = _hints_of(code)
     call, generator = (
         next((p.name for p in parameters if hints.get(p.name) is kind), "")
@@ -137,7 +134,7 @@ def _signature_of(code: Callable[..., Any], *, method: bool = False) -> _Signatu
 
 def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return get_type_hints(code)
+        return hints_of(code)
     except NameError:
         # A user's layer may import what its annotations name for type checkers only; its
         # parameters then come as they are.
@@ -547,7 +544,7 @@ def spoken_annotation(hint: Any) -> str:
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
+    return get_args(hint) if is_union(hint) else (hint,)
 
 
 def _spoken(options: Iterable[Any]) -> str:

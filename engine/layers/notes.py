@@ -11,10 +11,11 @@ import inspect
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from engine.layers.annotations import hints_of, parameters_of
 from engine.layers.binding import NO_EFFECT, spoken_annotation, takes_array
 from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
@@ -256,7 +257,7 @@ def _randomness(found: Registration) -> Iterator[str]:
 def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
     """Annotations; none of a user's code where they cannot be read."""
     try:
-        return get_type_hints(code)
+        return hints_of(code)
     except Exception:  # noqa: BLE001 - they may name whatever does not exist
         return {}
 
@@ -274,8 +275,7 @@ def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part]
 def _signature(code: Callable[..., Any]) -> tuple[tuple[inspect.Parameter, Any], ...]:
     """Arguments that a file can give, with their annotations."""
     try:
-        hints = get_type_hints(code)
-        parameters = list(inspect.signature(code).parameters.values())
+        hints, parameters = hints_of(code), parameters_of(code)
     except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
         return ()
     given = (
