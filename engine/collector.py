@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["collector_paused"]
 
 _MANY: Final = 100_000  # objects, which take some 10 ms to walk over
+_IMMORTAL: Final = 1000  # objects of Python's own at most, of which 3.12 says that they are frozen
 
 
 @contextmanager
@@ -27,9 +28,10 @@ def collector_paused() -> Iterator[None]:
     try:
         yield
     finally:
-        if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
+        if gc.get_count()[0] > _MANY and gc.get_freeze_count() < _IMMORTAL:
             # Makes all of it old at once, or the first thing after this is to walk over it.
-            # Not for a few: what is old and dead is long not looked for.
+            # Not for a few: what is old and dead is long not looked for. Nor where somebody
+            # keeps objects frozen, who would find them thawed.
             gc.freeze()
             gc.unfreeze()
         gc.enable()

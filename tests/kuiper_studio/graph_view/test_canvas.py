@@ -202,6 +202,9 @@ def test_the_collector_passes_over_a_large_graph_while_it_is_open(
     view, open_model, session, qtbot
 ):
     """Walking over it takes several frames; when it is gone, it is collected as before."""
+    gc.unfreeze()
+    gc.collect()
+    resting = gc.get_freeze_count()  # Python 3.12 counts its own immortal objects
     graph = weakref.ref(open_model(chain(700)))
     qtbot.waitUntil(lambda: view.canvas.laid_out)
     assert not any(found is graph() for found in gc.get_objects())
@@ -215,7 +218,7 @@ def test_the_collector_passes_over_a_large_graph_while_it_is_open(
     assert first() is None
     open_model(chain(3))
     gc.collect()
-    assert gc.get_freeze_count() == 0
+    assert gc.get_freeze_count() == resting
 
 
 def test_thousands_of_operators_are_seen_from_far(view, open_model, theme, qtbot):
