@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 __all__ = ["collector_paused"]
 
 _MANY: Final = 100_000  # objects, which take some 10 ms to walk over
-_IMMORTAL: Final = 1000  # objects of Python's own at most, of which 3.12 says that they are frozen
+_IMMORTAL: Final = (
+    1000  # objects of Python's own at most, of which 3.12 says that they are frozen
+)
 
 
 @contextmanager

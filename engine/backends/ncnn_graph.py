@@ -578,5 +578,8 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[i
 
 
 def _number(value: float) -> str:
-    """A number such that ncnn takes it for no integer; infinities are beyond all others."""
-    return format(min(max(float(np.float32(value)), -_LARGEST), _LARGEST), ".9e")
+    """A number such that ncnn takes it for no integer; infinities are beyond all others.
+
+    All digits that a float32 has: ncnn reads no more than 15 characters before 2026.
+    """
+    return format(min(max(float(np.float32(value)), -_LARGEST), _LARGEST), ".8e")
