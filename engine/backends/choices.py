@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Choices", "cache_folder", "describe_work", "key_of"]
 
-_SCHEMA: Final = 6  # also where kernels came that were not measured before
+_SCHEMA: Final = 7  # also where kernels came or went, or compute otherwise than before
 _MOST_ENTRIES: Final = 20_000
 _SECONDS_BETWEEN_SAVES: Final = 5.0
 _CACHE_VARIABLE: Final = "KUIPER_STUDIO_CACHE"

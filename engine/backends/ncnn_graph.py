@@ -39,29 +39,29 @@ __all__ = ["NcnnNetwork", "NcnnOutput", "NcnnWriter"]
 Sides: TypeAlias = tuple[int, ...]
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
+_SMALLEST: Final = float(np.finfo(np.float32).tiny)
 _BINARY: Final = {"Add": 0, "Sub": 1, "Mul": 2, "Div": 3, "Max": 4, "Min": 5}
-_REVERSED: Final = {"Sub": 7, "Div": 8}  # where the number comes first
+_REVERSED: Final = {"Sub": 7}  # where the number comes first
 _ADD: Final = "0=0"
+_LEAST_OF_SWISH: Final = -88.0  # where it is 5e-37
 _ACTIVATION, _ACTIVATION_NUMBERS = 9, -23310
-_UNARY: Final = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5, "Exp": 7, "Log": 8}
+# What is here and below is within a few units in the last place of what is right, element by
+# element (tests/accuracy): ncnn's own TanH, ELU, Mish, HardSwish, Swish, exponential and
+# logarithm are not, nor is a division by what it takes for 0 below the smallest normal number.
+_UNARY: Final = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5}
 # By ONNX's names: ncnn's name, and its numbers in order.
 _ELEMENTWISE: Final[dict[str, Callable[[Mapping[str, Any]], tuple[str, list[object]]]]] = {
     "Relu": lambda _: ("ReLU", []),
     "LeakyRelu": lambda given: ("ReLU", [_number(given["alpha"])]),
-    "Elu": lambda given: ("ELU", [_number(given["alpha"])]),
     "Sigmoid": lambda _: ("Sigmoid", []),
-    "Tanh": lambda _: ("TanH", []),
-    "Mish": lambda _: ("Mish", []),
     "Gelu": lambda given: ("GELU", [int(given["approximate"] == b"tanh")]),
-    "HardSwish": lambda _: ("HardSwish", [_number(1 / 6), _number(0.5)]),
     "HardSigmoid": lambda given: (
         "HardSigmoid", [_number(given["alpha"]), _number(given["beta"])],
     ),
 }  # fmt: skip
 # What convolutions do on the way out, by ncnn's name and how many numbers it takes.
 _ON_THE_WAY: Final = {
-    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4, ("Mish", 0): 5,
-    ("HardSwish", 2): 6,
+    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,
 }  # fmt: skip
 # May give NaN or infinities for other numbers; the rest never does, and of these not those
 # that only do what they do on the way out.
@@ -183,16 +183,10 @@ class NcnnWriter:
         outputs: Sequence[OnnxOutput],
     ) -> None:
         self._constants, self._shapes, self._outputs = constants, shapes, outputs
-        self._given = {output.name for output in outputs}
         self._has_convolution = False
         self._layers: list[_Layer] = []
         self._values: dict[str, int] = {}  # places of layers, by the names of values
         self._inputs: list[tuple[str, Sides]] = []
-        self._readers: dict[str, list[onnx.NodeProto]] = {}
-        for node in nodes:
-            for name in node.input:
-                self._readers.setdefault(name, []).append(node)
-        self._gates: dict[str, str] = {}  # Sigmoids of a Swish, by their names: what they read
         for each in inputs:
             sides = _sides_of(each.shape)
             if sides is not None and each.dtype == np.float32:
@@ -208,8 +202,7 @@ class NcnnWriter:
         writer = self._writers.get(node.op_type)
         if writer is None:
             raise NoFormError(f"{node.op_type} in ncnn")
-        if not self._is_gate(node):
-            self._values[node.output[0]] = writer(self, node)
+        self._values[node.output[0]] = writer(self, node)
 
     def finished(self, free: Collection[str]) -> NcnnNetwork:
         """Close the network.
@@ -390,35 +383,31 @@ class NcnnWriter:
         weights = weights_of(np.ones(channels, np.float32), None)
         return self._add("ConvolutionDepthWise", (source,), sides, params, weights)
 
-    def _is_gate(self, node: onnx.NodeProto) -> bool:
-        """Whether it is a Sigmoid by which nothing is multiplied but what it reads."""
-        if node.op_type != "Sigmoid" or node.output[0] in self._given:
-            return False
-        (source,), (output,) = node.input, node.output
-        readers = self._readers.get(output, [])
-        if len(readers) != 1 or readers[0].op_type != "Mul":
-            return False
-        if sorted(readers[0].input) != sorted([source, output]):
-            return False
-        self._gates[output] = source
-        return True
+    def _swish(self, node: onnx.NodeProto) -> int:
+        source = self._read(node.input[0])
+        # From there down its Sigmoid stays what it is, and times a large number that is one.
+        limits = [_number(_LEAST_OF_SWISH), _number(_LARGEST)]
+        limited = self._activated(source, "Clip", limits)
+        return self._add("Swish", (limited,), self._layers[source].sides)
 
     def _binary(self, node: onnx.NodeProto) -> int:
         code = _BINARY[node.op_type]
         if len(node.input) != 2:
             raise NoFormError("other than two operands")
+        divides = node.op_type == "Div"
         pairs = list(zip(node.input, reversed(node.input), strict=True))
-        for name, other in pairs:
-            if self._gates.get(name) == other:
-                source = self._read(other)
-                return self._add("Swish", (source,), self._layers[source].sides)
         for first, (name, other) in enumerate(pairs):
             number = self._scalar(name, len(self._shapes.get(other, ())))
+            # It multiplies by the reciprocal.
+            if divides and not (first and number and _is_normal(number, 1 / number)):
+                continue
             if number is not None:
                 source = self._read(other)
                 code = code if first else _REVERSED.get(node.op_type, code)
                 params = {0: code, 1: 1, 2: _number(number)}
                 return self._add("BinaryOp", (source,), self._layers[source].sides, params)
+        if divides:
+            raise NoFormError("a division by what is computed, or of a number")
         sources = [self._read(name) for name in node.input]
         shapes = [self._shapes.get(name) for name in node.input]
         sides = [self._layers[source].sides for source in sources]
@@ -447,6 +436,7 @@ class NcnnWriter:
         "Reshape": _reshape,
         "Softmax": _softmax,
         "Clip": _clip,
+        "Swish": _swish,
         **dict.fromkeys(_BINARY, _binary),
         **dict.fromkeys((*_ELEMENTWISE, *_UNARY), _unary),
     }
@@ -575,6 +565,11 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[i
         attributes["kernel_shape"], attributes["dilations"], attributes["strides"],
         ((above, below), (left, right)), weights,
     )  # fmt: skip
+
+
+def _is_normal(*numbers: float) -> bool:
+    """Whether numbers are none that ncnn takes for 0, or infinite, in float32."""
+    return all(_SMALLEST <= abs(number) <= _LARGEST for number in numbers)
 
 
 def _number(value: float) -> str:

@@ -36,8 +36,7 @@ _AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer 
 # Element by element, and nothing infinite becomes of a zero in the padding.
 _UNARY: Final = frozenset(
     [
-        "Abs", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Neg",
-        "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh",
+        "Abs", "Clip", "Exp", "Gelu", "HardSigmoid", "LeakyRelu", "Neg", "Relu", "Softsign",
     ]
 )  # fmt: skip
 _BINARY: Final = frozenset(["Add", "Max", "Min", "Mul", "Sub"])
@@ -150,9 +149,14 @@ class _Writer:
         self._constants, self._shapes, self._size = constants, shapes, size
         self._blocked: dict[str, str] = {}  # names in blocks, by the names in common order
         self._missing: set[str] = set()  # what is there in blocks only
+        self._positive: set[str] = set()  # what may be divided by, the padding too
 
     def write(self, node: onnx.NodeProto) -> None:
         """Write a node, in blocks where it can be and where that spares something."""
+        if node.op_type == "Exp" or (
+            node.op_type in {"Add", "Mul"} and all(map(self._is_positive, node.input))
+        ):
+            self._positive.update(node.output)
         writer = self._writers.get(node.op_type)
         if writer is None or not writer(self, node):
             for name in node.input:
@@ -249,6 +253,11 @@ class _Writer:
         self._node(node, node.op_type, [n for n in both if n], {}, domain="")
         return True
 
+    def _quotient(self, node: onnx.NodeProto) -> bool:
+        if not self._is_positive(node.input[-1]):
+            return False
+        return self._unary(node) if len(node.input) == 1 else self._binary(node)
+
     def _scaling(
         self, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]]
     ) -> bool:
@@ -294,6 +303,8 @@ class _Writer:
         "AveragePool": _pooling,
         "GlobalAveragePool": _pooling,
         "Concat": _concatenation,
+        "Div": _quotient,
+        "Reciprocal": _quotient,
         **dict.fromkeys(_UNARY, _unary),
         **dict.fromkeys(_BINARY, _binary),
     }
@@ -367,6 +378,10 @@ class _Writer:
     def _wide(self, channels: int) -> int:
         """Channels with their padding."""
         return -(-channels // self._size) * self._size
+
+    def _is_positive(self, name: str) -> bool:
+        constant = self._constants.get(name)
+        return name in self._positive or (constant is not None and bool(np.all(constant > 0)))
 
     def _is_number(self, name: str) -> bool:
         constant = self._constants.get(name)

@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 from engine.backends.forms import NoFormError, Operand
 from engine.backends.heap import aligned
 from engine.backends.ncnn_graph import NcnnNetwork, NcnnWriter
+from engine.backends.onnx_accurate import spelled_out
 from engine.backends.onnx_blocked import opsets, written_in_blocks
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ class OnnxGraph:
         self._above_infinity: list[int] = []
         self._finite = False
         self._count = 0
+        self._spelled: list[onnx.NodeProto] | None = None  # once no more nodes come
 
     def read(
         self, operand: object, shape: Sequence[int] | None = None, *, integers: bool = False
@@ -301,11 +303,12 @@ class OnnxGraph:
         """
         if not self._inputs:
             raise NoFormError("nothing is computed")
+        nodes = self._for_onnx_runtime()
         if free is None:
-            return self._closed(self._nodes, self._constants, self._outputs)
+            return self._closed(nodes, self._constants, self._outputs)
         shapes = self._shapes()
         written = written_in_blocks(
-            self._nodes, self._constants, shapes, [o.name for o in self._outputs],
+            nodes, self._constants, shapes, [o.name for o in self._outputs],
             self._values_of(free),
         )  # fmt: skip
         if written is None:
@@ -348,6 +351,11 @@ class OnnxGraph:
         return NcnnWriter(
             self._nodes, self._constants, self._shapes(), self._inputs.values(), self._outputs
         )
+
+    def _for_onnx_runtime(self) -> list[onnx.NodeProto]:
+        if self._spelled is None:
+            self._spelled = spelled_out(self._nodes, self.constant)
+        return self._spelled
 
     def _values_of(self, operands: Iterable[str]) -> frozenset[str]:
         return frozenset(self._computed[operand][0] for operand in operands)
@@ -406,7 +414,7 @@ class OnnxGraph:
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the values that are known without computing them."""
-        model = self._model(self._nodes, self._outputs, self._constants)
+        model = self._model(self._for_onnx_runtime(), self._outputs, self._constants)
         graph = onnx.shape_inference.infer_shapes(model).graph
         found = {}
         for value in (*graph.input, *graph.value_info, *graph.output):

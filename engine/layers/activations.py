@@ -7,6 +7,7 @@ computes float16 in float32, as PyTorch does, and gives back the dtype that came
 
 from __future__ import annotations
 
+import math
 from functools import wraps
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec
 
@@ -19,7 +20,7 @@ from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
 from engine.promotion import float_dtype
-from engine.special import erf
+from engine.special import erf, erfc_of_positive
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
@@ -168,7 +169,8 @@ def celu(input: Array, alpha: float = 1.0) -> Array:
 @elementwise("nn.Sigmoid", "F.sigmoid", "torch.sigmoid", "Tensor.sigmoid", "aten::sigmoid")
 def sigmoid(input: Array) -> Array:
     """``1 / (1 + exp(-x))``: ``torch.nn.Sigmoid``."""
-    return _sigmoid(input)
+    result = _divisor(input)
+    return np.reciprocal(result, out=result)
 
 
 @elementwise("nn.LogSigmoid", "F.logsigmoid", "aten::log_sigmoid")
@@ -188,14 +190,14 @@ def hardsigmoid(input: Array) -> Array:
 @elementwise("nn.SiLU", "F.silu", "aten::silu")
 def silu(input: Array) -> Array:
     """``x / (1 + exp(-x))``, also called swish: ``torch.nn.SiLU``."""
-    result: Array = input * _sigmoid(input)
-    return result
+    result = _divisor(input)
+    return np.divide(input, result, out=result)
 
 
 @elementwise("nn.Hardswish", "F.hardswish", "aten::hardswish")
 def hardswish(input: Array) -> Array:
     """``x * min(max(x + 3, 0), 6) / 6``: ``torch.nn.Hardswish``."""
-    result: Array = input * np.clip(input + 3, 0, 6) / 6
+    result: Array = input * (np.clip(input + 3, 0, 6) / 6)
     return result
 
 
@@ -214,13 +216,23 @@ def gelu(input: Array, approximate: str = "none") -> Array:
     tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
     """
     if approximate == "none":
-        inner = erf(input * np.sqrt(0.5).astype(input.dtype))
-    elif approximate == "tanh":
-        root = np.sqrt(2 / np.pi).astype(input.dtype)
-        inner = np.tanh(root * (input + 0.044715 * (input * input * input)))
-    else:
+        result: Array = 0.5 * input * (1 + erf(input * np.sqrt(0.5).astype(input.dtype)))
+        return _in_double(input < -0.5, input, result, _gelu_of_negative)
+    if approximate != "tanh":
         raise LayerError(f"approximate={approximate} is neither none nor tanh")
-    result: Array = 0.5 * input * (1 + inner)
+    return _in_double(input < -0.5, input, _gelu_by_tanh(input), _gelu_by_tanh)
+
+
+def _gelu_of_negative(x: Array, *, in_float32: bool) -> Array:
+    """``x / 2 * erfc(-x / sqrt(2))``, where ``1 + erf`` would cancel."""
+    result: Array = x / 2 * erfc_of_positive(-x * math.sqrt(0.5), in_float32=in_float32)
+    return result
+
+
+def _gelu_by_tanh(x: Array, **_: bool) -> Array:
+    """``x / (1 + exp(-2 u))`` for ``x / 2 * (1 + tanh(u))``: the same, and nothing cancels."""
+    root = -2 * math.sqrt(2 / math.pi)
+    result: Array = x / (1 + np.exp(x * (root + 0.044715 * root * (x * x))))
     return result
 
 
@@ -244,7 +256,13 @@ def tanh(input: Array) -> Array:
 def tanhshrink(input: Array) -> Array:
     """``x - tanh(x)``: ``torch.nn.Tanhshrink``."""
     result: Array = input - np.tanh(input)
-    return result
+    return _in_double(np.abs(input) < 1, input, result, _tanhshrink_of_small)
+
+
+def _tanhshrink_of_small(x: Array, **_: bool) -> Array:
+    """``x - tanh(x)``, by its series where nothing would be left of the difference."""
+    square = x * x
+    return np.where(square < 1e-6, x * square / 3 * (1 - 0.4 * square), x - np.tanh(x))
 
 
 @elementwise("nn.Softsign", "F.softsign")
@@ -318,8 +336,16 @@ def glu(input: Array, dim: int = -1) -> Array:
     return result
 
 
-def _sigmoid(x: Array) -> Array:
-    """``1 / (1 + exp(-x))`` in one new array."""
+def _in_double(where: Array, x: Array, result: Array, formula: Callable[..., Array]) -> Array:
+    """Compute some elements again in double precision, into the result: where they cancel."""
+    if where.any():
+        wide = x[where].astype(np.float64)
+        result[where] = formula(wide, in_float32=x.dtype == np.float32)
+    return result
+
+
+def _divisor(x: Array) -> Array:
+    """``1 + exp(-x)`` in one new array."""
     result: Array = np.exp(-x)
     result += 1
-    return np.reciprocal(result, out=result)
+    return result

@@ -106,6 +106,18 @@ def test_backends_that_are_no_table(tmp_path):
     assert Choices(path).get("key") is None
 
 
+def test_choices_among_other_forms_do_not_count(tmp_path):
+    """What was fastest when Sigmoid was another node says nothing now."""
+    path = tmp_path / "kernels.json"
+    own = Choices(path)
+    own.put("key", "onnxruntime/all-1")
+    own.save()
+    content = json.loads(path.read_text())
+    assert content["schema"] > 6
+    path.write_text(json.dumps(content | {"schema": 6}))
+    assert Choices(path).get("key") is None
+
+
 def test_choices_of_another_machine_do_not_count(tmp_path, conv, measured):
     path = tmp_path / "kernels.json"
     mine = Choices(path)

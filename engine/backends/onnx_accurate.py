@@ -1,0 +1,70 @@
+"""Nodes that ONNX Runtime computes too coarsely, spelled out in others.
+
+Its Sigmoid is a quotient of polynomials whose error is about 1e-7 whatever the result: 3 %
+at -11, six times the result at -17.7. What its Exp and its divisions give is right to a unit
+in the last place, so a model that is written for it has those instead. ncnn, which has a
+Sigmoid of its own, is given the nodes as the forms wrote them (`onnx_graph`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from onnx import helper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import onnx
+
+    Constant = Callable[[float], str]
+
+__all__ = ["spelled_out"]
+
+
+def spelled_out(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[onnx.NodeProto]:
+    """Write nodes anew, each that is computed too coarsely as several.
+
+    Parameters
+    ----------
+    nodes : iterable of NodeProto
+    constant : callable
+        Adds a number to the model and gives its name.
+
+    Returns
+    -------
+    list of NodeProto
+        Results keep their names; what is computed on the way has their shapes.
+    """
+    written: list[onnx.NodeProto] = []
+    for node in nodes:
+        spell = _SPELLINGS.get(node.op_type)
+        written += [node] if spell is None else spell(node, constant)
+    return written
+
+
+def _sigmoid(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
+    """Spell out ``1 / (1 + exp(-x))``."""
+    nodes, divisor = _divisor(node, constant)
+    return [*nodes, helper.make_node("Reciprocal", [divisor], node.output)]
+
+
+def _swish(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
+    """Spell out ``x / (1 + exp(-x))``, a node of ONNX from its version 24 on."""
+    nodes, divisor = _divisor(node, constant)
+    return [*nodes, helper.make_node("Div", [node.input[0], divisor], node.output)]
+
+
+def _divisor(node: onnx.NodeProto, constant: Constant) -> tuple[list[onnx.NodeProto], str]:
+    """Spell out ``1 + exp(-x)``, and how it is called."""
+    (source,), (result,) = node.input, node.output
+    negative, power, divisor = (f"{result}.{part}" for part in ("negative", "power", "divisor"))
+    nodes = [
+        helper.make_node("Neg", [source], [negative]),
+        helper.make_node("Exp", [negative], [power]),
+        helper.make_node("Add", [power, constant(1.0)], [divisor]),
+    ]
+    return nodes, divisor
+
+
+_SPELLINGS: Final = {"Sigmoid": _sigmoid, "Swish": _swish}

@@ -1,0 +1,176 @@
+"""Element-wise operators are right to a few units in the last place, whoever computes them.
+
+Over the whole range of float32, against float64: see ``tests/accuracy``, which also prints
+the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from accuracy.functions import FUNCTIONS
+from accuracy.measure import FEW, RANGES, points, units
+from accuracy.ways import eager_errors, errors
+from engine.backends import ncnn_graph, numpy_buffers, onnx_accurate, onnx_blocked, onnx_forms
+from engine.layers import registration
+from engine.layers.expression import Expression
+
+pytest.importorskip("onnxruntime")
+pytest.importorskip("ncnn")
+
+COUNT = 1 << 17
+
+# Forms that are not element by element: sums, or what only moves elements.
+OTHERS = {
+    "AdaptiveAveragePool", "AveragePool", "BatchNorm", "Convolution", "Linear", "MaxPool",
+    "MultiheadAttention", "TransposedConvolution", "bmm", "cat", "channel_shuffle",
+    "group_norm", "layer_norm", "log_softmax", "matmul", "mm", "pixel_shuffle",
+    "scaled_dot_product_attention", "softmax",
+}  # fmt: skip
+OTHER_NODES = {
+    "AveragePool", "BatchNormalization", "Concat", "Conv", "ConvTranspose", "Gemm",
+    "GlobalAveragePool", "MaxPool", "Reshape", "Softmax",
+}  # fmt: skip
+# Nodes that ncnn or ONNX Runtime in blocks computes, and a function that has each.
+NODES = {
+    "Abs": "abs", "Add": "add", "Ceil": "ceil", "Clip": "relu6", "Div": "divide by a number",
+    "Floor": "floor", "Gelu": "gelu", "HardSigmoid": "hardsigmoid", "LeakyRelu": "leaky relu",
+    "Max": "max", "Min": "min", "Mul": "mul", "Neg": "neg", "Relu": "relu",
+    "Sigmoid": "sigmoid", "Sqrt": "sqrt", "Sub": "sub", "Swish": "silu",
+}  # fmt: skip
+NODES_IN_BLOCKS = {
+    "Abs": "abs", "Add": "add", "Clip": "relu6", "Div": "mish", "Exp": "exp", "Gelu": "gelu",
+    "HardSigmoid": "hardsigmoid", "LeakyRelu": "leaky relu", "Max": "max", "Min": "min",
+    "Mul": "mul", "Neg": "neg", "Reciprocal": "sigmoid", "Relu": "relu",
+    "Softsign": "softsign", "Sub": "sub",
+}  # fmt: skip
+
+
+def too_large(function, largest):
+    """Ranges in which an error is larger than it may be."""
+    return {
+        limits: error
+        for limits, error in zip(RANGES, largest, strict=True)
+        if not error <= max(FEW, 2 * function.as_eager.get(limits, 0))
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_few_units_in_the_last_place(name):
+    function = FUNCTIONS[name]
+    assert bool(function.as_eager) == bool(function.reason)
+    found = {way: too_large(function, largest) for way, largest in errors(function, COUNT)}
+    assert {way: ranges for way, ranges in found.items() if ranges} == {}
+    assert any(way.endswith(" numpy") for way in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [
+        ("sigmoid", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked", "ncnn/"}),
+        ("silu", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked", "ncnn/"}),
+        ("hardswish", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked",
+                       "ncnn/"}),
+        ("mish", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked"}),
+        ("gelu by tanh", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked"}),
+        ("relu", {"numpy/buffer", "onnxruntime/all", "onnxruntime/blocked", "ncnn/"}),
+        ("mul", {"numpy/buffer", "onnxruntime/all", "onnxruntime/blocked", "ncnn/"}),
+        ("tanh", set()),
+        ("elu", set()),
+        ("softplus", set()),
+    ],
+)  # fmt: skip
+def test_who_computes_it(name, ways):
+    """So that nothing is right only because nobody was asked."""
+    kernels = {way.split()[1] for way, _ in errors(FUNCTIONS[name], 1 << 10)}
+    assert all(any(kernel.startswith(way) for kernel in kernels) for way in ways)
+    assert bool(ways) == (kernels > {"numpy"})
+
+
+KINDS = [kind for function in FUNCTIONS.values() for kind in function.kinds]
+CALLS = {params["expr"].partition("(")[0] for _, params in KINDS if "expr" in params}
+
+
+@pytest.mark.parametrize("forms", [onnx_forms.FORMS, numpy_buffers._FORMS])
+def test_every_form_is_entered(forms):
+    names = {form.__name__ for form in forms._forms}
+    assert names & OTHERS in (OTHERS, set())
+    elementwise = {form for form in forms._forms if form.__name__ not in OTHERS}
+    assert elementwise <= {registration(kind).target for kind, _ in KINDS}
+    assert Expression in elementwise
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [{*onnx_forms._UNARY, *onnx_forms._BINARY, "square"}, {*numpy_buffers._UFUNCS}],
+)
+def test_every_call_of_an_expression_is_entered(calls):
+    assert calls <= CALLS
+
+
+@pytest.mark.parametrize(
+    ("writer", "others", "nodes", "way"),
+    [
+        (ncnn_graph.NcnnWriter, OTHER_NODES, NODES, "ncnn/segment"),
+        (onnx_blocked._Writer, {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool",
+                                "Concat"}, NODES_IN_BLOCKS, "onnxruntime/blocked"),
+    ],
+)  # fmt: skip
+def test_every_node_is_entered(writer, others, nodes, way):
+    assert set(writer._writers) - others == set(nodes)
+    for name in nodes.values():
+        if way.startswith("onnx") and not onnx_blocked.block_size():
+            continue
+        assert any(way in kernel for kernel, _ in errors(FUNCTIONS[name], 1 << 10)), name
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "silu"])
+def test_the_librarys_own_sigmoid_would_be_seen(name, monkeypatch):
+    """This is what the table is for: 3 % at -11, six times the number at -17.7."""
+    own = {
+        "Sigmoid": lambda node, constant: [node],
+        "Swish": lambda node, constant: [
+            onnx_accurate.helper.make_node("Sigmoid", node.input, ["gate"]),
+            onnx_accurate.helper.make_node("Mul", [*node.input, "gate"], node.output),
+        ],
+    }
+    monkeypatch.setattr(onnx_accurate, "_SPELLINGS", own)
+    function = FUNCTIONS[name]
+    found = {way: too_large(function, largest) for way, largest in errors(function, COUNT)}
+    wrong = {way.split()[1].partition("-")[0] for way, ranges in found.items() if ranges}
+    assert {"onnxruntime/all", "onnxruntime/segment"} <= wrong
+    assert not {"numpy", "ncnn/segment"} & wrong
+    assert all((-17.0, -5.0) in ranges for ranges in found.values() if ranges)
+
+
+@pytest.mark.parametrize("name", [name for name, each in FUNCTIONS.items() if each.as_eager])
+def test_pytorchs_own_errors_are_as_stated(name):
+    pytest.importorskip("torch")
+    function = FUNCTIONS[name]
+    measured = dict(zip(RANGES, eager_errors(function, 1 << 19), strict=True))
+    for limits, stated in function.as_eager.items():
+        assert stated / 2 <= measured[limits] <= 2 * stated
+
+
+def test_units():
+    """Next to 1 a unit is 2**-23, and half as much below it."""
+    found = np.float32([1 + 2**-23, 1 - 2**-24, 1, np.nan, np.inf, 1, np.nan, -0.0, 1e-39])
+    right = np.float64([1, 1, 1, np.nan, np.inf, np.inf, 1, 0, 0])
+    expected = [1, 0.5, 0, 0, 0, np.inf, np.inf, 0, 0]
+    assert units(found, right).tolist() == expected
+    # behind the largest number comes infinity, which is right only beyond half of a unit
+    found, right = np.float32([np.inf, 3.4028235e38]), np.float64([3.4028235e38, 3.40283e38])
+    assert units(found, right).tolist() == [np.inf, pytest.approx(32, abs=1)]
+
+
+def test_points():
+    x = points(1 << 16)
+    assert x.dtype == np.float32
+    assert 1 << 16 <= x.size < 1.1 * (1 << 16)
+    assert np.isfinite(x).all()
+    exponents = np.unique(x.view(np.uint32) << 1 >> 24)
+    assert exponents.tolist() == list(range(255))
+    assert {0.0, -0.0} <= set(x.tolist())
+    for place in (-17.7, -11, -3, 3, 88):
+        assert np.count_nonzero(np.abs(x - place) < 0.1) > 50
