@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from typing_extensions import override
 
 from engine.array_files import is_numeric
 from engine.errors import spell_shape
@@ -16,13 +17,42 @@ if TYPE_CHECKING:
 
     from engine.values import Array, Value
 
-__all__ = ["TOLERANCE", "Difference", "agrees", "difference"]
+__all__ = ["TOLERANCE", "Difference", "Spot", "agrees", "difference"]
 
 TOLERANCE: Final = 1e-3
 
 _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
 # float32 cannot add up more finely, relative to the largest number.
 _FINEST: Final = 1e-6
+# Times the smallest normal number: up to here differences of elements are none. Libraries flush
+# what is smaller than that number to 0, also on the way to a result.
+_FLUSHED: Final = 128.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An element of one of the results.
+
+    Attributes
+    ----------
+    member : int
+        Which of the arrays, nested tuples taken apart.
+    place : tuple of int
+        Index in it.
+    found, expected : float or complex
+        What is there.
+    """
+
+    member: int = 0
+    place: tuple[int, ...] = ()
+    found: complex = 0.0
+    expected: complex = 0.0
+
+    @override
+    def __str__(self) -> str:
+        member = f"of result {self.member} " if self.member else ""
+        place = f"at {list(self.place)}" if self.place else "in its one number"
+        return f"{member}{place}: {self.found:.9g}, not {self.expected:.9g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +78,12 @@ class Difference:
         The elements there.
     unlike : str
         What makes the two incomparable, e.g. another shape; ``""`` for nothing.
+    of_element : float
+        Largest difference of two elements, relative to the larger of the two: 0.83 where one
+        is six times the other; inf as for `largest`. Where elements are sums, those that
+        cancel to less than the tolerance allows do not count.
+    element : Spot
+        Where that is.
     """
 
     largest: float = 0.0
@@ -59,6 +95,8 @@ class Difference:
     found: complex = 0.0
     expected: complex = 0.0
     unlike: str = ""
+    of_element: float = 0.0
+    element: Spot = Spot()
 
     @property
     def agrees(self) -> bool:
@@ -68,22 +106,37 @@ class Difference:
     @property
     def where(self) -> str:
         """The largest difference in words; ``""`` where there is none."""
-        if not self.largest:
-            return ""
-        member = f"of result {self.member} " if self.member else ""
-        place = f"at {list(self.place)}" if self.place else "in its one number"
-        return f"{member}{place}: {self.found:.9g}, not {self.expected:.9g}"
+        return str(self._spot) if self.largest else ""
+
+    @property
+    def _spot(self) -> Spot:
+        return Spot(self.member, self.place, self.found, self.expected)
+
+    @property
+    def words(self) -> str:
+        """Where the differences are largest, in words; ``""`` where there are none."""
+        if not self.of_element or self.element == self._spot:
+            return self.where
+        return f"{self.where}; of the element {self.element}"
 
 
 def agrees(
-    found: Sequence[Value], expected: Sequence[Value], tolerance: float = TOLERANCE
+    found: Sequence[Value],
+    expected: Sequence[Value],
+    tolerance: float = TOLERANCE,
+    *,
+    elementwise: bool = False,
 ) -> bool:
     """Whether results are the expected ones, up to rounding; see `difference`."""
-    return difference(found, expected, tolerance).agrees
+    return difference(found, expected, tolerance, elementwise=elementwise).agrees
 
 
 def difference(
-    found: Sequence[Value], expected: Sequence[Value], tolerance: float = TOLERANCE
+    found: Sequence[Value],
+    expected: Sequence[Value],
+    tolerance: float = TOLERANCE,
+    *,
+    elementwise: bool = False,
 ) -> Difference:
     """Compare results with the expected ones.
 
@@ -94,6 +147,9 @@ def difference(
     tolerance : float
         Relative, and absolute beside a largest number of 1 or more. Integers and other
         values must be equal.
+    elementwise : bool
+        Whether each element is computed by itself, so that the tolerance is relative to it
+        alone. Elements that are sums may cancel to anything.
 
     Returns
     -------
@@ -103,23 +159,23 @@ def difference(
     mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
     if len(mine) != len(theirs):
         return Difference(unlike=f"{len(mine)} results instead of {len(theirs)}")
-    worst = Difference()
+    worst = apart = Difference()
     count = beyond = 0
     for member, (one, other) in enumerate(zip(mine, theirs, strict=True)):
         unlike = _unlike(one, other)
         if unlike:
             return Difference(member=member, unlike=unlike)
         if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-            new = _of_arrays(one, other, tolerance, member)
+            new = _of_arrays(one, other, tolerance, member, elementwise=elementwise)
             if new.unlike:
                 return new
             count, beyond = count + new.count, beyond + new.beyond
             if (new.beyond > 0, new.largest) > (worst.beyond > 0, worst.largest):
                 worst = new
-    return Difference(
-        worst.largest, worst.relative, beyond, count, worst.member, worst.place, worst.found,
-        worst.expected,
-    )  # fmt: skip
+            apart = max(apart, new, key=lambda each: each.of_element)
+    return replace(
+        worst, beyond=beyond, count=count, of_element=apart.of_element, element=apart.element
+    )
 
 
 def _unlike(found: Value, expected: Value) -> str:
@@ -137,14 +193,47 @@ def _word(value: Value) -> str:
     return "a tensor" if isinstance(value, np.ndarray) else repr(value)
 
 
-def _of_arrays(found: Array, expected: Array, tolerance: float, member: int) -> Difference:
+class _Allowed:
+    """How far elements may be from the expected ones.
+
+    Parameters and meaning are as for `difference`.
+    """
+
+    def __init__(self, expected: Array, tolerance: float, *, elementwise: bool) -> None:
+        rounded = expected.dtype.kind in "fc"
+        self.scale = _largest_number(expected)
+        self._elementwise = elementwise and rounded
+        self._relative = tolerance if rounded else 0.0
+        self._flushed = _FLUSHED * float(np.finfo(expected.dtype).tiny) if rounded else 0.0
+        self._absolute = self._flushed
+        if rounded and not elementwise:
+            self._absolute = max(tolerance * min(1.0, self.scale), _FINEST * self.scale)
+
+    def beyond(self, distance: Array, found: Array, expected: Array) -> int:
+        """How many distances are too large, for numbers of these sizes."""
+        sizes = np.maximum(found, expected) if self._elementwise else expected
+        allowed = self._absolute + self._relative * sizes
+        return int(np.count_nonzero((distance > allowed) | np.isinf(distance)))
+
+    def of_elements(self, distance: Array, found: Array, expected: Array) -> Array:
+        """Distances relative to the larger of two numbers; 0 where they do not count."""
+        larger = np.maximum(found, expected)
+        small = distance <= self._flushed if self._elementwise else larger <= self._absolute
+        counts = (distance > 0) & ~small & np.isfinite(distance)
+        result = np.divide(distance, larger, out=np.zeros_like(distance), where=counts)
+        result[np.isinf(distance)] = np.inf
+        return result
+
+
+def _of_arrays(
+    found: Array, expected: Array, tolerance: float, member: int, *, elementwise: bool
+) -> Difference:
     if not (is_numeric(found) and is_numeric(expected)):
         unlike = "" if np.array_equal(found, expected) else "other contents"
         return Difference(count=found.size, member=member, unlike=unlike)
-    scale = _largest_number(expected)
-    exact = expected.dtype.kind not in "fc"
-    absolute = 0.0 if exact else max(tolerance * min(1.0, scale), _FINEST * scale)
+    allowed = _Allowed(expected, tolerance, elementwise=elementwise)
     largest, where, beyond = 0.0, -1, 0
+    of_element, element = 0.0, -1
     for start, mine, theirs in _chunks(found, expected):
         distance = _distance(mine, theirs)
         top = int(distance.argmax())
@@ -152,15 +241,25 @@ def _of_arrays(found: Array, expected: Array, tolerance: float, member: int) -> 
             continue
         if distance[top] > largest:
             largest, where = float(distance[top]), start + top
-        allowed = absolute if exact else absolute + tolerance * _sizes(theirs)
-        beyond += int(np.count_nonzero((distance > allowed) | np.isinf(distance)))
+        sizes = _sizes(mine), _sizes(theirs)
+        beyond += allowed.beyond(distance, *sizes)
+        relative = allowed.of_elements(distance, *sizes)
+        top = int(relative.argmax())
+        if relative[top] > of_element:
+            of_element, element = float(relative[top]), start + top
     if where < 0:
         return Difference(count=found.size, member=member)
-    place = tuple(int(index) for index in np.unravel_index(where, found.shape))
+    spot = _spot(found, expected, member, where)
     return Difference(
-        largest, largest / scale if scale else np.inf, beyond, found.size, member, place,
-        found[place].item(), expected[place].item(),
+        largest, largest / allowed.scale if allowed.scale else np.inf, beyond, found.size,
+        member, spot.place, spot.found, spot.expected, of_element=of_element,
+        element=_spot(found, expected, member, element) if element >= 0 else Spot(),
     )  # fmt: skip
+
+
+def _spot(found: Array, expected: Array, member: int, index: int) -> Spot:
+    place = tuple(int(each) for each in np.unravel_index(index, found.shape))
+    return Spot(member, place, found[place].item(), expected[place].item())
 
 
 def _chunks(found: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:

@@ -19,6 +19,7 @@ from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
+from engine.layers.exactness import is_element_by_element
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Automatic:
             for variant, make in backend.programs(operator, inputs).items():
                 program = made(make)
                 try:
-                    if program is not None and _computes(program, inputs, expected):
+                    if program is not None and _computes(operator, program, inputs, expected):
                         if not race.programs:
                             race.enter(ALONE, reference)
                         race.enter(f"{name}/{variant}", program)
@@ -211,9 +212,15 @@ def _seconds(program: Program, inputs: Sequence[Value]) -> float:
     return time.perf_counter() - started
 
 
-def _computes(program: Program, inputs: Sequence[Value], expected: tuple[Value, ...]) -> bool:
+def _computes(
+    operator: RuntimeOperator,
+    program: Program,
+    inputs: Sequence[Value],
+    expected: tuple[Value, ...],
+) -> bool:
+    elementwise = is_element_by_element(operator.layer)
     try:
-        return agrees(program(inputs), expected)
+        return agrees(program(inputs), expected, elementwise=elementwise)
     except SpecialNumbersError:
         raise
     except Exception:  # noqa: BLE001 - a library that fails here is no candidate

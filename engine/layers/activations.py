@@ -16,6 +16,7 @@ from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import axis_of
+from engine.layers.exactness import element_by_element
 from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
@@ -40,6 +41,7 @@ _SELU_SCALE: Final = 1.0507009873554805
 def elementwise(
     *types: str,
     integers: bool = False,
+    cancels: bool = False,
     random_unless: Mapping[str, Value] | None = None,
     unused: str = "",
 ) -> Callable[[Callable[Concatenate[Array, P], Array]], Callable[Concatenate[Array, P], Array]]:
@@ -50,6 +52,9 @@ def elementwise(
     *types : str
     integers : bool
         Whether integers stay integers; they become float32 otherwise.
+    cancels : bool
+        Whether PyTorch's formula cancels, so that elsewhere an element may be right only
+        beside its operand.
     random_unless : mapping of str to Value, optional
     unused : str, optional
         Both are as for `register`.
@@ -77,7 +82,7 @@ def elementwise(
                 result[start : start + _RUN] = formula(run, *args, **kwargs)
             return result.reshape(input.shape)
 
-        return layer
+        return layer if cancels else element_by_element(layer)
 
     return decorate
 
@@ -208,7 +213,7 @@ def mish(input: Array) -> Array:
     return result
 
 
-@elementwise("nn.GELU", "F.gelu", "aten::gelu")
+@elementwise("nn.GELU", "F.gelu", "aten::gelu", cancels=True)
 def gelu(input: Array, approximate: str = "none") -> Array:
     """``x`` times the normal distribution function of x: ``torch.nn.GELU``.
 
@@ -286,6 +291,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
 
 
 @register("nn.PReLU", "F.prelu", "torch.prelu", "aten::prelu")
+@element_by_element
 def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Array:
     """``x`` where positive, else ``weight * x``: ``torch.nn.PReLU``.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
+from engine.layers.exactness import element_by_element
 from engine.layers.registry import register
 from engine.promotion import Numbers, Scalar
 from engine.special import digamma, erfinv
@@ -306,7 +307,8 @@ _SPECIAL: Final = {
 def _register_all() -> None:
     """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
     for row in OPERATIONS:
-        function = (_unary if row.operands == 1 else _binary)(row.compute)
+        make = _unary if row.operands == 1 else _binary
+        function = element_by_element(make(row.compute))
         function.__name__ = function.__qualname__ = row.name
         function.__doc__ = _NOTES.format(
             name=row.name,

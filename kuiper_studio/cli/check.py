@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check_facts", "say_check"]
 
-_HEADS: Final = ("largest difference", "relative", "beyond tolerance", "")
+_HEADS: Final = (
+    "largest difference", "relative to the largest", "relative to the element",
+    "beyond tolerance", "",
+)  # fmt: skip
 
 
 def check_facts(found: SelfCheck) -> dict[str, Any]:
@@ -58,6 +61,13 @@ def _comparison_facts(comparison: Comparison) -> dict[str, Any]:
             "found": plain(far.found),
             "expected": plain(far.expected),
             "unlike": far.unlike,
+            "relative_of_element": plain(far.of_element),
+            "element": {
+                "member": far.element.member,
+                "place": list(far.element.place),
+                "found": plain(far.element.found),
+                "expected": plain(far.element.expected),
+            },
             "seconds": comparison.seconds,
             "reference_seconds": comparison.reference_seconds,
         }
@@ -68,7 +78,7 @@ def say_check(found: SelfCheck, *, everything: bool) -> None:
     """Print a self-check for people: what differs, or everything, and a summary."""
     shown = found.comparisons if everything else found.differing
     if shown:
-        say_table(_rows(shown), right={0, 4, 5, 6, 7})
+        say_table(_rows(shown), right={0, 4, 5, 6, 7, 8})
         say()
     say(found.summary)
     if everything and found.alone:
@@ -85,11 +95,12 @@ def _rows(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _found(comparison: Comparison) -> tuple[str, str, str, str]:
+def _found(comparison: Comparison) -> tuple[str, ...]:
     far = comparison.difference
     if comparison.verdict is Verdict.LEFT:
-        return "", "", "", f"left to NumPy: {comparison.reason}"
+        return "", "", "", "", f"left to NumPy: {comparison.reason}"
     if far.unlike:
-        return "", "", "", far.unlike
+        return "", "", "", "", far.unlike
     beyond = f"{far.beyond:,} of {far.count:,}" if far.beyond else ""
-    return f"{far.largest:.3g}", f"{far.relative:.3g}", beyond, far.where
+    numbers = (f"{number:.3g}" for number in (far.largest, far.relative, far.of_element))
+    return *numbers, beyond, far.words

@@ -52,6 +52,7 @@ _WIDTHS: Final = {
     ComparisonColumn.VERDICT: 100,
     ComparisonColumn.LARGEST: 82,
     ComparisonColumn.RELATIVE: 82,
+    ComparisonColumn.OF_ELEMENT: 86,
     ComparisonColumn.BEYOND: 78,
     ComparisonColumn.MS: 62,
     ComparisonColumn.REFERENCE_MS: 86,

@@ -19,6 +19,9 @@ from engine.self_check import Verdict
 from kuiper_studio.item_models.text import count_text, ms_text, tip_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.differences import Difference
     from engine.self_check import Comparison, SelfCheck
 
 __all__ = [
@@ -44,10 +47,11 @@ class ComparisonColumn(IntEnum):
     VERDICT = 4
     LARGEST = 5
     RELATIVE = 6
-    BEYOND = 7
-    MS = 8
-    REFERENCE_MS = 9
-    WHERE = 10
+    OF_ELEMENT = 7
+    BEYOND = 8
+    MS = 9
+    REFERENCE_MS = 10
+    WHERE = 11
 
 
 # Titles and what they mean.
@@ -58,19 +62,32 @@ _HEADERS: Final = {
     ComparisonColumn.KERNEL: ("Kernel", "Library, and which of its ways"),
     ComparisonColumn.VERDICT: ("Verdict", "Whether it agrees with NumPy"),
     ComparisonColumn.LARGEST: ("Largest", "Largest absolute difference of two elements"),
-    ComparisonColumn.RELATIVE: ("Relative", "Largest difference by NumPy's largest number"),
+    ComparisonColumn.RELATIVE: (
+        "By largest",
+        "Largest difference, relative to NumPy's largest number",
+    ),
+    ComparisonColumn.OF_ELEMENT: (
+        "By element",
+        "Largest difference of two elements, relative to the larger of them",
+    ),
     ComparisonColumn.BEYOND: ("Beyond", "Elements that differ by more than the tolerance"),
     ComparisonColumn.MS: ("ms", "Milliseconds that the kernel took"),
     ComparisonColumn.REFERENCE_MS: ("NumPy ms", "Milliseconds that NumPy took"),
     ComparisonColumn.WHERE: (
         "Where",
-        "Element that differs most: found, and NumPy's",
+        "Elements that differ most: found, and NumPy's",
     ),
+}
+_DIFFERENCES: Final[dict[ComparisonColumn, Callable[[Difference], float]]] = {
+    ComparisonColumn.LARGEST: lambda far: far.largest,
+    ComparisonColumn.RELATIVE: lambda far: far.relative,
+    ComparisonColumn.OF_ELEMENT: lambda far: far.of_element,
 }
 _NUMBERS: Final = frozenset(
     {
         ComparisonColumn.INDEX, ComparisonColumn.LARGEST, ComparisonColumn.RELATIVE,
-        ComparisonColumn.BEYOND, ComparisonColumn.MS, ComparisonColumn.REFERENCE_MS,
+        ComparisonColumn.OF_ELEMENT, ComparisonColumn.BEYOND, ComparisonColumn.MS,
+        ComparisonColumn.REFERENCE_MS,
     }
 )  # fmt: skip
 
@@ -101,7 +118,7 @@ class ComparisonsModel(QAbstractTableModel):
             case ComparisonColumn.VERDICT:
                 return row.verdict.value
             case ComparisonColumn.WHERE:
-                return row.reason or row.difference.unlike or row.difference.where
+                return row.reason or row.difference.unlike or row.difference.words
         return "" if row.verdict is Verdict.LEFT else self._number(row, column)
 
     @staticmethod
@@ -116,24 +133,25 @@ class ComparisonsModel(QAbstractTableModel):
                 return count_text(far.beyond) if far.beyond else ""
         if far.unlike:
             return ""
-        return f"{far.largest if column == ComparisonColumn.LARGEST else far.relative:.3g}"
+        return f"{_DIFFERENCES[ComparisonColumn(column)](far):.3g}"
 
     @staticmethod
     def _sort_key(row: Comparison, column: int) -> float | str:
         far = row.difference
         known = -1.0 if row.verdict is Verdict.LEFT else 0.0
+        if column in _DIFFERENCES:
+            number = _DIFFERENCES[ComparisonColumn(column)](far)
+            return float("inf") if far.unlike else known + number
         keys: dict[int, float | str] = {
             ComparisonColumn.INDEX: row.operator.index,
             ComparisonColumn.NAME: row.operator.name,
             ComparisonColumn.TYPE: row.operator.type,
             ComparisonColumn.KERNEL: row.kernel,
             ComparisonColumn.VERDICT: row.verdict.value,
-            ComparisonColumn.LARGEST: float("inf") if far.unlike else known + far.largest,
-            ComparisonColumn.RELATIVE: float("inf") if far.unlike else known + far.relative,
             ComparisonColumn.BEYOND: far.count + 1 if far.unlike else known + far.beyond,
             ComparisonColumn.MS: row.seconds,
             ComparisonColumn.REFERENCE_MS: row.reference_seconds,
-            ComparisonColumn.WHERE: row.reason or far.unlike or far.where,
+            ComparisonColumn.WHERE: row.reason or far.unlike or far.words,
         }
         return keys[column]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.differences import Difference, agrees, difference
+from engine.differences import Difference, Spot, agrees, difference
 
 NAN, INF = np.nan, np.inf
 
@@ -22,8 +22,60 @@ def test_where_it_is_largest():
     found[1, 0, 0] = -5
     assert difference([found], [expected]) == Difference(
         largest=5.0, relative=0.025, beyond=2, count=24, place=(1, 0, 0), found=-5.0,
-        expected=0.0,
+        expected=0.0, of_element=1.0, element=Spot(place=(0, 1, 2), found=3.0, expected=0.0),
     )  # fmt: skip
+
+
+def test_relative_to_the_element():
+    """Of sums only those that are not next to nothing beside the largest number."""
+    expected = f32(1000, 0.25, 1e-4, 2e-8, 0)
+    found = f32(1001, 0.5, 6e-4, 12e-8, 0)
+    sums = difference([found], [expected])
+    assert (sums.largest, sums.relative, sums.place) == (1.0, 0.001, (0,))
+    assert (sums.of_element, sums.element) == (0.5, Spot(0, (1,), 0.5, 0.25))
+    alone = difference([found[2:]], [expected[2:]], elementwise=True)
+    assert alone.of_element == pytest.approx(5 / 6)
+    assert alone.place == (0,)
+    assert (alone.beyond, alone.agrees) == (2, False)
+    assert f"{alone.element}" == "at [0]: 0.000600000028, not 9.99999975e-05"
+
+
+# found, expected, whether they agree element by element, and as sums beside a 1
+BY_ELEMENT = {
+    "rounding": (1.0001e-8, 1e-8, True, True),
+    "six times": (12e-8, 2e-8, False, True),
+    "a hundredth": (1.01e-8, 1e-8, False, True),
+    "nothing left": (0, 2e-8, False, True),
+    "something too many": (2e-8, 0, False, True),
+    "flushed": (0, 1.1e-38, True, True),
+    "flushed on the way": (0, -1e-36, True, True),
+    "another sign": (-1e-8, 1e-8, False, True),
+    "half": (0.5, 1, False, False),
+    "infinite": (INF, 1e38, False, False),
+    "another NaN": (1, NAN, False, False),
+    "the same NaN": (NAN, NAN, True, True),
+}
+
+
+@pytest.mark.parametrize(("found", "expected", "alone", "summed"), BY_ELEMENT.values(),
+                         ids=BY_ELEMENT.keys())  # fmt: skip
+def test_agreement_element_by_element(found, expected, alone, summed):
+    mine, theirs = f32(1, found), f32(1, expected)
+    assert agrees([mine], [theirs], elementwise=True) is alone
+    assert agrees([mine], [theirs]) is summed
+
+
+def test_no_element_differs_by_more_than_both_together():
+    found, expected = f32(1e-8, 0, -3, 1), f32(0, 1e-8, 3, 100)
+    assert difference([found], [expected], elementwise=True).of_element == 2
+    assert agrees([found], [expected], 2, elementwise=True)
+    assert difference([f32(1, INF)], [f32(1, 3e38)], elementwise=True).of_element == INF
+
+
+def test_integers_are_equal_or_not_element_by_element():
+    one, other = np.array([10**6 + 1]), np.array([10**6])
+    assert not agrees([one], [other], elementwise=True)
+    assert agrees([one], [one.copy()], elementwise=True)
 
 
 def test_equal():

@@ -41,8 +41,8 @@ def test_a_difference_is_named(run, digits, fault):
     assert (ended.status, ended.err) == (1, "")
     head, *rows, empty, summary = ended.out.splitlines()
     assert head.split() == [
-        "#", "type", "name", "kernel", "ms", "largest", "difference", "relative", "beyond",
-        "tolerance",
+        "#", "type", "name", "kernel", "ms", "largest", "difference", "relative", "to", "the",
+        "largest", "relative", "to", "the", "element", "beyond", "tolerance",
     ]  # fmt: skip
     assert empty == ""
     assert {row.split()[1] for row in rows} == {"F.relu"} or all("ReLU" in row for row in rows)
@@ -71,6 +71,9 @@ def test_for_programs(run, digits, fault):
     assert wrong[0]["largest"] == pytest.approx(0.6931, rel=1e-3)
     assert (wrong[0]["expected"], wrong[0]["count"]) == (0.0, 16384)
     assert len(wrong[0]["place"]) == 4
+    assert wrong[0]["relative_of_element"] == 1  # where the rectifier gives 0
+    assert wrong[0]["element"]["expected"] == 0
+    assert wrong[0]["element"]["found"] > 0
     assert (facts["not_run"], facts["error"]) == ([], "")
 
 
