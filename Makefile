@@ -8,7 +8,7 @@ SEEDS ?= 4
 ARGUMENTS ?=
 MODELS ?=
 
-.PHONY: run test crosscheck bench bench-networks lint format wheel check samples clean system-libraries
+.PHONY: run test crosscheck accuracy bench bench-networks lint format wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -25,6 +25,11 @@ test: $(VENV)/.test system-libraries
 # SEEDS is how many cases each specification draws; ARGUMENTS="--only relu" and so on.
 crosscheck: $(VENV)/.crosscheck
 	PYTHONPATH=tests $(BIN)/python -m crosscheck --seeds $(SEEDS) $(ARGUMENTS)
+
+# How near element-wise results are to what is right, by everything that computes them, and
+# by PyTorch where it is installed. ARGUMENTS="--only silu" and so on.
+accuracy: $(VENV)/.test
+	PYTHONPATH=tests $(BIN)/python -m accuracy $(ARGUMENTS)
 
 # How fast everything is, beside what it is compared with; no test. MODELS is a folder of
 # exported networks, which bench-networks makes; ARGUMENTS="--only 4" and so on.

@@ -14,7 +14,7 @@ import numpy as np
 from engine.backends.buffers import Buffer
 from engine.backends.forms import FormTable, NoFormError, Operand
 from engine.expression import Call, Constant, OperandRef
-from engine.layers.activations import hardtanh, relu, relu6
+from engine.layers.activations import hardtanh, relu, relu6, tanh
 from engine.layers.expression import Expression
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ def _relu6(_: None, input: Operand) -> _Pass:
 @_FORMS.register(hardtanh)
 def _hardtanh(_: None, input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> _Pass:
     return _Pass(lambda arrays, out: np.clip(arrays[0], min_val, max_val, out=out), input.shape)
+
+
+@_FORMS.register(tanh)
+def _tanh(_: None, input: Operand) -> _Pass:
+    return _Pass(lambda arrays, out: np.tanh(arrays[0], out=out), input.shape)
 
 
 @_FORMS.register(Expression)

@@ -144,7 +144,8 @@ def check_parser() -> argparse.ArgumentParser:
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
-        help="relative, and absolute beside a largest number of 1 or more; default %(default)s",
+        help="relative to the element where each is computed by itself; of sums also absolute, "
+        "beside a largest number of 1 or more; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="list what agrees too")
     parser.add_argument("--json", action="store_true", help="everything, for programs")

@@ -108,6 +108,10 @@ def test_a_fault_is_named(window, check, fault):
     assert set(cells(dialog, ComparisonColumn.NAME)) == {"first", "second"}
     assert set(cells(dialog, ComparisonColumn.VERDICT)) == {"differs"}
     assert all(kernel.startswith("onnxruntime/") for kernel in cells(dialog, 3))
+    # log(1 + exp(x)) for max(x, 0): of 0 log(2), which has nothing in common with it.
+    assert all(float(text) > 0.3 for text in cells(dialog, ComparisonColumn.LARGEST))
+    by_name = zip(cells(dialog, 1), cells(dialog, ComparisonColumn.OF_ELEMENT), strict=True)
+    assert {text for name, text in by_name if name == "first"} == {"1"}
     warnings = [text for level, text in logged(window) if level == "warning"]
     assert any(
         "nn.ReLU first by onnxruntime/all-1 differs by up to 0.69" in w for w in warnings
@@ -115,6 +119,36 @@ def test_a_fault_is_named(window, check, fault):
     assert any("differ by more than 0.001, in first, second" in text for text in warnings)
     dialog.only_differing.setChecked(False)
     assert set(cells(dialog, ComparisonColumn.VERDICT)) == {"differs", "agrees"}
+
+
+def test_a_small_difference_is_relative_to_its_element(
+    qtbot, open_model, theme, make_pair, monkeypatch
+):
+    """Far from what it should be, and next to nothing beside the largest number."""
+    from engine.backends import onnx_accurate
+
+    monkeypatch.setitem(onnx_accurate._SPELLINGS, "Sigmoid", lambda node, constant: [node])
+    param = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,2,8,8)f32",
+        "nn.Sigmoid squash 1 1 0 1",
+        "pnnx.Output out 1 0 1",
+        name="squash",
+    )
+    x = np.full((1, 2, 8, 8), 3, np.float32)
+    x[0, 1, 2, 3] = -17.7
+    session = open_model(param, InputSource("array", array=x))
+    with qtbot.waitSignal(session.self_checked, timeout=20_000) as caught:
+        session.self_check()
+    dialog = SelfCheckDialog(theme)
+    qtbot.addWidget(dialog)
+    dialog.show_result(caught.args[0])
+    assert title(dialog) == "One operator differs"
+    assert float(cells(dialog, ComparisonColumn.LARGEST)[0]) < 1e-6
+    assert float(cells(dialog, ComparisonColumn.OF_ELEMENT)[0]) > 0.1
+    assert cells(dialog, ComparisonColumn.BEYOND)[0] == "1"
+    assert "of the element at [0, 1, 2, 3]: " in cells(dialog, ComparisonColumn.WHERE)[0]
+    warnings = [entry.text for entry in session.log_entries if entry.level == "warning"]
+    assert any("; relative to the element by up to 0." in text for text in warnings)
 
 
 def test_nothing_is_selected_until_a_row_is(qtbot, window, check, fault):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,14 @@ def test_activations(operator, name, shape):
     expected = np.array([by_hand(number) for number in x.flat], np.float32).reshape(shape)
     np.testing.assert_array_equal(found, expected, strict=True)
     assert not found.flags.writeable
+
+
+def test_tanh(operator):
+    (x,) = arrays((2, 3, 4))
+    (found,) = program(operator, "nn.Tanh", [x])([x])
+    expected = np.array([math.tanh(number) for number in x.flat]).reshape(x.shape)
+    np.testing.assert_allclose(found, expected, rtol=3e-7)
+    assert (found.dtype, found.flags.writeable) == (np.float32, False)
 
 
 EXPRESSIONS = {
