@@ -6,21 +6,40 @@ error, not memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+import math
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from typing_extensions import override
 
 from engine import expression
-from engine.errors import ExpressionError, InferStatus, LayerError, ParameterError
+from engine.errors import (
+    ExpressionError,
+    InferStatus,
+    LayerError,
+    ParameterError,
+    describe_shapes,
+    spell_shape,
+)
 from engine.layers.arguments import along, axis_of, cast
 from engine.layers.elementwise import Operand
 from engine.layers.expression import expression_text
-from engine.layers.layer import Layer
+from engine.layers.index_places import (
+    Join,
+    counted,
+    integers,
+    join_at,
+    positions,
+    replace,
+    taken,
+)
+from engine.layers.layer import Layer, OperatorCall
 from engine.layers.registry import register
 from engine.promotion import as_operand, result_dtype
 from engine.values import Array, Value, describe_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Index", "gather", "index_put", "index_select", "scatter", "scatter_add", "take"]
 
@@ -39,31 +58,62 @@ class Index(Layer):
         each other, as in NumPy. Otherwise they are the second input.
     """
 
-    def __init__(self, expr: Any = None) -> None:
-        self._constant: Value = None
+    def __init__(self, operator: OperatorCall, expr: Any = None) -> None:
+        self._constant: Places | None = None
+        self._annotated = operator.output_shape
         if expr is None:
             return
         try:
             parsed = expression.parse(expression_text(expr), operand_count=0)
-            self._constant = parsed.evaluate(())
-        except ExpressionError as exc:
+            self._constant = _places(parsed.evaluate(()))
+        except (ExpressionError, LayerError) as exc:
             raise ParameterError("expr", str(exc)) from exc
 
     @override
-    def forward(self, input: Array, indices: Value = None) -> Array:
+    def forward(self, input: Array, expr: Value = None) -> Array:
         """Take the elements.
 
         Parameters
         ----------
         input : ndarray of any shape
-        indices : tuple of None, int or bool ndarray, optional
+        expr : tuple of None, int or bool ndarray, optional
 
         Returns
         -------
         ndarray
             A copy.
         """
-        return np.asarray(input[_places(indices if self._constant is None else self._constant)])
+        places = _places(expr) if self._constant is None else self._whole(input.ndim)
+        sole = _sole(places)
+        if sole is not None:
+            return taken(input, sole, places[sole])
+        return np.asarray(input[places])
+
+    def _whole(self, ndim: int) -> Places:
+        """The constants, as they were before they were written down.
+
+        pnnx writes a tensor of them as if it had one dimension, and only as many of its
+        elements as the first of its dimensions has. The annotation tells how many dimensions
+        the result has, and of what size where they are of a sole tensor.
+        """
+        places = self._constant or ()
+        lists = [item for item in places if isinstance(item, np.ndarray)]
+        used = sum(item.ndim if item.dtype == np.bool_ else 1 for item in lists)
+        rank = ndim - used + max((item.ndim for item in lists), default=0)
+        if self._annotated is None or len(self._annotated) == rank or not lists:
+            return places
+        sole = _sole(places)
+        if sole is not None:
+            shape = self._annotated[sole : len(self._annotated) - (ndim - sole - 1)]
+            whole = _reshaped(places[sole], shape)
+            if whole is not None:
+                return (*places[:sole], whole, *places[sole + 1 :])
+        raise LayerError(
+            f"expr holds {describe_shapes(item.shape for item in lists)} constant indices, "
+            f"which cannot give the output {spell_shape(self._annotated)} that the file "
+            "states: the exporter wrote a part of a table of several dimensions; index by "
+            "table.flatten() in the model, reshape the result, and export it again"
+        )
 
 
 @register("Tensor.index_put", "torch.index_put", "aten::index_put")
@@ -84,16 +134,32 @@ def index_put(input: Array, indices: Value, values: Operand, accumulate: bool = 
     ndarray of the shape of `input`
         A copy.
     """
-    result, places = input.copy(), _places(indices)
+    result, places = input.copy("C"), _places(indices)
     new = cast(np.asarray(values), input.dtype)
     try:
-        if accumulate:
+        if not accumulate:
+            result[places] = new
+        elif any(isinstance(item, slice) or item.dtype == np.bool_ for item in places):
             np.add.at(result, places, new)
         else:
-            result[places] = new
+            _add_rows(result, places, new)
     except ValueError as exc:
         raise LayerError(str(exc), InferStatus.kInferArraySizeMismatch) from exc
     return result
+
+
+def _add_rows(result: Array, places: Places, new: Array) -> None:
+    """Add to what the indices of the first dimensions point at."""
+    depth, shape = len(places), result.shape
+    if depth > len(shape):
+        raise LayerError(f"{depth} lists of indices are too many for {len(shape)} dimensions")
+    rows: Array = np.zeros((), np.intp)
+    for axis, index in enumerate(places):
+        rows = rows * shape[axis] + counted(index, shape[axis], axis)
+    new = np.broadcast_to(new, rows.shape + shape[depth:])
+    table = result.reshape(math.prod(shape[:depth]), math.prod(shape[depth:]))
+    new = new.reshape(rows.size, table.shape[1])
+    join_at(np.add.at, table, 0, np.broadcast_to(rows.reshape(-1, 1), new.shape), new)
 
 
 @register("torch.index_select", "Tensor.index_select", "aten::index_select")
@@ -113,8 +179,8 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
         A copy.
     """
     axis = axis_of(dim, input.ndim)
-    taken = np.atleast_1d(input)[along(axis, np.atleast_1d(_integers(index)))]
-    return taken.reshape(()) if input.ndim == 0 else np.asarray(taken)
+    selected = taken(np.atleast_1d(input), axis, np.atleast_1d(index))
+    return selected.reshape(()) if input.ndim == 0 else selected
 
 
 @register("torch.take", "Tensor.take", "aten::take")
@@ -131,7 +197,7 @@ def take(input: Array, index: Array) -> Array:
     ndarray of the shape of `index`
         A copy.
     """
-    return np.asarray(input.reshape(-1)[_integers(index)])
+    return taken(input.reshape(-1), 0, index)
 
 
 @register("torch.gather", "Tensor.gather", "aten::gather")
@@ -154,7 +220,10 @@ def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     """
     if not index.size:  # of any number of dimensions, as in PyTorch
         return np.empty(index.shape, input.dtype)
-    return np.asarray(np.atleast_1d(input)[_grid(input, dim, index)]).reshape(index.shape)
+    axis, places = _fitting(input, dim, index)
+    whole = tuple(slice(0, size) for size in places.shape)
+    places = positions(np.atleast_1d(input).shape, axis, places, whole)
+    return input.reshape(-1).take(places).reshape(index.shape)
 
 
 @register("torch.take_along_dim", "Tensor.take_along_dim", "aten::take_along_dim")
@@ -174,12 +243,13 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
         A copy.
     """
     if dim is None:
-        return np.asarray(input.reshape(-1)[_integers(indices).reshape(-1)])
-    return np.take_along_axis(input, _integers(indices), axis_of(dim, input.ndim))
+        return taken(input.reshape(-1), 0, indices.reshape(-1))
+    return np.take_along_axis(input, integers(indices), axis_of(dim, input.ndim))
 
 
 # How an element that is there already and one that comes are joined
-_JOIN: Final[dict[str, Callable[[Array, Places, Array], None]]] = {
+_JOIN: Final[dict[str | None, Join]] = {
+    None: replace,
     "add": np.add.at,
     "sum": np.add.at,
     "multiply": np.multiply.at,
@@ -217,19 +287,15 @@ def scatter(
     ndarray of shape (A, N, B)
         A copy: ``result[i, index[i, j, k], k] = src[i, j, k]``.
     """
+    if reduce not in _JOIN:
+        raise LayerError(f"reduce is {reduce!r}, not one of {', '.join(filter(None, _JOIN))}")
     source = np.asarray(value if src is None else src)
     if source.ndim:
         source = source[tuple(slice(size) for size in index.shape)]
-    result, places = np.atleast_1d(input.copy()), _grid(input, dim, index)
-    new = np.broadcast_to(cast(source, input.dtype), index.shape).reshape(
-        np.atleast_1d(index).shape
-    )
-    if reduce is None:
-        result[places] = new
-    elif reduce in _JOIN:
-        _JOIN[reduce](result, places, new)
-    else:
-        raise LayerError(f"reduce is {reduce!r}, not one of {', '.join(_JOIN)}")
+    axis, places = _fitting(input, dim, index)
+    new = np.broadcast_to(cast(source, input.dtype), index.shape).reshape(places.shape)
+    result = np.atleast_1d(input.copy("C"))
+    join_at(_JOIN[reduce], result, axis, places, new)
     return result.reshape(input.shape)
 
 
@@ -305,9 +371,18 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     ndarray of shape (A, N, B)
         A copy.
     """
-    result, places = _copy_and_places(input, dim, index)
+    axis, result = axis_of(dim, input.ndim), np.atleast_1d(input.copy("C"))
     factor = as_operand(alpha, result_dtype(source, alpha))
-    np.add.at(result, places, cast(source * factor, input.dtype))
+    new = np.atleast_1d(cast(source * factor, input.dtype))
+    places = counted(np.atleast_1d(index), result.shape[axis], axis)
+    fits = (*result.shape[:axis], places.size, *result.shape[axis + 1 :])
+    if new.shape != fits:
+        raise LayerError(
+            f"{places.size} places of dim {axis} take {spell_shape(fits)}, and the source is "
+            f"{spell_shape(new.shape)}",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    join_at(np.add.at, result, axis, _column(places, axis, new), new)
     return result.reshape(input.shape)
 
 
@@ -350,9 +425,7 @@ def index_reduce(
     ndarray of shape (A, N, B)
         A copy.
     """
-    behind = source.ndim - axis_of(dim, input.ndim) - 1
-    column = (-1, *(1,) * behind) if source.ndim else ()
-    places = np.broadcast_to(_integers(index).reshape(column), source.shape)
+    places = _column(index, axis_of(dim, input.ndim), source) if source.ndim else index
     return scatter_reduce(input, dim, places, source, reduce, include_self)
 
 
@@ -374,7 +447,7 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
         A copy.
     """
     result = input.copy()
-    flat, places = result.reshape(-1), _integers(index).reshape(-1)
+    flat, places = result.reshape(-1), integers(index).reshape(-1)
     values = cast(source, input.dtype).reshape(-1)
     if values.size != places.size:
         raise LayerError(f"{places.size} places do not take {values.size} elements")
@@ -408,7 +481,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
 
 def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Places]:
     """Copy a tensor, with a dimension for the index to go along where there is none."""
-    places = along(axis_of(dim, input.ndim), np.atleast_1d(_integers(index)))
+    places = along(axis_of(dim, input.ndim), np.atleast_1d(integers(index)))
     return np.atleast_1d(input.copy()), places
 
 
@@ -416,6 +489,20 @@ def _places(indices: Value) -> Places:
     """NumPy's index of PyTorch's list: None is a whole dimension."""
     items = indices if isinstance(indices, tuple) else (indices,)
     return tuple(slice(None) if item is None else _index_array(item) for item in items)
+
+
+def _sole(places: Places) -> int | None:
+    """Axis of the only index, where that is of integers and all else is taken whole."""
+    given = [axis for axis, item in enumerate(places) if isinstance(item, np.ndarray)]
+    return given[0] if len(given) == 1 and places[given[0]].dtype != np.bool_ else None
+
+
+def _reshaped(index: Array, shape: Sequence[object]) -> Array | None:
+    """An index of another shape; None where the shape does not fit, or is not known."""
+    sizes = [size for size in shape if isinstance(size, int)]
+    if len(sizes) != len(shape) or math.prod(sizes) != index.size:
+        return None
+    return index.reshape(sizes)
 
 
 def _index_array(item: Value) -> Array:
@@ -429,15 +516,12 @@ def _index_array(item: Value) -> Array:
     return array
 
 
-def _integers(index: Array) -> Array:
-    if index.dtype.kind not in "iu":
-        raise LayerError(f"indices have the dtype {index.dtype}, not an integer one")
-    return index
+def _fitting(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
+    """Axis of a tensor, and what picks an element of it for each place of its own.
 
-
-def _grid(input: Array, dim: Value, index: Array) -> Places:
-    """Index of ``input[i, index[i, j, k], k]`` for the second of three dims."""
-    array, places = np.atleast_1d(input), np.atleast_1d(_integers(index))
+    The index may not be larger than the tensor in the other dimensions.
+    """
+    array, places = np.atleast_1d(input), np.atleast_1d(index)
     axis = axis_of(dim, input.ndim)
     fits = array.ndim == places.ndim and all(
         wanted <= there
@@ -449,9 +533,13 @@ def _grid(input: Array, dim: Value, index: Array) -> Places:
             f"an index of shape {index.shape} does not fit an input of shape {input.shape}",
             InferStatus.kInferArraySizeMismatch,
         )
-    grid = list(np.ogrid[tuple(slice(size) for size in places.shape)])
-    grid[axis] = places
-    return tuple(grid)
+    return axis, counted(places, array.shape[axis], axis)
+
+
+def _column(index: Array, axis: int, source: Array) -> Array:
+    """One index per place of an axis as one per element; a view."""
+    column = index.reshape(-1, *(1,) * (source.ndim - axis - 1))
+    return np.broadcast_to(column, source.shape)
 
 
 def _lowest(array: Array) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.errors import LayerError, ParameterError
+from engine.layers import OperatorCall, build_layer
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 INDEX = np.array([[[2, 0, 1, 1], [0, 0, 2, 1]], [[1, 1, 1, 1], [2, 0, 0, 2]]])
@@ -221,3 +222,143 @@ def test_bools_are_joined(run, reduce, expected):
     x, index = np.array([False, True]), np.array([0, 0, 1])
     source = np.array([True, False, False])
     assert run("aten::scatter_reduce", x, 0, index, source, reduce, False).tolist() == expected
+
+
+def expected_places(x, lists):
+    """``x[lists]`` by a loop, for lists of integers that come first."""
+    lists = np.broadcast_arrays(*lists)
+    result = np.empty(lists[0].shape + x.shape[len(lists) :], x.dtype)
+    for place in np.ndindex(lists[0].shape):
+        result[place] = x[tuple(int(each[place]) for each in lists)]
+    return result
+
+
+@pytest.mark.parametrize("count", [1, 1000, 1001, 4096])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32])
+def test_an_operand_of_indices_is_used_as_it_is(run, count, dtype):
+    """It was written as text, which NumPy cuts above 1000 elements, and read again."""
+    rng = np.random.default_rng(count)
+    table = rng.standard_normal((50, 3)).astype(np.float32)
+    places = rng.integers(-50, 50, count).astype(dtype)
+    result = run("Tensor.index", table, (places,), names=("input", "expr"))
+    np.testing.assert_array_equal(result, expected_places(table, [places]))
+    grid = places.reshape(-1, 1)
+    result = run("Tensor.index", table, (grid, places[:3] % 3), names=("input", "expr"))
+    np.testing.assert_array_equal(result, expected_places(table, [grid, places[:3] % 3]))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8])
+def test_an_operand_of_a_mask_is_used_as_it_is(run, dtype):
+    table = np.arange(3600).reshape(60, 60)
+    mask = table % 7 == 3
+    result = run("Tensor.index", table, (mask.astype(dtype),), names=("input", "expr"))
+    assert result.tolist() == list(range(3, 3600, 7))
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ((np.array([0, 2]),), "index 2 is out of bounds for axis 0 with size 2"),
+        ((None, np.array([[-4]])), "index -4 is out of bounds for axis 1 with size 3"),
+        ((np.array([0]), np.array([3])), "index 3 is out of bounds for axis 1 with size 3"),
+        ((np.ones((2, 4), bool),), "size of axis is 3 but size of corresponding boolean"),
+        ((np.zeros(1, int),) * 4, "too many indices"),
+    ],
+)
+def test_what_is_not_there_is_named(run, places, said):
+    with pytest.raises(IndexError, match=said):
+        run("Tensor.index", X, places, names=("input", "expr"))
+
+
+def test_a_view_is_indexed_without_a_copy_of_it(run):
+    spread = np.broadcast_to(np.arange(3.0), (1 << 40, 3))  # 24 TiB, were it copied
+    call = OperatorCall("op", "Tensor.index", {}, input_names=("input", "expr"))
+    result = build_layer(call).forward(spread, (np.array([5, 1 << 39]),))
+    assert result.tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("expr", "shape", "expected"),
+    [
+        ("[[1,0]]", (2, 1, 3, 4), X[[[1], [0]]]),
+        ("[None,None,[3,0,0,1]]", (2, 3, 2, 2), X[:, :, [[3, 0], [0, 1]]]),
+        ("[[1,0]]", (2, 3, 4), X[[1, 0]]),
+        ("[[1,0]]", (None, None, None), X[[1, 0]]),
+    ],
+)
+def test_constant_indices_get_their_dimensions_back(expr, shape, expected):
+    """pnnx writes a tensor of constants as if it had one dimension."""
+    call = OperatorCall(
+        "op", "Tensor.index", {"expr": expr}, input_names=("",), output_shapes=(shape,)
+    )
+    np.testing.assert_array_equal(build_layer(call).forward(X), expected)
+
+
+@pytest.mark.parametrize(
+    ("expr", "shape"),
+    [
+        ("[[0,1]]", (2, 2, 3, 4)),  # of [[0, 1], [1, 0]]
+        ("[[0,1],[0]]", (2, 3, 4)),  # of [[0], [1]] and [[0, 1, 2]]
+        ("[[True,False]]", (3, 4)),  # of a mask of 2 x 3
+        ("[[0,1]]", (None, 2, 3, 4)),
+    ],
+)
+def test_constant_indices_that_the_exporter_cut(expr, shape):
+    call = OperatorCall(
+        "op", "Tensor.index", {"expr": expr}, input_names=("",), output_shapes=(shape,)
+    )
+    with pytest.raises(LayerError, match=r"the exporter wrote a part of a table of several"):
+        build_layer(call).forward(X)
+
+
+@pytest.mark.parametrize("shape", [(6, 5, 4), (6, 1, 4), (600, 7, 5)])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_many_are_joined_in_order(run, shape, dim):
+    """Above the number of elements whose positions are worked out at once, too."""
+    rng = np.random.default_rng(dim)
+    x = rng.integers(-9, 9, shape)
+    source = rng.integers(-9, 9, tuple(n * 20 if d == dim else n for d, n in enumerate(shape)))
+    index = rng.integers(-shape[dim], shape[dim], source.shape)
+    line = rng.integers(-shape[dim], shape[dim], source.shape[dim])
+    added, largest, rows = x.copy(), x.copy(), x.copy()
+    for place in np.ndindex(source.shape):
+        to, row = (
+            (*place[:dim], int(p), *place[dim + 1 :]) for p in (index[place], line[place[dim]])
+        )
+        added[to] += source[place]
+        largest[to] = max(largest[to], source[place])
+        rows[row] += source[place]
+    summed = run("torch.scatter_reduce", x, dim, index, source, "sum")
+    np.testing.assert_array_equal(summed, added)
+    np.testing.assert_array_equal(
+        run("torch.scatter_reduce", x, dim, index, source, "amax"), largest
+    )
+    np.testing.assert_array_equal(run("torch.index_add", x, dim, line, source), rows)
+
+
+def test_rows_are_added_by_several_lists(run):
+    rng = np.random.default_rng(0)
+    x, values = rng.integers(0, 9, (4, 5, 3)), rng.integers(0, 9, (40, 3))
+    first, second = rng.integers(-4, 4, 40), rng.integers(-5, 5, 40)
+    expected = x.copy()
+    for i, j, value in zip(first, second, values, strict=True):
+        expected[i, j] += value
+    result = run("Tensor.index_put", x, (first, second), values, accumulate=True)
+    np.testing.assert_array_equal(result, expected)
+    with pytest.raises(LayerError, match="index 5 is not in dim 1 of size 5"):
+        run("Tensor.index_put", x, (first, second * 0 + 5), values, accumulate=True)
+    with pytest.raises(LayerError, match="4 lists of indices are too many for 3 dimensions"):
+        run("Tensor.index_put", x, (first,) * 4, np.array(1), accumulate=True)
+
+
+def test_a_source_that_does_not_fit_its_places(run):
+    with pytest.raises(LayerError, match="2 places of dim 1 take 2×2×4, and the source is"):
+        run("torch.index_add", X, 1, np.array([0, 1]), np.ones((2, 3, 4), np.float32))
+
+
+@pytest.mark.parametrize("operator_type", ["torch.gather", "torch.scatter_add"])
+@pytest.mark.parametrize("place", [3, -4])
+def test_an_index_beyond_the_dimension_is_named(run, operator_type, place):
+    more = () if operator_type == "torch.gather" else (X,)
+    with pytest.raises(LayerError, match=f"index {place} is not in dim 1 of size 3"):
+        run(operator_type, X, 1, np.full((1, 1, 1), place), *more)

@@ -1,0 +1,146 @@
+"""Places that tensors of indices stand for: checked, counted from the front, and joined at.
+
+What goes element by element goes by positions in the flattened tensor: NumPy takes, and joins
+with ``ufunc.at``, several times as fast there as by one tensor of indices per dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from engine.errors import LayerError
+from engine.layers.arguments import along
+from engine.layers.windows import blocks
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = ["Join", "counted", "integers", "join_at", "positions", "replace", "taken"]
+
+# Joins elements to those at positions of a flat array, one after the other.
+Join: TypeAlias = Callable[[Any, Any, Any], object]
+
+_CHUNK: Final = 1 << 18  # elements whose positions are worked out at once
+
+
+def integers(index: Array) -> Array:
+    """Check that a tensor of indices holds integers."""
+    if index.dtype.kind not in "iu":
+        raise LayerError(f"indices have the dtype {index.dtype}, not an integer one")
+    return index
+
+
+def counted(index: Array, size: int, axis: int) -> Array:
+    """Count indices from the front.
+
+    Parameters
+    ----------
+    index : integer ndarray of any shape
+        From ``-size`` to ``size - 1``.
+    size, axis : int
+        Of the dimension that they go along.
+
+    Returns
+    -------
+    int64 ndarray of the same shape
+        `index` itself where nothing is to be changed.
+
+    Raises
+    ------
+    LayerError
+        With the first index that is farthest out.
+    """
+    if not integers(index).size:
+        return index.astype(np.intp)
+    low, high = int(index.min()), int(index.max())
+    if low < -size or high >= size:
+        wrong = high if high >= size else low
+        raise LayerError(f"index {wrong} is not in dim {axis} of size {size}")
+    index = index.astype(np.intp, copy=False)
+    return np.where(index < 0, index + size, index) if low < 0 else index
+
+
+def taken(input: Array, axis: int, index: Array) -> Array:
+    """Take places of one axis: ``input[:, index]`` for the axis 1.
+
+    Parameters
+    ----------
+    input : ndarray of shape (A, N, B)
+    axis : int
+    index : integer ndarray of any shape (K)
+        From -N to N - 1.
+
+    Returns
+    -------
+    ndarray of shape (A, *K, B)
+        A copy.
+
+    Raises
+    ------
+    IndexError
+        With the index that is not there.
+    """
+    # Several times as fast, but it would copy all of a view, and of a weight that lies askew.
+    if input.flags.c_contiguous and input.flags.aligned:
+        return np.asarray(input.take(integers(index), axis))
+    return np.asarray(input[along(axis, integers(index))])
+
+
+def positions(
+    shape: tuple[int, ...], axis: int, index: Array, part: tuple[slice, ...]
+) -> Array:
+    """Positions of ``array[i, index[i, j, k], k]`` in the flattened array.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the array.
+    axis : int
+        Which of its dimensions the indices go along; 1 above.
+    index : int64 ndarray, not larger than the array in the other dimensions
+        Counted from the front.
+    part : tuple of slice
+        Which of the indices are asked for; with start and stop.
+
+    Returns
+    -------
+    int64 ndarray of the shape of that part
+        New.
+    """
+    places: Array = index[part] * math.prod(shape[axis + 1 :])
+    for other, taken_of in enumerate(part):
+        if other != axis:
+            line = np.arange(taken_of.start, taken_of.stop) * math.prod(shape[other + 1 :])
+            places += line.reshape(-1, *(1,) * (len(shape) - other - 1))
+    return places
+
+
+def replace(flat: Array, places: Array, new: Array) -> None:
+    """Replace elements; the last one counts."""
+    flat[places] = new
+
+
+def join_at(join: Join, result: Array, axis: int, index: Array, new: Array) -> None:
+    """Join elements by index along an axis, as in ``result[i, index[i, j, k], k] += new[i, j, k]``.
+
+    Parameters
+    ----------
+    join : callable
+        ``ufunc.at``, or `replace`.
+    result : C-contiguous ndarray of shape (A, N, B)
+        Written in place.
+    axis : int
+    index : int64 ndarray of shape (a, K, b)
+        Counted from the front.
+    new : ndarray of the shape of `index` and the dtype of `result`
+    """  # noqa: E501
+    if not index.size:
+        return
+    flat = result.reshape(-1)
+    for part in blocks(index.shape, 1, _CHUNK):
+        places = positions(result.shape, axis, index, part)
+        join(flat, places.reshape(-1), new[part].reshape(-1))
