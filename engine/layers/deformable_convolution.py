@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from typing_extensions import override
 
@@ -92,14 +94,18 @@ class DeformConv2d(Layer):
         output = new_output((len(input), len(weight), *counts), work, 0)
         if self._bias is not None:
             output += self._bias.astype(work).reshape(-1, 1, 1)
-        for number, image in enumerate(input.astype(work, copy=False)):
-            moves = offset[number].reshape(groups, -1, 2, *counts).astype(work, copy=False)
-            shares = None if mask is None else mask[number].reshape(groups, -1, *counts)
-            for tap in range(self._windows.tap_count):
-                values = self._moved(image, moves[:, tap], tap)
-                if shares is not None:
-                    values *= np.repeat(shares[:, tap], channels // groups, 0)
-                self._add(output[number], values, weight, tap)
+        # Groups of channels have moves of their own, as if they were other images.
+        count, taps, places = len(input) * groups, self._windows.tap_count, math.prod(counts)
+        images = input.astype(work, copy=False).reshape(
+            count, channels // groups, *input.shape[2:]
+        )
+        moves = offset.reshape(count, taps, 2, *counts).astype(work, copy=False)
+        shares = None if mask is None else mask.reshape(count, taps, 1, places)
+        for tap in range(taps):
+            values = sample_pixels(images, *self._places(moves[:, tap], tap))
+            if shares is not None:
+                values *= shares[:, tap]
+            self._add(output, values, weight, tap)
         return output.astype(dtype, copy=False)
 
     def _offset_groups(
@@ -124,31 +130,27 @@ class DeformConv2d(Layer):
             )
         return groups
 
-    def _moved(self, image: Array, moves: Array, tap: int) -> Array:
-        """What a tap sees at each output, moved by (G, 2, Hout, Wout); (C, Hout, Wout)."""
-        windows, counts = self._windows, moves.shape[2:]
-        bases = [
+    def _places(self, moves: Array, tap: int) -> tuple[Array, Array]:
+        """Rows and columns that a tap sees at each output, moved by (N, 2, Hout, Wout)."""
+        windows = self._windows
+        rows, columns = (
             np.arange(count) * windows.stride[axis]
             + place * windows.dilation[axis]
             - windows.padding[axis][0]
             for axis, (count, place) in enumerate(
-                zip(counts, divmod(tap, windows.kernel[1]), strict=True)
+                zip(moves.shape[2:], divmod(tap, windows.kernel[1]), strict=True)
             )
-        ]
-        size = len(image) // len(moves)
-        parts = []
-        for group, (down, right) in enumerate(moves):
-            rows = (bases[0][:, np.newaxis] + down).astype(image.dtype).reshape(-1)
-            columns = (bases[1] + right).astype(image.dtype).reshape(-1)
-            own = image[group * size : (group + 1) * size]
-            parts.append(sample_pixels(own, rows, columns))
-        return np.concatenate(parts).reshape(len(image), *counts)
+        )
+        down = moves[:, 0] + rows.astype(moves.dtype)[:, np.newaxis]
+        right = moves[:, 1] + columns.astype(moves.dtype)
+        return down.reshape(len(moves), -1), right.reshape(len(moves), -1)
 
     def _add(self, output: Array, values: Array, weight: Array, tap: int) -> None:
-        """Add a tap's products to an output of shape (O, Hout, Wout)."""
+        """Add a tap's products to an output of shape (N, O, Hout, Wout)."""
         row, column = divmod(tap, self._windows.kernel[1])
         matrix = weight[:, :, row, column].reshape(self._groups, -1, weight.shape[1])
-        grouped = values.reshape(self._groups, weight.shape[1], -1)
+        sizes = len(output), self._groups, weight.shape[1], values.shape[2]
+        grouped = values.reshape(sizes)
         output += np.matmul(matrix, grouped).reshape(output.shape)
 
 

@@ -7,11 +7,10 @@ while the image's spatial axes are (D,) H, W.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -20,10 +19,12 @@ from engine.layers.arguments import as_ints
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.layers.resampling import cubic_kernel
-from engine.layers.windows import new_output, working_dtype
+from engine.layers.windows import blocks, new_output, working_dtype
 from engine.values import Array
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from engine.promotion import DType
 
 __all__ = ["affine_grid", "grid_sample", "sample_pixels"]
@@ -35,6 +36,12 @@ _MODES: Final[dict[int | str, str]] = {
 _PADDING_MODES: Final[dict[int | str, str]] = {0: "zeros", 1: "border", 2: "reflection"}
 
 _FARTHEST: Final = 1 << 30  # a position so far outside is as good as any farther one
+
+_TAPS: Final = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # along each axis
+_WORKED_OUT: Final = 24  # numbers that a position takes along the way, beside its values
+_CHUNK: Final = 1 << 22  # bytes that are computed at once, which stay in a cache
+_EVERYWHERE: Final = np.ones((), np.bool_)
+_IN_ROWS: Final = 4  # channels from which it pays to have those of a pixel side by side
 
 
 @register("F.affine_grid", "aten::affine_grid_generator")
@@ -108,48 +115,48 @@ def grid_sample(
     padding = _PADDING_MODES.get(padding_mode, str(padding_mode))
     rank = input.ndim - 2
     _require_fit(input, grid)
-    if method not in _METHODS or (method == "bicubic" and rank != 2):
+    if method not in _TAPS or (method == "bicubic" and rank != 2):
         raise LayerError(f"mode {mode} does not sample an image of {rank} spatial axes")
     if padding not in _PADDING_MODES.values():
         raise LayerError(f"padding_mode {padding_mode} is none of zeros, border, reflection")
-    dtype = working_dtype(input.dtype)
-    axes = [
-        _Axis(size, padding, bool(align_corners), _pixels(grid, place, size, align_corners))
-        for place, size in zip(range(rank - 1, -1, -1), input.shape[2:], strict=True)
-    ]
+    work = working_dtype(input.dtype)
     counts = grid.shape[1:-1]
-    output = new_output((*input.shape[:2], math.prod(counts)), dtype)
-    for number, image in enumerate(input):
-        own = [axis.of_sample(number) for axis in axes]
-        output[number] = _METHODS[method](_with_outside(image, dtype), own)
+    positions = grid.reshape(len(grid), math.prod(counts), rank)
+    output = new_output((*input.shape[:2], positions.shape[1]), work)
+    source = _Source(input, work, method, positions.shape[1])
+    axes = [
+        _Axis(size, padding, align_corners=bool(align_corners), exact=rank == 2)
+        for size in input.shape[2:]
+    ]
+    for samples, part in source.parts(output.shape):
+        # The last number of a position belongs to the image's first axis.
+        columns = np.moveaxis(positions[samples, part, ::-1], -1, 0)
+        pixels = [axis.pixels(column) for axis, column in zip(axes, columns, strict=True)]
+        output[samples, :, part] = source.sampled(samples, axes, pixels)
     return output.reshape(*input.shape[:2], *counts).astype(input.dtype, copy=False)
 
 
-def sample_pixels(image: Array, rows: Array, columns: Array) -> Array:
-    """Take an image's values between its pixels, bilinearly; 0 outside.
+def sample_pixels(images: Array, rows: Array, columns: Array) -> Array:
+    """Take images' values between their pixels, bilinearly; 0 outside.
 
     Parameters
     ----------
-    image : ndarray of shape (C, H, W)
-    rows, columns : ndarray of shape (P,)
-        Of the image's dtype.
+    images : ndarray of shape (N, C, H, W)
+    rows, columns : ndarray of shape (N, P)
+        Of the images' dtype, in pixels.
 
     Returns
     -------
-    ndarray of shape (C, P)
+    ndarray of shape (N, C, P)
         A new array.
     """
-    axes = [
-        _Axis(size, "zeros", align_corners=True, pixels=pixels)
-        for size, pixels in zip(image.shape[1:], (rows, columns), strict=True)
-    ]
-    return _linear(_with_outside(image, image.dtype), axes)
-
-
-def _with_outside(image: Array, dtype: DType) -> Array:
-    """Flatten (C, H, W) to (C, H * W + 1): one more position, 0, for all that is outside."""
-    flat = image.astype(dtype, copy=False).reshape(len(image), -1)
-    return np.concatenate([flat, np.zeros((len(flat), 1), dtype)], 1)
+    axes = [_Axis(size, "zeros", align_corners=True, exact=False) for size in images.shape[2:]]
+    output = new_output((*images.shape[:2], rows.shape[1]), images.dtype)
+    source = _Source(images, images.dtype, "bilinear", rows.shape[1])
+    for samples, part in source.parts(output.shape):
+        pixels = [rows[samples, part], columns[samples, part]]
+        output[samples, :, part] = source.sampled(samples, axes, pixels)
+    return output
 
 
 def _require_fit(input: Array, grid: Array) -> None:
@@ -162,123 +169,251 @@ def _require_fit(input: Array, grid: Array) -> None:
             f"{describe_shapes([input.shape, grid.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
+    if input.dtype.kind != "f":
+        raise LayerError(f"the image is of {input.dtype}, and its pixels cannot be weighted")
     if 0 in input.shape[2:]:
         raise LayerError("the image has no pixels", InferStatus.kInferInputsEmpty)
 
 
-def _pixels(grid: Array, place: int, size: int, align_corners: bool | None) -> Array:
-    """Coordinates along one axis in pixels, of shape (N, positions)."""
-    x = grid[..., place].reshape(len(grid), -1)
-    x = x.astype(working_dtype(grid.dtype), copy=False)
-    pixels: Array = (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
-    return pixels
+class _Neighbour(NamedTuple):
+    """Of each position, a pixel beside it along one axis; all of shape (n, P).
+
+    Attributes
+    ----------
+    place : int64 ndarray
+        In the image, even where the pixel itself is not.
+    share : ndarray
+        What its value is multiplied by.
+    inside : bool ndarray
+        Whether there is such a pixel.
+    """
+
+    place: Array
+    share: Array
+    inside: Array
+
+    def weighed(self) -> _Neighbour:
+        """The same where what is outside has no share."""
+        return _Neighbour(self.place, self.share * self.inside, _EVERYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One spatial axis of an image and where it is sampled.
+    """One spatial axis of an image, and what is outside.
 
     Attributes
     ----------
     size : int
     padding : str
     align_corners : bool
-    pixels : ndarray of shape (N, P), or (P,) for one sample
+    exact : bool
+        Whether a position that is not finite gives NaN where it is weighted, as PyTorch's
+        vectors do in two dimensions; else what is outside, as its loops do in three.
     """
 
     size: int
     padding: str
     align_corners: bool
-    pixels: Array
+    exact: bool
 
-    def of_sample(self, number: int) -> _Axis:
-        """The same for one sample."""
-        return _Axis(self.size, self.padding, self.align_corners, self.pixels[number])
+    def pixels(self, x: Array) -> Array:
+        """Coordinates from -1 to 1 in pixels, of the same shape."""
+        x = x.astype(working_dtype(x.dtype), copy=False)
+        scaled: Array = x + 1
+        if self.align_corners:
+            scaled *= (self.size - 1) / 2
+        else:
+            scaled *= self.size / 2
+            scaled -= 0.5
+        return scaled
 
-    def inside(self, pixels: Array) -> Array:
-        """Move coordinates into the image as the padding says; (P,)."""
+    def padded(self, pixels: Array) -> Array:
+        """Move coordinates into the image as the padding says."""
         last = self.size - 1
         if self.padding == "reflection":
             low, span = (0.0, last) if self.align_corners else (-0.5, self.size)
             pixels = _reflected(pixels, low, span)
         if self.padding != "zeros":
-            pixels = np.clip(pixels, 0, last)
-        pixels = np.where(np.isnan(pixels), -_FARTHEST, pixels)
-        return np.clip(pixels, -_FARTHEST, _FARTHEST)
+            if self.exact:
+                return np.fmin(np.fmax(pixels, 0), last)  # NaN is the first pixel
+            return np.fmax(np.fmin(pixels, last), 0)  # and here the last
+        if not math.isfinite(pixels.sum(dtype=np.float64)):
+            other = np.nan if self.exact else -_FARTHEST
+            pixels = np.where(np.isfinite(pixels), pixels, other)
+        return pixels
 
-    def index(self, pixels: Array) -> tuple[Array, Array]:
-        """Whole coordinates as indices, and whether they are in the image; (P,)."""
-        whole = pixels.astype(np.int64)
-        return whole, (whole >= 0) & (whole < self.size)
+    def neighbour(self, whole: Array, share: Array) -> _Neighbour:
+        """The pixel at whole coordinates."""
+        nearest = np.fmin(np.fmax(whole, 0), self.size - 1)
+        return _Neighbour(nearest.astype(np.intp), share, nearest == whole)
+
+    def pair(self, pixels: Array) -> tuple[Array, list[Array]]:
+        """The first of two pixels in a row, and what each of them adds to a value between.
+
+        The second is missing where there is but one. The pixels are always in the image: of a
+        position outside, what the nearest ones add is less, down to 0.
+        """
+        pixels = self.padded(pixels)
+        first = np.clip(np.floor(pixels), 0, max(self.size - 2, 0))
+        beyond = pixels - first
+        shares = []
+        for _ in range(min(self.size, 2)):
+            share = np.abs(beyond)
+            np.subtract(1, share, out=share)
+            shares.append(np.maximum(share, 0, out=share))
+            beyond -= 1
+        return first.astype(np.intp), shares
 
 
 def _reflected(pixels: Array, low: float, span: float) -> Array:
     """Mirror coordinates at `low` and `low + span` as often as it takes."""
     if span == 0:
         return np.zeros_like(pixels)
-    distance = np.abs(pixels - pixels.dtype.type(low))
-    extra = np.fmod(distance, pixels.dtype.type(span))
-    odd = np.floor(distance / pixels.dtype.type(span)) % 2 == 1
-    mirrored: Array = np.where(odd, span - extra, extra).astype(pixels.dtype)
-    mirrored += pixels.dtype.type(low)
+    distance = np.abs(pixels - low)
+    distance -= np.floor(distance / (2 * span)) * (2 * span)
+    mirrored: Array = np.minimum(distance, 2 * span - distance)
+    mirrored += low
     return mirrored
 
 
-def _taken(flat: Array, axes: list[_Axis], corner: tuple[Array, ...]) -> Array:
-    """Values at whole coordinates, 0 outside of the image; (C, P)."""
-    places = np.zeros(corner[0].shape, np.int64)
-    valid = np.ones(corner[0].shape, np.bool_)
-    for axis, pixels in zip(axes, corner, strict=True):
-        index, inside = axis.index(pixels)
-        places = places * axis.size + index
-        valid &= inside
-    return np.take(flat, np.where(valid, places, flat.shape[1] - 1), axis=1)
+def _nearest(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+    return [axis.neighbour(np.rint(axis.padded(pixels)), np.ones(()))]
 
 
-def _mixed(
-    flat: Array, axes: list[_Axis], neighbours: list[list[tuple[Array, Array]]]
-) -> Array:
-    """Sum of the values at all combinations of neighbours, weighted; (C, P).
-
-    `neighbours` are coordinates and weights for each axis.
-    """
-    total: Array = np.zeros((len(flat), len(axes[0].pixels)), flat.dtype)
-    for combination in itertools.product(*neighbours):
-        weight = math.prod(share for _, share in combination)
-        total += _taken(flat, axes, tuple(p for p, _ in combination)) * weight
-    return total
+def _linear(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+    pixels = axis.padded(pixels)
+    lower = np.floor(pixels)
+    share = pixels - lower
+    return [axis.neighbour(lower, 1 - share), axis.neighbour(lower + 1, share)]
 
 
-def _nearest(flat: Array, axes: list[_Axis]) -> Array:
-    return _taken(flat, axes, tuple(np.rint(axis.inside(axis.pixels)) for axis in axes))
+def _cubic(axis: _Axis, pixels: Array) -> list[_Neighbour]:
+    lower = np.floor(pixels)
+    share = pixels - lower
+    return [
+        axis.neighbour(axis.padded(lower + offset), cubic_kernel(share - offset))
+        for offset in range(-1, 3)
+    ]
 
 
-def _linear(flat: Array, axes: list[_Axis]) -> Array:
-    neighbours = []
-    for axis in axes:
-        pixels = axis.inside(axis.pixels)
-        lower = np.floor(pixels)
-        share = (pixels - lower).astype(flat.dtype)
-        neighbours.append([(lower, 1 - share), (lower + 1, share)])
-    return _mixed(flat, axes, neighbours)
-
-
-def _cubic(flat: Array, axes: list[_Axis]) -> Array:
-    neighbours = []
-    for axis in axes:
-        lower = np.floor(axis.pixels)
-        share = axis.pixels - lower
-        neighbours.append(
-            [
-                (axis.inside(lower + offset), cubic_kernel(share - offset).astype(flat.dtype))
-                for offset in range(-1, 3)
-            ]
-        )
-    return _mixed(flat, axes, neighbours)
-
-
-_METHODS: Final[dict[str, Callable[[Array, list[_Axis]], Array]]] = {
+_NEIGHBOURS: Final[dict[str, Callable[[_Axis, Array], list[_Neighbour]]]] = {
     "nearest": _nearest,
     "bilinear": _linear,
     "bicubic": _cubic,
 }
+
+
+class _Source:
+    """The pixels of images, in the order in which they are taken.
+
+    The channels of a pixel lie side by side where there are some: a pixel is then one piece
+    of memory. That takes a copy of the images, so it must be read often enough.
+
+    Parameters
+    ----------
+    images : ndarray of shape (N, C, ...)
+    dtype : dtype
+        To compute in.
+    method : str
+    positions : int
+        How many there are in each image.
+    """
+
+    def __init__(self, images: Array, dtype: DType, method: str, positions: int) -> None:
+        self._method, self._dtype, self._sizes = method, dtype, images.shape[2:]
+        reads = positions * _TAPS[method] ** len(self._sizes)
+        channels, area = images.shape[1], math.prod(self._sizes)
+        self._in_rows = channels >= _IN_ROWS and reads >= area
+        self._axis = 2 if self._in_rows else 1  # of the channels
+        self._planes = np.arange(channels).reshape(-1, 1) * area
+        pixels = images.astype(dtype, copy=False).reshape(len(images), channels, area)
+        if self._in_rows:
+            pixels = pixels.transpose(0, 2, 1)
+        rows = (-1, channels) if self._in_rows else (-1,)
+        self._pixels: Array = np.ascontiguousarray(pixels).reshape(rows)
+
+    def parts(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
+        """Cut an output (N, C, P) into runs of samples, or of positions of one sample."""
+        samples, channels, positions = shape
+        if not math.prod(shape):
+            return
+        nbytes = (4 * channels + _WORKED_OUT) * self._dtype.itemsize
+        for part in blocks((samples, positions), nbytes, _CHUNK):
+            yield part[0], part[1]
+
+    def sampled(self, samples: slice, axes: Sequence[_Axis], pixels: Sequence[Array]) -> Array:
+        """Values at positions, given in pixels along each axis; (n, C, P)."""
+        pairs = list(zip(axes, pixels, strict=True))
+        exact = self._method == "nearest"
+        if self._method == "bilinear":
+            values = self._between(samples, pairs)
+        else:
+            values = self._mixed(samples, pairs, exact=exact)
+        # What is not finite may come from pixels that count for nothing, or are not there.
+        if not (exact or math.isfinite(values.sum(dtype=np.float64))):
+            values = self._mixed(samples, pairs, exact=True)
+        return values.transpose(0, 2, 1) if self._in_rows else values
+
+    def _between(self, samples: slice, pairs: list[tuple[_Axis, Array]]) -> Array:
+        """Values between pixels that lie side by side."""
+        places, shares = self._origins(samples), []
+        for axis, pixels in pairs:
+            first, own = axis.pair(pixels)
+            places = places * axis.size + first
+            shares.append(own)
+        places = self._of_channels(places)
+
+        def reached(depth: int, step: int) -> Array:
+            if depth == len(shares):
+                # Places are wrong where a position is NaN; its shares are NaN too.
+                return self._pixels[step:].take(places, 0, mode="clip")
+            step *= self._sizes[depth]
+            own = shares[depth]
+            return self._weighted(
+                (reached(depth + 1, step + more) for more in range(len(own))), own
+            )
+
+        return reached(0, 0)
+
+    def _mixed(self, samples: slice, pairs: list[tuple[_Axis, Array]], *, exact: bool) -> Array:
+        """Values of neighbours anywhere; `exact` whatever pixels hold that are not there."""
+        neighbours = [_NEIGHBOURS[self._method](*pair) for pair in pairs]
+        if not exact:
+            neighbours = [[one.weighed() for one in found] for found in neighbours]
+
+        def reached(depth: int, places: Array, inside: Array) -> Array:
+            if depth == len(neighbours):
+                values = self._pixels.take(self._of_channels(places), 0)
+                if inside.all():
+                    return values
+                return np.where(self._spread(inside), values, self._dtype.type(0))
+            places = places * self._sizes[depth]
+            found = neighbours[depth]
+            return self._weighted(
+                (reached(depth + 1, places + n.place, inside & n.inside) for n in found),
+                [n.share for n in found],
+            )
+
+        return reached(0, self._origins(samples), _EVERYWHERE)
+
+    def _weighted(self, values: Iterable[Array], shares: Sequence[Array]) -> Array:
+        """Sum of values times their shares, in the memory of the values."""
+        total: Array | None = None
+        for value, share in zip(values, shares, strict=True):
+            if share.ndim:  # otherwise it is 1
+                np.multiply(value, self._spread(share), out=value, casting="same_kind")
+            total = value if total is None else np.add(total, value, out=total)
+        return np.asarray(total)
+
+    def _origins(self, samples: slice) -> Array:
+        """Numbers of samples' first pixels, in images; (n, 1)."""
+        numbers = np.arange(samples.start, samples.stop).reshape(-1, 1)
+        return numbers if self._in_rows else numbers * len(self._planes)
+
+    def _of_channels(self, places: Array) -> Array:
+        """What to take for places of pixels: all of their channels."""
+        return places if self._in_rows else places[:, np.newaxis] + self._planes
+
+    def _spread(self, numbers: Array) -> Array:
+        """Numbers of positions as of all their channels."""
+        return np.expand_dims(numbers, self._axis)

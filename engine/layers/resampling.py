@@ -417,4 +417,4 @@ def cubic_kernel(distances: Array, a: float = _CUBIC) -> Array:
     x = np.abs(distances)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((x - 5) * x + 8) * x * a - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return np.where(x <= 1, near, np.where(x >= 2, 0, far))  # NaN stays NaN
