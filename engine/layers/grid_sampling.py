@@ -41,7 +41,7 @@ _TAPS: Final = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # along each axis
 _WORKED_OUT: Final = 24  # numbers that a position takes along the way, beside its values
 _CHUNK: Final = 1 << 22  # bytes that are computed at once, which stay in a cache
 _EVERYWHERE: Final = np.ones((), np.bool_)
-_IN_ROWS: Final = 4  # channels from which it pays to have those of a pixel side by side
+_ALONE: Final = 1 << 15  # elements of a sample from which it is worked on by itself
 
 
 @register("F.affine_grid", "aten::affine_grid_generator")
@@ -123,7 +123,7 @@ def grid_sample(
     counts = grid.shape[1:-1]
     positions = grid.reshape(len(grid), math.prod(counts), rank)
     output = new_output((*input.shape[:2], positions.shape[1]), work)
-    source = _Source(input, work, method, positions.shape[1])
+    source = _Source(input, work, method)
     axes = [
         _Axis(size, padding, align_corners=bool(align_corners), exact=rank == 2)
         for size in input.shape[2:]
@@ -152,7 +152,7 @@ def sample_pixels(images: Array, rows: Array, columns: Array) -> Array:
     """
     axes = [_Axis(size, "zeros", align_corners=True, exact=False) for size in images.shape[2:]]
     output = new_output((*images.shape[:2], rows.shape[1]), images.dtype)
-    source = _Source(images, images.dtype, "bilinear", rows.shape[1])
+    source = _Source(images, images.dtype, "bilinear")
     for samples, part in source.parts(output.shape):
         pixels = [rows[samples, part], columns[samples, part]]
         output[samples, :, part] = source.sampled(samples, axes, pixels)
@@ -304,10 +304,7 @@ _NEIGHBOURS: Final[dict[str, Callable[[_Axis, Array], list[_Neighbour]]]] = {
 
 
 class _Source:
-    """The pixels of images, in the order in which they are taken.
-
-    The channels of a pixel lie side by side where there are some: a pixel is then one piece
-    of memory. That takes a copy of the images, so it must be read often enough.
+    """Pixels of images, taken by their places.
 
     Parameters
     ----------
@@ -315,30 +312,24 @@ class _Source:
     dtype : dtype
         To compute in.
     method : str
-    positions : int
-        How many there are in each image.
     """
 
-    def __init__(self, images: Array, dtype: DType, method: str, positions: int) -> None:
+    def __init__(self, images: Array, dtype: DType, method: str) -> None:
         self._method, self._dtype, self._sizes = method, dtype, images.shape[2:]
-        reads = positions * _TAPS[method] ** len(self._sizes)
-        channels, area = images.shape[1], math.prod(self._sizes)
-        self._in_rows = channels >= _IN_ROWS and reads >= area
-        self._axis = 2 if self._in_rows else 1  # of the channels
-        self._planes = np.arange(channels).reshape(-1, 1) * area
-        pixels = images.astype(dtype, copy=False).reshape(len(images), channels, area)
-        if self._in_rows:
-            pixels = pixels.transpose(0, 2, 1)
-        rows = (-1, channels) if self._in_rows else (-1,)
-        self._pixels: Array = np.ascontiguousarray(pixels).reshape(rows)
+        area = math.prod(self._sizes)
+        self._planes = np.arange(images.shape[1]).reshape(-1, 1) * area
+        pixels = np.ascontiguousarray(images, dtype)
+        self._images: Array = pixels.reshape(*images.shape[:2], area)
+        self._pixels: Array = pixels.reshape(-1)
 
     def parts(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
         """Cut an output (N, C, P) into runs of samples, or of positions of one sample."""
         samples, channels, positions = shape
         if not math.prod(shape):
             return
-        nbytes = (4 * channels + _WORKED_OUT) * self._dtype.itemsize
-        for part in blocks((samples, positions), nbytes, _CHUNK):
+        nbytes = (6 * channels + _WORKED_OUT) * self._dtype.itemsize
+        limit = _CHUNK if channels * positions < _ALONE else min(_CHUNK, nbytes * positions)
+        for part in blocks((samples, positions), nbytes, limit):
             yield part[0], part[1]
 
     def sampled(self, samples: slice, axes: Sequence[_Axis], pixels: Sequence[Array]) -> Array:
@@ -352,7 +343,7 @@ class _Source:
         # What is not finite may come from pixels that count for nothing, or are not there.
         if not (exact or math.isfinite(values.sum(dtype=np.float64))):
             values = self._mixed(samples, pairs, exact=True)
-        return values.transpose(0, 2, 1) if self._in_rows else values
+        return values
 
     def _between(self, samples: slice, pairs: list[tuple[_Axis, Array]]) -> Array:
         """Values between pixels that lie side by side."""
@@ -361,12 +352,10 @@ class _Source:
             first, own = axis.pair(pixels)
             places = places * axis.size + first
             shares.append(own)
-        places = self._of_channels(places)
 
         def reached(depth: int, step: int) -> Array:
             if depth == len(shares):
-                # Places are wrong where a position is NaN; its shares are NaN too.
-                return self._pixels[step:].take(places, 0, mode="clip")
+                return self._values(samples, places, step)
             step *= self._sizes[depth]
             own = shares[depth]
             return self._weighted(
@@ -383,10 +372,10 @@ class _Source:
 
         def reached(depth: int, places: Array, inside: Array) -> Array:
             if depth == len(neighbours):
-                values = self._pixels.take(self._of_channels(places), 0)
+                values = self._values(samples, places)
                 if inside.all():
                     return values
-                return np.where(self._spread(inside), values, self._dtype.type(0))
+                return np.where(inside[:, np.newaxis], values, self._dtype.type(0))
             places = places * self._sizes[depth]
             found = neighbours[depth]
             return self._weighted(
@@ -401,19 +390,24 @@ class _Source:
         total: Array | None = None
         for value, share in zip(values, shares, strict=True):
             if share.ndim:  # otherwise it is 1
-                np.multiply(value, self._spread(share), out=value, casting="same_kind")
+                np.multiply(value, share[:, np.newaxis], out=value, casting="same_kind")
             total = value if total is None else np.add(total, value, out=total)
         return np.asarray(total)
 
     def _origins(self, samples: slice) -> Array:
-        """Numbers of samples' first pixels, in images; (n, 1)."""
-        numbers = np.arange(samples.start, samples.stop).reshape(-1, 1)
-        return numbers if self._in_rows else numbers * len(self._planes)
+        """Numbers of the samples' first pixels, in images; (n, 1)."""
+        if samples.stop - samples.start == 1:
+            return np.zeros((1, 1), np.intp)  # one image is looked at by itself
+        return np.arange(samples.start, samples.stop).reshape(-1, 1) * len(self._planes)
 
-    def _of_channels(self, places: Array) -> Array:
-        """What to take for places of pixels: all of their channels."""
-        return places if self._in_rows else places[:, np.newaxis] + self._planes
+    def _values(self, samples: slice, places: Array, step: int = 0) -> Array:
+        """Pixels at places (n, P), or some steps behind, of all channels; (n, C, P).
 
-    def _spread(self, numbers: Array) -> Array:
-        """Numbers of positions as of all their channels."""
-        return np.expand_dims(numbers, self._axis)
+        Places may be wrong where a position is NaN: its shares are NaN too.
+        """
+        taken: Array
+        if samples.stop - samples.start == 1:
+            taken = self._images[samples].take(places[0] + step, 2, mode="clip")
+        else:
+            taken = self._pixels[step:].take(places[:, np.newaxis] + self._planes, mode="clip")
+        return taken
