@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs
+from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs, Storage
 from engine.layers.places import reason_of
 from engine.layers.registry import (
     Registration,
@@ -36,6 +36,7 @@ __all__ = [
     "OperatorCall",
     "Outputs",
     "Registration",
+    "Storage",
     "build_layer",
     "layer_files",
     "layer_files_of",

@@ -28,6 +28,7 @@ __all__ = [
     "OperatorCall",
     "Outputs",
     "PreparingLayer",
+    "Storage",
 ]
 
 Weights = TypeVar("Weights")
@@ -119,6 +120,25 @@ class PreparingLayer(Layer, Generic[Weights]):
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """How an operator's first input lies in the memory of another, as PyTorch has them.
+
+    Attributes
+    ----------
+    offset : int
+        Place of its first element, in elements of the other.
+    strides : tuple of int
+        Steps along its dimensions.
+    unknown : str
+        Why it is not known how it lies; ``""`` where it is.
+    """
+
+    offset: int = 0
+    strides: tuple[int, ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OperatorCall:
     """What a layer may know of the operator that it is built for.
 
@@ -141,6 +161,8 @@ class OperatorCall:
         known.
     from_onnx : bool
         Whether the file was made from an ONNX model.
+    storage : Storage or None
+        Of a type that reads memory by steps; None where the first input lies by itself.
     """
 
     name: str
@@ -152,6 +174,7 @@ class OperatorCall:
     constants: Mapping[int, Value] = field(default_factory=dict)
     output_shapes: tuple[Sequence[object] | None, ...] = ()
     from_onnx: bool = False
+    storage: Storage | None = None
 
     @property
     def output_shape(self) -> Sequence[object] | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
 import numpy as np
 
 from engine.errors import LayerError
 from engine.layers.arguments import along, as_int, as_ints, axis_of
-from engine.layers.layer import Ints
+from engine.layers.layer import NOWHERE, Ints, OperatorCall, Storage
 from engine.layers.registry import register
 from engine.layers.slicing import scattered
 from engine.layers.windows import require_memory
@@ -15,15 +19,23 @@ from engine.values import Array, Value
 __all__ = ["as_strided", "as_strided_scatter", "unfold"]
 
 
+_ADVICE: Final = "use slices or unfold instead of as_strided in the model, and export it again"
+
+
 @register("torch.as_strided", "Tensor.as_strided", "aten::as_strided")
 def as_strided(
-    input: Array, size: Ints | None, stride: Ints | None, storage_offset: int | None = None
+    input: Array,
+    size: Ints | None,
+    stride: Ints | None,
+    storage_offset: int | None = None,
+    base: Array | None = None,
+    *,
+    call: OperatorCall = NOWHERE,
 ) -> Array:
     """Pick elements by their places in memory: ``torch.as_strided``.
 
     Element (i, j, ...) is the one at ``storage_offset + i * stride[0] + j * stride[1] + ...``
-    in row-major order. PyTorch looks at the memory behind its input, which a view shares
-    with others; here the input itself counts, as if it were whole.
+    in row-major order of the tensor that `input` is a view of, or of `input` itself.
 
     Parameters
     ----------
@@ -33,15 +45,23 @@ def as_strided(
     stride : ints
         Steps in elements, from 0.
     storage_offset : int, optional
-        Place of the first element; 0 by default.
+        Place of the first element; by default that of the input's, as in every file of
+        pnnx's, which drops it.
+    base : ndarray of any shape, optional
+        What `input` is a view of in PyTorch; found when the graph is built.
 
     Returns
     -------
     ndarray of shape `size`
-        A copy.
+        May be a view.
     """
-    picked: Array = input.reshape(-1)[_places(input, size, stride, storage_offset)]
-    return picked
+    steps = _Steps.read(size, stride, storage_offset)
+    if base is None or call.storage is None:
+        _require_known(call)
+        return steps.picked(input)
+    if _reads_base(steps, input, base, call.storage):
+        return steps.beginning(call.storage.offset).picked(base)
+    return steps.picked(input)
 
 
 @register("torch.as_strided_scatter", "Tensor.as_strided_scatter", "aten::as_strided_scatter")
@@ -51,12 +71,15 @@ def as_strided_scatter(
     size: Ints | None,
     stride: Ints | None,
     storage_offset: int | None = None,
+    base: Array | None = None,
+    *,
+    call: OperatorCall = NOWHERE,
 ) -> Array:
     """Replace elements by their places in memory: ``torch.as_strided_scatter``.
 
     Parameters
     ----------
-    input, size, stride, storage_offset
+    input, size, stride, storage_offset, base
         As in ``torch.as_strided``.
     src : ndarray of shape `size`
 
@@ -65,25 +88,127 @@ def as_strided_scatter(
     ndarray of the shape of `input`
         A copy.
     """
-    places = _places(input, size, stride, storage_offset)
-    return scattered(input, np.unravel_index(places, input.shape), src)
+    steps = _Steps.read(size, stride, storage_offset)
+    memory, own = input, _Steps(input.shape, _row_major(input.shape), 0)
+    if base is None or call.storage is None:
+        _require_known(call)
+    elif _reads_base(steps, input, base, call.storage):
+        memory, steps = base, steps.beginning(call.storage.offset)
+        own = _Steps(input.shape, call.storage.strides, call.storage.offset)
+    places = steps.picked(np.arange(memory.size))
+    changed = scattered(memory.reshape(-1), (places,), src)
+    return own.picked(changed)
 
 
-def _places(input: Array, size: Value, stride: Value, storage_offset: Value) -> Array:
-    sizes, strides = as_ints(size, "size"), as_ints(stride, "stride")
-    offset = 0 if storage_offset is None else as_int(storage_offset, "storage_offset")
-    if len(sizes) != len(strides) or min((*sizes, *strides, offset), default=0) < 0:
-        raise LayerError(f"size {sizes} and stride {strides} do not belong together")
-    last = offset + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-    if 0 not in sizes and last >= input.size:
-        raise LayerError(f"element {last} is beyond the input's {input.size}")
-    places = np.full((1,) * len(sizes), offset)
-    require_memory(sizes, places.dtype)
-    for axis, (n, step) in enumerate(zip(sizes, strides, strict=True)):
-        shape = [1] * len(sizes)
-        shape[axis] = n
-        places = places + (np.arange(n) * step).reshape(shape)
-    return places
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Which elements of a row of memory are picked.
+
+    Attributes
+    ----------
+    sizes, strides : tuple of int
+    offset : int or None
+        None for that of the input.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int | None
+
+    @staticmethod
+    def read(size: Value, stride: Value, storage_offset: Value) -> _Steps:
+        """Check the arguments of an operator."""
+        sizes, strides = as_ints(size, "size"), as_ints(stride, "stride")
+        offset = None if storage_offset is None else as_int(storage_offset, "storage_offset")
+        if len(sizes) != len(strides) or min((*sizes, *strides, offset or 0), default=0) < 0:
+            raise LayerError(f"size {sizes} and stride {strides} do not belong together")
+        return _Steps(sizes, strides, offset)
+
+    def beginning(self, offset: int) -> _Steps:
+        """The same from a place on, where none was given."""
+        return self if self.offset is not None else replace(self, offset=offset)
+
+    @property
+    def last(self) -> int:
+        """Place of the last element; -1 where there is none."""
+        if 0 in self.sizes:
+            return -1
+        pairs = zip(self.sizes, self.strides, strict=True)
+        return (self.offset or 0) + sum((n - 1) * step for n, step in pairs)
+
+    def picked(self, memory: Array) -> Array:
+        """Elements of an array, counted in row-major order; a view where it lies so."""
+        if self.last >= memory.size:
+            raise LayerError(f"element {self.last} is beyond the input's {memory.size}")
+        require_memory(self.sizes, memory.dtype)
+        if self.last < 0:
+            return np.empty(self.sizes, memory.dtype)
+        flat = memory.reshape(-1)[self.offset or 0 :]
+        steps = [
+            step * flat.strides[0] if n > 1 else 0
+            for n, step in zip(self.sizes, self.strides, strict=True)
+        ]
+        return np.lib.stride_tricks.as_strided(flat, self.sizes, steps, writeable=False)
+
+
+def _require_known(call: OperatorCall) -> None:
+    if call.storage is not None:
+        raise LayerError(f"it reads PyTorch's memory, and {call.storage.unknown}; {_ADVICE}")
+
+
+def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> bool:
+    """Whether it is the memory of the base that is read, not that of a copy of the input.
+
+    pnnx drops ``contiguous``, so that the view may have been copied. Where that would make a
+    difference, the strides tell: they are mostly made from those of the tensor.
+
+    Raises
+    ------
+    LayerError
+        Where they do not.
+    """
+    behind, ordered = steps.beginning(storage.offset), _row_major(input.shape)
+    view = _Steps(input.shape, storage.strides, storage.offset)
+    if steps.last >= input.size or _long(view) == _long(_Steps(input.shape, ordered, 0)):
+        return True
+    if behind.last >= base.size:
+        return False
+    places = np.arange(base.size)
+    if np.array_equal(behind.picked(places), steps.picked(view.picked(places))):
+        return True
+    mine = _long(steps)
+    of_view, of_copy = (
+        _common(mine, _long(replace(view, strides=s))) for s in (view.strides, ordered)
+    )
+    if of_view == of_copy:
+        raise LayerError(
+            f"its input is a view in PyTorch, of strides {storage.strides}, and whether the "
+            f"model made it contiguous is not in the file, for pnnx drops that; {_ADVICE}"
+        )
+    return of_view > of_copy
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of a tensor in memory of its own."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def _long(steps: _Steps) -> tuple[int, ...]:
+    """Strides along the dimensions that have more than one place."""
+    return tuple(step for n, step in zip(steps.sizes, steps.strides, strict=True) if n > 1)
+
+
+def _common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
+    """How many numbers two lists have in common, in the same order."""
+    longest = [0] * (len(second) + 1)
+    for number in first:
+        before = longest.copy()
+        for place, other in enumerate(second):
+            best = (
+                before[place] + 1 if number == other else max(before[place + 1], longest[place])
+            )
+            longest[place + 1] = best
+    return longest[-1]
 
 
 @register("Tensor.unfold", "aten::unfold")

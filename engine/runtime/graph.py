@@ -24,6 +24,7 @@ from engine.runtime.circumstances import circumstances
 from engine.runtime.layer_source import LayerSource
 from engine.runtime.operand import RuntimeOperand
 from engine.runtime.operator import RuntimeOperator
+from engine.runtime.storage import find_storage
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
 from engine.values import flatten_value
 
@@ -395,6 +396,7 @@ class RuntimeGraph:
                 for index, operator in enumerate(ordered)
             )
             _connect(operators)
+            find_storage(operators)
             return _Parts(
                 operators,
                 {op.name: op for op in operators},

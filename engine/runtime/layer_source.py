@@ -106,6 +106,7 @@ class LayerSource:
                 constants=operator.constants(),
                 output_shapes=operator.output_shapes,
                 from_onnx=self.from_onnx,
+                storage=operator.storage,
             )
             return Bound(build_layer(call, self._table), None, file)
         except EngineError as exc:
@@ -126,6 +127,7 @@ class LayerSource:
             operator.input_names,
             operator.result_count,
             operator.output_shapes,
+            operator.storage,
         )
 
     def _unknown(self, operator: RuntimeOperator) -> UnsupportedOperatorError:

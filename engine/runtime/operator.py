@@ -21,6 +21,7 @@ from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
 from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
+from engine.runtime.storage import BASE
 from engine.values import describe_value, freeze
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.errors import EngineError
-    from engine.layers import Layer
+    from engine.layers import Layer, Storage
     from engine.pnnx import Operator, Shape
     from engine.runtime.layer_source import Bound, LayerSource
     from engine.runtime.operand import RuntimeOperand
@@ -76,6 +77,9 @@ class RuntimeOperator:
         The same objects as its neighbours'.
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
+    storage : Storage or None
+        How the first input lies in the last one, of a type that reads memory by steps; None
+        where it lies by itself.
     """
 
     __slots__ = (
@@ -86,6 +90,7 @@ class RuntimeOperator:
         "inputs",
         "name",
         "outputs",
+        "storage",
         "type",
     )
 
@@ -102,11 +107,28 @@ class RuntimeOperator:
         self.index = index
         self.inputs, self.outputs = inputs, outputs
         self._source = source
+        self.storage: Storage | None = None
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """PyTorch's argument name of each input, ``""`` where the file gives none."""
-        return tuple(self._operator.input_names)
+        names = tuple(self._operator.input_names)
+        return names if len(names) == len(self.inputs) else (*names, BASE)
+
+    def lies_in(self, base: RuntimeOperand | None, storage: Storage) -> None:
+        """Take what the first input is a view of as a further input, while the graph is built.
+
+        Parameters
+        ----------
+        base : RuntimeOperand or None
+            None where it is not known.
+        storage : Storage
+            How the first input lies in it.
+        """
+        self.storage = storage
+        if base is not None:
+            self.inputs = (*self.inputs, base)
+            base.consumers = (*base.consumers, self)
 
     @cached_property
     def params(self) -> Mapping[str, Value]:

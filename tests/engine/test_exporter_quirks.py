@@ -7,7 +7,8 @@ import pytest
 
 import engine
 
-INDEXED = [
+NAMES = [
+    "as_strided_view",
     "index_1000", "index_2d", "index_mask", "index_negative", "index_slice", "index_two",
     "tensor_index_1001",
 ]  # fmt: skip
@@ -15,7 +16,7 @@ INDEXED = [
 
 @pytest.mark.shared
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
-@pytest.mark.parametrize("name", INDEXED)
+@pytest.mark.parametrize("name", NAMES)
 def test_equals_pytorch(shared, name, backend):
     folder = shared / "exporter_quirks" / name
     if not folder.is_dir():
