@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from engine.backends.automatic import Automatic
 from engine.backends.buffers import let_go
-from engine.backends.choices import Choices, cache_folder
+from engine.backends.choices import Choices
 from engine.backends.kernel import (
     ALONE,
     REFERENCE,
@@ -52,7 +52,6 @@ __all__ = [
     "Kernels",
     "all_ways",
     "backend_of",
-    "cache_folder",
     "computed_together",
     "describe_kernel",
     "installed_version",

@@ -10,46 +10,30 @@ import atexit
 import contextlib
 import hashlib
 import json
-import os
 import platform
-import sys
 import threading
 import time
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from engine.atomic import written_beside
 from engine.backends.onnx_runtime import thread_count
+from engine.cache import cache_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Choices", "cache_folder", "describe_work", "key_of"]
+__all__ = ["Choices", "describe_work", "key_of"]
 
 _SCHEMA: Final = 7  # also where kernels came or went, or compute otherwise than before
 _MOST_ENTRIES: Final = 20_000
 _SECONDS_BETWEEN_SAVES: Final = 5.0
-_CACHE_VARIABLE: Final = "KUIPER_STUDIO_CACHE"
-
-
-def cache_folder() -> Path:
-    """Folder for what can be computed again.
-
-    The environment variable ``KUIPER_STUDIO_CACHE`` names another one.
-    """
-    if given := os.environ.get(_CACHE_VARIABLE):
-        return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "kuiper-studio" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "kuiper-studio"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kuiper-studio"
 
 
 def describe_work(operator: RuntimeOperator) -> str:

@@ -95,7 +95,7 @@ class FormTable(Generic[Graph, Result]):
 
     def has(self, operator: RuntimeOperator) -> bool:
         """Whether there is a form, whatever the parameters and shapes."""
-        layer = operator.layer
+        layer = operator.checked_layer
         return layer is not None and _target_of(layer) in self._forms
 
     def write(
@@ -120,11 +120,12 @@ class FormTable(Generic[Graph, Result]):
         NoFormError
             If there is none.
         """
-        layer = operator.layer
-        form = None if layer is None else self._forms.get(_target_of(layer))
+        checked = operator.checked_layer
+        form = None if checked is None else self._forms.get(_target_of(checked))
         if form is None:
             raise NoFormError(f"{operator.type} has no form")
         try:
+            layer = operator.layer
             if not isinstance(layer, FunctionLayer):
                 return form(graph, layer, *operands)
             positional, named = layer.arguments(operands)
@@ -134,7 +135,8 @@ class FormTable(Generic[Graph, Result]):
         except NoFormError:
             raise
         except Exception as exc:
-            # Operands that the operator cannot take; the reference says what is wrong.
+            # Operands that the operator cannot take, or weights that cannot be read; the
+            # reference says what is wrong.
             raise NoFormError(f"{operator.type} on these operands: {exc}") from exc
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -219,9 +218,8 @@ def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
     for key, attribute in operator.attributes.items():
         name = f"{operator.name}.{key}"
         facts = None
-        # pnnx may not have known its dtype, and stored nothing of it
-        with suppress(ModelFileError):
-            facts = ArrayFacts(attribute.array.shape, attribute.array.dtype)
+        if attribute.is_stored:
+            facts = ArrayFacts(attribute.shape, attribute.dtype)
         yield Entry(
             role="weights",
             name=name,
@@ -230,10 +228,13 @@ def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
             operator=operator,
             kind="tensor",
             facts=facts,
-            load=partial(_weight, attribute),
+            load=partial(_weight, name, attribute),
             stored_dtype=attribute.stored_dtype,
         )
 
 
-def _weight(attribute: RuntimeAttribute, _: Callable[[], None] | None) -> Array:
-    return attribute.array
+def _weight(name: str, attribute: RuntimeAttribute, _: Callable[[], None] | None) -> Array:
+    try:
+        return attribute.array
+    except ModelFileError as exc:
+        raise ExportError(f"weight {name} cannot be read: {exc}") from exc

@@ -13,9 +13,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from engine.cost import cost
-from engine.errors import ModelFileError
 from engine.plain import plain
-from engine.pnnx import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from engine.dump.entries import Entry
     from engine.dump.options import DumpOptions
+    from engine.file_versions import FileVersion
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.statistics import TensorStatistics
@@ -76,13 +75,16 @@ def is_dump(folder: Path) -> bool:
 
 
 class ModelHashes(NamedTuple):
-    """SHA-256 of a model's files, None of those that were not asked for or are gone.
+    """SHA-256 of a model's files as they were opened.
+
+    None of those that were not asked for, and of those that are gone or were written again.
 
     Attributes
     ----------
     param, bin : str or None
     bin_directory : str or None
-        Of what a ``.bin`` lists.
+        Of what a ``.bin`` lists: names, sizes and CRC-32 of the weights. It tells one model
+        from another without reading the weights.
     """
 
     param: str | None
@@ -102,10 +104,11 @@ def model_hashes(
     go_on : callable
         Asked while files are read; what it raises ends that.
     """
+    file, archive = graph.file, graph.file.archive
     return ModelHashes(
-        _existing(file_hash, graph.param_path, go_on),
-        _existing(file_hash, graph.bin_path, go_on) if options.sha256 else None,
-        _existing(_directory_hash, graph.bin_path, go_on),
+        _hash_of(file.param_version, go_on),
+        _hash_of(archive.version, go_on) if archive is not None and options.sha256 else None,
+        hashlib.sha256(archive.directory).hexdigest() if archive is not None else None,
     )
 
 
@@ -148,23 +151,15 @@ def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -
     return "{\n" + "".join(f"{_member(key, value)},\n" for key, value in manifest.items())
 
 
-def _existing(
-    hash_of: Callable[[Path, Callable[[], None]], str],
-    path: Path | None,
-    go_on: Callable[[], None],
-) -> str | None:
+def _hash_of(version: FileVersion | None, go_on: Callable[[], None]) -> str | None:
+    """SHA-256 of a file, if it is still the one that was opened."""
+    if version is None or not version.is_current():
+        return None  # which is no harm to a dump
     try:
-        return hash_of(path, go_on) if path is not None else None
-    except (FileNotFoundError, ModelFileError):
-        return None  # the model was moved since it was opened, which is no harm to a dump
-
-
-def _directory_hash(path: Path, _: Callable[[], None]) -> str:
-    """SHA-256 of what a ``.bin`` lists: names, sizes and CRC-32 of the weights.
-
-    It tells one model from another without reading the weights.
-    """
-    return hashlib.sha256(directory_of(path)).hexdigest()
+        digest = file_hash(version.path, go_on)
+    except FileNotFoundError:
+        return None
+    return digest if version.is_current() else None
 
 
 def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]:

@@ -13,7 +13,6 @@ module says where it deviates: `reader` and `writer` (the text), `parameter` (it
 
 from __future__ import annotations
 
-from engine.pnnx.archive import directory_of
 from engine.pnnx.attribute import DTYPES, Attribute
 from engine.pnnx.graph import Graph, Operand, Operator, Shape
 from engine.pnnx.pairing import find_param, find_weights, load, pair
@@ -30,7 +29,6 @@ __all__ = [
     "ParameterType",
     "ParameterValue",
     "Shape",
-    "directory_of",
     "find_param",
     "find_weights",
     "load",

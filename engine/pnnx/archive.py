@@ -1,4 +1,4 @@
-"""The ``.bin`` file: a ZIP archive of stored entries, one for each weight, mapped in place.
+"""The ``.bin`` file: a ZIP archive of stored entries, one for each weight, read when asked for.
 
 Follows StoreZipReader and StoreZipWriter of ncnn's ``tools/pnnx/src/storezip.cpp`` (a4d2ea1,
 July 2026). Deviations:
@@ -11,6 +11,9 @@ July 2026). Deviations:
 - As in pnnx, an entry's own local header says where its bytes begin. It is read when they are
   first asked for, not when the archive is opened: 5000 such headers all over a file of a GB
   that is not in the system's cache took a third of a second, its directory a hundredth.
+- The file is never mapped, because the exporter writes it anew in place: what is asked for goes
+  to a private copy first, which is mapped. A weight is taken when the file is known to be the
+  one that was opened; else when its CRC-32 is that of the directory.
 - Sizes are written as Zip64 only where they need it, which pnnx accepts, and so do older
   readers such as KuiperInfer's. Entries carry the date 1980-01-01: equal weights give equal
   files.
@@ -18,26 +21,29 @@ July 2026). Deviations:
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import zipfile
+import zlib
+from functools import cached_property
 from itertools import pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from engine.errors import ModelFileError
+from engine.file_versions import Watched
+from engine.pnnx.private_copy import PrivateCopy, read_at
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import numpy.typing as npt
 
-__all__ = ["Archive", "directory_of", "write_archive"]
+__all__ = ["Archive", "write_archive"]
 
 _LOCAL: Final = struct.Struct("<4s5H3L2H")
 _CENTRAL: Final = struct.Struct("<4s6H3L5H2L")
@@ -59,14 +65,21 @@ _ZIP64_ID: Final = 1
 _ENCRYPTED: Final = 1
 _UTF8: Final = 0x800
 _CHUNK: Final = 1 << 24
+_SMALL: Final = 4 << 20  # bytes that are read in less time than a hundred layers are built
 
 _DAMAGED: Final = "the file is damaged; copy or export it again"
+_WRITTEN: Final = "it was written again while it was opened; open the model again"
+_LOST: Final = (
+    "it was written again after the model was opened, and these bytes had not been read by "
+    "then; reload the model"
+)
 
 
 class Archive:
     """An open ``.bin``: where each entry lies, and views of them.
 
-    The file stays mapped as long as any view of it lives. Safe to use from several threads.
+    Views are of a private copy: what was handed out once stays as it is, whatever becomes of
+    the file. Safe to use from several threads.
 
     Parameters
     ----------
@@ -78,6 +91,10 @@ class Archive:
     entries : dict of str to (int, int)
         Offset and size of each entry's bytes, both within the file; for `view` alone, which
         knows better where an entry of an odd archive begins.
+    version : FileVersion
+        The file's, when it was opened.
+    directory : bytes
+        What the file says of its entries: names, sizes, places and checksums.
 
     Raises
     ------
@@ -85,101 +102,258 @@ class Archive:
         If the file cannot be read or is no sound archive of stored entries.
     """
 
-    __slots__ = (
-        "_data", "_descriptor", "_extra", "_lock", "_map", "_shifted", "_unchecked", "entries",
-        "path",
-    )  # fmt: skip
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: dict[str, tuple[int, int]] = {}
         self._descriptor = -1
         self._lock = Lock()
-        # Of local headers that have not been read: what their extra fields should measure, and,
-        # as soon as that matters, the names by offset.
+        # Of local headers that have not been read: what their extra fields should measure.
         self._extra: int | None = None
-        self._unchecked: dict[int, str] | None = None
-        self._shifted: dict[int, int] = {}
+        # All of the file, or a private file for what is asked for.
+        self._whole: npt.NDArray[np.uint8] | None = None
+        self._private: PrivateCopy | None = None
+        self._sure = False  # that `_whole` is the file that was opened
+        # By the offsets in `entries`:
+        self._begins: dict[int, int] = {}  # where bytes begin, as the local header says
+        self._views: dict[int, npt.NDArray[np.uint8]] = {}
+        self._copied: dict[int, int] = {}  # bytes that are there already of an entry
+        self._ahead: list[tuple[int, int]] | None = None  # entries to be copied, the last first
         try:
             with _open(path) as file:
                 self._descriptor = os.dup(file.fileno())
-                self._map = mmap.mmap(self._descriptor, 0, access=mmap.ACCESS_READ)
-            self._data = np.frombuffer(self._map, np.uint8)
-            self._read_directory()
+            self._watched = Watched(path, self._descriptor)
+            self.version = self._watched.version
+            self.directory = self._read_directory()
         except OSError as exc:
             raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
         except ValueError as exc:
-            raise ModelFileError(path, str(exc)) from None
+            reason = _WRITTEN if self._watched.was_written else str(exc)
+            raise ModelFileError(path, reason) from None
+        self._require_same()
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)
 
+    def keep(self) -> None:
+        """Take what can be had at once, now that the model is known to be this one.
+
+        That is all of a small file, and of any where the file system lets files share blocks.
+        The weights of others are copied when they are asked for: a model of many GB opens as
+        fast as a small one.
+
+        Raises
+        ------
+        ModelFileError
+            If the file was written again since it was opened.
+        """
+        with self._lock:
+            self._take_whole()
+            self._sure = self._watched.is_untouched
+        self._require_same()
+
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Bytes of an entry, read-only, not copied.
+        """Bytes of an entry.
 
         Parameters
         ----------
         offset, nbytes : int
             From `entries`.
 
+        Returns
+        -------
+        ndarray of shape (nbytes,)
+            Read-only; a view of the private copy, which is made now where it was not.
+
         Raises
         ------
         ModelFileError
-            If the entry's local header does not go with the directory.
+            If the entry's local header does not go with the directory, or if the file was
+            written again before these bytes had been read.
         """
-        if self._extra is not None:
-            with self._lock:
-                offset = self._checked(offset, self._extra)
-        return self._data[offset : offset + nbytes]
+        with self._lock:
+            known = self._views.get(offset)
+            if known is None or known.size != nbytes:
+                known = self._views[offset] = self._read(offset, nbytes)
+            return known
 
-    def _checked(self, offset: int, expected: int) -> int:
-        """Where the bytes begin that were taken to lie at `offset`."""
-        if self._unchecked is None:
-            self._unchecked = {begin: name for name, (begin, _) in self.entries.items()}
-        key = self._unchecked.get(offset)
-        if key is not None:
-            name = key.encode()
-            header = offset - expected - len(name) - _LOCAL.size
+    def copy_ahead(self, nbytes: int) -> bool:
+        """Copy some of what nobody has asked for, before it can be lost.
+
+        Parameters
+        ----------
+        nbytes : int
+            About how many bytes.
+
+        Returns
+        -------
+        bool
+            Whether there is more. Not where something cannot be copied: whoever asks for that
+            will be told why.
+        """
+        with self._lock:
+            if self._ahead is None:
+                lies_ready = self._whole is not None
+                self._ahead = [] if lies_ready else list(self.entries.values())[::-1]
             try:
-                extra = _local_extra(self._descriptor, header, name)
-            except (_UnusualError, struct.error):
-                reason = f"entry {_show(name)} is not where it should be; {_DAMAGED}"
-                raise ModelFileError(self.path, reason) from None
-            except OSError as exc:
-                raise ModelFileError(self.path, f"it cannot be read: {exc.strerror}") from None
-            if extra > expected:
-                reason = f"entry {_show(name)} reaches into what follows; {_DAMAGED}"
-                raise ModelFileError(self.path, reason)
-            if extra < expected:
-                self._shifted[offset] = offset - expected + extra
-            del self._unchecked[offset]
-        return self._shifted.get(offset, offset)
+                while self._ahead and self._private is not None and nbytes > 0:
+                    nbytes -= self._copy_some(self._private, self._ahead, nbytes)
+            except (OSError, ModelFileError):
+                self._ahead.clear()
+            return bool(self._ahead) and self._private is not None
 
-    def _read_directory(self) -> None:
-        start, size, count = _find_directory(self._map)
-        directory = self._map[start : start + size]
-        try:
-            self.entries, self._extra = _read_as_usual(
-                self._descriptor, directory, start, count
+    @property
+    def is_kept(self) -> bool:
+        """Whether all weights are there, and none can be lost any more."""
+        with self._lock:
+            return self._whole is not None or all(
+                offset in self._views for offset, nbytes in self.entries.values() if nbytes
             )
+
+    # Inside; the lock is held
+
+    def _take_whole(self) -> None:
+        """Have the whole file, or a private one to copy pieces to."""
+        size = self.version.size
+        try:
+            if size <= _SMALL:
+                whole = read_at(self._descriptor, 0, size)
+                if len(whole) == size:
+                    self._whole = np.frombuffer(whole, np.uint8)
+                return
+            self._private = PrivateCopy(self.path.parent, size)
+        except OSError:
+            return  # what is asked for will be read into memory, or be told why it cannot
+        if self._private.clone(self._descriptor):
+            self._whole = self._private.data
+
+    def _copy_some(
+        self, private: PrivateCopy, entries: list[tuple[int, int]], most: int
+    ) -> int:
+        """Copy what comes next of the last of some entries; return how many bytes."""
+        offset, nbytes = entries[-1]
+        left = nbytes - self._copied.get(offset, 0)
+        if offset in self._views or left <= most:
+            if offset not in self._views:
+                self._views[offset] = self._read(offset, nbytes)
+            entries.pop()
+            return left
+        done = nbytes - left
+        private.copy(self._descriptor, self._begin(offset) + done, most)
+        self._copied[offset] = done + most
+        return most
+
+    def _read(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Bytes of an entry, sure to be those of the file that was opened."""
+        try:
+            begin = self._begin(offset)
+            if self._whole is not None:
+                data, sure = self._whole[begin : begin + nbytes], self._sure
+            else:
+                data = self._copy(begin, nbytes, self._copied.pop(offset, 0))
+                sure = self._watched.is_untouched
+        except OSError as exc:
+            raise ModelFileError(self.path, f"it cannot be read: {exc.strerror}") from None
+        if not sure:
+            self._require_stated(offset, data, nbytes)
+        return data
+
+    def _copy(self, begin: int, nbytes: int, done: int) -> npt.NDArray[np.uint8]:
+        """Copy a piece of the file, of which some is there; short where the file is."""
+        if self._private is not None:
+            try:
+                if not self._private.copy(self._descriptor, begin + done, nbytes - done):
+                    return self._private.data[:0]
+                return self._private.data[begin : begin + nbytes]
+            except OSError:
+                self._private = None  # no room on the disk, so it has to be in memory
+        return np.frombuffer(read_at(self._descriptor, begin, nbytes), np.uint8)
+
+    def _require_same(self) -> None:
+        if self._watched.was_written:
+            raise ModelFileError(self.path, _WRITTEN)
+
+    def _require_stated(self, offset: int, data: npt.NDArray[np.uint8], nbytes: int) -> None:
+        """Check bytes that may be another file's by what the directory said of them."""
+        written = self._watched.was_written
+        name, stated = self._stated[offset]
+        # Some writers leave the checksum out.
+        sound = zlib.crc32(data.data) == stated or not (stated or written)
+        if data.size != nbytes or (written and not sound):
+            raise ModelFileError(self.path, _LOST)
+        if not sound:
+            reason = f"entry {_show(name)} is not what its checksum says; {_DAMAGED}"
+            raise ModelFileError(self.path, reason)
+
+    @cached_property
+    def _stated(self) -> dict[int, tuple[bytes, int]]:
+        """Name and CRC-32 of each entry, by its offset."""
+        found: dict[int, tuple[bytes, int]] = {}
+        position = 0
+        while position < len(self.directory):
+            entry = _read_entry(self.directory, position)
+            position = entry.following
+            found[self.entries[_decode(entry.name)][0]] = entry.name, entry.checksum
+        return found
+
+    def _begin(self, offset: int) -> int:
+        """Where the bytes begin that were taken to lie at `offset`."""
+        if self._extra is None:
+            return offset
+        if offset not in self._begins:
+            self._begins[offset] = offset + self._shift(offset, self._extra)
+        return self._begins[offset]
+
+    def _shift(self, offset: int, expected: int) -> int:
+        """How far an entry's extra field is from what was expected; never beyond it."""
+        name = self._names[offset].encode()
+        try:
+            header = offset - expected - len(name) - _LOCAL.size
+            extra = _local_extra(self._bytes, header, name)
+        except (_UnusualError, struct.error):
+            damage = f"entry {_show(name)} is not where it should be; {_DAMAGED}"
+        else:
+            if extra <= expected:
+                return extra - expected
+            damage = f"entry {_show(name)} reaches into what follows; {_DAMAGED}"
+        lost = self._whole is None and self._watched.was_written
+        raise ModelFileError(self.path, _LOST if lost else damage)
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {offset: name for name, (offset, _) in self.entries.items()}
+
+    def _bytes(self, offset: int, nbytes: int) -> bytes:
+        if self._whole is not None:
+            return self._whole[offset : offset + nbytes].tobytes()
+        return read_at(self._descriptor, offset, nbytes)
+
+    def _read_directory(self) -> bytes:
+        start, size, count = _find_directory(self._bytes, self.version.size)
+        directory = self._bytes(start, size)
+        try:
+            self.entries, self._extra = _read_as_usual(self._bytes, directory, start, count)
         except (_UnusualError, UnicodeDecodeError, OverflowError, struct.error):
             self._read_with_care(directory, start, count)
+        return directory
 
     def _read_with_care(self, directory: bytes, start: int, count: int) -> None:
         size = len(directory)
         spans: list[tuple[int, int, str]] = []
         position = 0
         while position < size:
-            name, header, nbytes, position = _read_entry(directory, position)
-            offset = _data_offset(self._map, header, name, start)
-            if offset + nbytes > start:
-                raise ValueError(f"entry {_show(name)} reaches beyond its end; {_DAMAGED}")
-            key = _decode(name)
+            entry = _read_entry(directory, position)
+            position = entry.following
+            offset = _data_offset(self._bytes, entry, start)
+            if offset + entry.nbytes > start:
+                raise ValueError(
+                    f"entry {_show(entry.name)} reaches beyond its end; {_DAMAGED}"
+                )
+            key = _decode(entry.name)
             if key in self.entries:
                 raise ValueError(f"it has two entries named {key!r}; {_DAMAGED}")
-            self.entries[key] = (offset, nbytes)
-            spans.append((header, offset + nbytes, key))
+            self.entries[key] = (offset, entry.nbytes)
+            spans.append((entry.header, offset + entry.nbytes, key))
         if len(spans) != count:
             raise ValueError(f"it lists {len(spans)} entries and counts {count}; {_DAMAGED}")
         spans.sort()
@@ -198,32 +372,32 @@ def _open(path: Path) -> io.FileIO:
     return file
 
 
-def directory_of(path: Path) -> bytes:
-    """What a ``.bin`` says of its weights: their names, sizes, places and checksums.
-
-    Raises
-    ------
-    ModelFileError
-        If the file cannot be read or has no directory.
-    """
-    try:
-        with _open(path) as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with data:
-            start, size, _ = _find_directory(data)
-            return data[start : start + size]
-    except OSError as exc:
-        raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
-    except ValueError as exc:
-        raise ModelFileError(path, str(exc)) from None
-
-
 class _UnusualError(Exception):
     """An archive that is not as pnnx writes it: of another kind, or damaged."""
 
 
+class _Entry(NamedTuple):
+    """What the directory says of an entry.
+
+    Attributes
+    ----------
+    name : bytes
+    header : int
+        Offset of the local header.
+    nbytes, checksum : int
+    following : int
+        Where the next entry begins in the directory.
+    """
+
+    name: bytes
+    header: int
+    nbytes: int
+    checksum: int
+    following: int
+
+
 def _read_as_usual(
-    descriptor: int, directory: bytes, start: int, count: int
+    read: Callable[[int, int], bytes], directory: bytes, start: int, count: int
 ) -> tuple[dict[str, tuple[int, int]], int]:
     """Offset and size of every entry of an archive as pnnx writes it, and how long extras are.
 
@@ -248,7 +422,7 @@ def _read_as_usual(
             if kind != _ZIP64_ID or not _ALL64.size - _EXTRA.size <= length < extra_length:
                 raise _UnusualError
         if end < 0:
-            end, extra = header, _local_extra(descriptor, header, name)
+            end, extra = header, _local_extra(read, header, name)
         if (
             magic != _CENTRAL_MAGIC
             or method
@@ -262,59 +436,65 @@ def _read_as_usual(
         entries[name.decode()] = offset, size
     if len(entries) != count or position != len(directory) or (entries and end != start):
         raise _UnusualError
-    if entries and _local_extra(descriptor, header, name) != extra:
+    if entries and _local_extra(read, header, name) != extra:
         raise _UnusualError
     return entries, extra
 
 
-def _local_extra(descriptor: int, header: int, name: bytes) -> int:
-    """Length of the extra field in the local header of an entry.
-
-    Read, not mapped: the system would fetch a good deal of what lies around it as well.
-    """
-    os.lseek(descriptor, header, os.SEEK_SET)
-    data = os.read(descriptor, _LOCAL.size + len(name))
+def _local_extra(read: Callable[[int, int], bytes], header: int, name: bytes) -> int:
+    """Length of the extra field in the local header of an entry."""
+    data = read(header, _LOCAL.size + len(name))
     name_length, extra_length = _LOCAL.unpack_from(data)[-2:]
     if data[:4] != _LOCAL_MAGIC or name_length != len(name) or data[_LOCAL.size :] != name:
         raise _UnusualError
     return int(extra_length)
 
 
-def _find_directory(data: mmap.mmap) -> tuple[int, int, int]:
-    """Offset, size and number of entries of the central directory."""
-    end = _find_end(data)
-    _, _, _, _, count, size, start, _ = _END.unpack_from(data, end)
-    locator = end - _LOCATOR64.size
-    if locator >= 0 and data[locator : locator + 4] == _LOCATOR64_MAGIC:
-        end = _LOCATOR64.unpack_from(data, locator)[2]
-        if end > locator - _END64.size or data[end : end + 4] != _END64_MAGIC:
+def _find_directory(read: Callable[[int, int], bytes], nbytes: int) -> tuple[int, int, int]:
+    """Offset, size and number of entries of the central directory.
+
+    Parameters
+    ----------
+    read : callable
+        From an offset and a number of bytes to those of the file.
+    nbytes : int
+        Size of the file.
+    """
+    first = max(0, nbytes - _LOCATOR64.size - _END.size - _LONGEST_COMMENT)
+    tail = read(first, nbytes - first)
+    place = _find_end(tail)
+    if place < 0:
+        raise ValueError(
+            f"its directory, which belongs at the end, is missing; {_DAMAGED}"
+            if read(0, 2) == b"PK"
+            else "it is no weights file of PNNX, which is a ZIP archive"
+        )
+    _, _, _, _, count, size, start, _ = _END.unpack_from(tail, place)
+    end, locator = first + place, place - _LOCATOR64.size
+    if locator >= 0 and tail[locator : locator + 4] == _LOCATOR64_MAGIC:
+        end = _LOCATOR64.unpack_from(tail, locator)[2]
+        record = read(end, _END64.size) if end <= first + locator - _END64.size else b""
+        if len(record) < _END64.size or record[:4] != _END64_MAGIC:
             raise ValueError(f"its Zip64 directory is not where it should be; {_DAMAGED}")
-        *_, count, size, start = _END64.unpack_from(data, end)
+        *_, count, size, start = _END64.unpack(record)
     if start + size > end:
         raise ValueError(f"its directory reaches beyond its end; {_DAMAGED}")
     return start, size, count
 
 
-def _find_end(data: mmap.mmap) -> int:
-    """Offset of the record that ends an archive."""
-    first = max(0, len(data) - _END.size - _LONGEST_COMMENT)
-    end = len(data)
-    while True:
-        end = data.rfind(_END_MAGIC, first, end)
-        if end < 0:
-            raise ValueError(
-                f"its directory, which belongs at the end, is missing; {_DAMAGED}"
-                if data[:2] == b"PK"
-                else "it is no weights file of PNNX, which is a ZIP archive"
-            )
+def _find_end(tail: bytes) -> int:
+    """Place of the record that ends an archive, in its last bytes; -1 where there is none."""
+    end = len(tail)
+    while (end := tail.rfind(_END_MAGIC, 0, end)) >= 0:
         # The signature may be part of the comment or of a weight as well.
         comment = end + _END.size
-        if comment <= len(data) and comment + _END.unpack_from(data, end)[-1] == len(data):
-            return end
+        if comment <= len(tail) and comment + _END.unpack_from(tail, end)[-1] == len(tail):
+            break
+    return end
 
 
-def _read_entry(directory: bytes, position: int) -> tuple[bytes, int, int, int]:
-    """Name, offset of the local header, size, and where the next entry begins."""
+def _read_entry(directory: bytes, position: int) -> _Entry:
+    """Read what the directory says at a place."""
     names = position + _CENTRAL.size
     if names > len(directory) or directory[position : position + 4] != _CENTRAL_MAGIC:
         raise ValueError(f"its directory cannot be read; {_DAMAGED}")
@@ -329,14 +509,14 @@ def _read_entry(directory: bytes, position: int) -> tuple[bytes, int, int, int]:
     if method or flags & _ENCRYPTED:
         raise ValueError(
             f"entry {_show(name)} is {'compressed' if method else 'encrypted'}, and weights "
-            "can only be mapped as they are; pack the archive again without that"
+            "can only be read as they are; pack the archive again without that"
         )
     if _IN_EXTRA in {size, packed, header}:
         extra = directory[extras : extras + extra_length]
         size, packed, header = _zip64_values(extra, name, (size, packed, header))
     if packed != size:
         raise ValueError(f"entry {_show(name)} has two different sizes; {_DAMAGED}")
-    return name, header, size, following
+    return _Entry(name, header, size, fields[7], following)
 
 
 def _zip64_values(
@@ -358,15 +538,15 @@ def _zip64_values(
     raise ValueError(f"entry {_show(name)} lacks its Zip64 sizes; {_DAMAGED}")
 
 
-def _data_offset(data: mmap.mmap, header: int, name: bytes, end: int) -> int:
+def _data_offset(read: Callable[[int, int], bytes], entry: _Entry, end: int) -> int:
     """Where the bytes of an entry begin, from its local header."""
-    if header + _LOCAL.size > end or data[header : header + 4] != _LOCAL_MAGIC:
-        raise ValueError(f"entry {_show(name)} is not where it should be; {_DAMAGED}")
-    *_, name_length, extra_length = _LOCAL.unpack_from(data, header)
-    names = header + _LOCAL.size
-    if data[names : names + name_length] != name:
-        raise ValueError(f"entry {_show(name)} has two different names; {_DAMAGED}")
-    return int(names + name_length + extra_length)
+    data = read(entry.header, _LOCAL.size + len(entry.name)) if entry.header < end else b""
+    if len(data) < _LOCAL.size or data[:4] != _LOCAL_MAGIC:
+        raise ValueError(f"entry {_show(entry.name)} is not where it should be; {_DAMAGED}")
+    *_, name_length, extra_length = _LOCAL.unpack_from(data)
+    if name_length != len(entry.name) or data[_LOCAL.size :] != entry.name:
+        raise ValueError(f"entry {_show(entry.name)} has two different names; {_DAMAGED}")
+    return int(entry.header + _LOCAL.size + name_length + extra_length)
 
 
 def _decode(name: bytes) -> str:

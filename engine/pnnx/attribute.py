@@ -1,4 +1,4 @@
-"""Attributes: the weights of an operator, seen in place."""
+"""Attributes: the weights of an operator, read when they are first asked for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,13 @@ class WeightSource(Protocol):
         ...
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Bytes from `offset` on, read-only, not copied."""
+        """Bytes from `offset` on, read-only: the same memory each time, and nobody writes it.
+
+        Raises
+        ------
+        ModelFileError
+            If they cannot be had.
+        """
         ...
 
 
@@ -178,18 +184,24 @@ class Attribute:
         return math.prod(self.shape) * ITEMSIZES[self.dtype]
 
     @property
+    def is_stored(self) -> bool:
+        """Whether there is a weight: pnnx knew its dtype, and the ``.bin`` was there."""
+        return self.dtype != "null" and not isinstance(self._source, MissingWeights)
+
+    @property
     def data(self) -> npt.NDArray[np.uint8]:
         """Bytes of the weight.
 
         Returns
         -------
         ndarray of shape (nbytes,)
-            Read-only; a view of the mapped file.
+            Read-only; read when first asked for, and the same from then on.
 
         Raises
         ------
         ModelFileError
-            If the model was opened without its ``.bin``.
+            If the model was opened without its ``.bin``, or that was written again before
+            this weight was read.
         """
         nbytes = self.nbytes
         return (
@@ -203,14 +215,14 @@ class Attribute:
         Returns
         -------
         ndarray
-            Read-only. A view of the mapped file, which may start at an address that is no
+            Read-only. A view of `data`, which may start at an address that is no
             multiple of the element's size (``flags.aligned``; NumPy computes with it all
             the same). A copy for bf16 (as float32) and c32 (as complex64), made once.
 
         Raises
         ------
         ModelFileError
-            If the model was opened without its ``.bin``, or if pnnx did not know the dtype.
+            As for `data`, or if pnnx did not know the dtype.
         """
         if self._array is None:
             if self.dtype == "null":

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from engine.file_versions import FileVersion
+    from engine.pnnx.archive import Archive
     from engine.pnnx.attribute import Attribute
     from engine.pnnx.parameter import Parameter
 
@@ -140,8 +142,10 @@ class Graph:
         To be changed through the methods.
     operands : dict of str to Operand
         By name, in the order of their producers.
-    weights_path : Path or None
-        The ``.bin`` that the attributes are mapped from, if there is one.
+    archive : Archive or None
+        The ``.bin`` that the attributes are from, if there is one.
+    param_version : FileVersion or None
+        Of the ``.param`` when it was read, if it was.
     has_weights : bool
         False for a model that was opened without its ``.bin`` though it has weights.
     unannotated : dict of str to frozenset of str
@@ -155,8 +159,9 @@ class Graph:
         "_operands",
         "_operators",
         "_unannotated",
+        "archive",
         "has_weights",
-        "weights_path",
+        "param_version",
     )
 
     def __init__(
@@ -169,7 +174,8 @@ class Graph:
         self._operators = list(self._by_name.values())
         self._operands = operands if operands is not None else {}
         self._unannotated: dict[str, frozenset[str]] = {}
-        self.weights_path: Path | None = None
+        self.archive: Archive | None = None
+        self.param_version: FileVersion | None = None
         self.has_weights = True
 
     @classmethod
@@ -184,6 +190,17 @@ class Graph:
         graph = cls()
         graph._make = make
         return graph
+
+    @property
+    def weights_path(self) -> Path | None:
+        """The ``.bin`` that the attributes are from, if there is one."""
+        return self.archive.path if self.archive is not None else None
+
+    @property
+    def versions(self) -> tuple[FileVersion, ...]:
+        """The files that the graph was read from, as they were."""
+        read = (self.param_version, self.archive.version if self.archive else None)
+        return tuple(version for version in read if version is not None)
 
     @property
     def is_made(self) -> bool:

@@ -43,12 +43,14 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
     Returns
     -------
     Graph
-        Its weights are views of the mapped ``.bin``; none of them has been read.
+        Its weights are read when they are first asked for, those of a small ``.bin`` at
+        once. What was read stays as it is, whatever becomes of the files.
 
     Raises
     ------
     ModelFileError
-        With path, line and reason, if a file cannot be read or the two do not fit.
+        With path, line and reason, if a file cannot be read or the two do not fit, or if one
+        is written meanwhile.
     """
     model = _Structure(Path(param_path))
     if bin_path is None:
@@ -171,13 +173,19 @@ class _Structure:
 
     def graph(self, archive: Archive | None) -> Graph:
         """The graph with its weights, which fit."""
+        if archive is not None:
+            archive.keep()
+            if not self._reader.version.is_current():  # then the two may be of two models
+                raise ModelFileError(
+                    self._path, "it was written again while it was opened; open it again"
+                )
         graph = self._graph
         if graph is None:
             graph = Graph.deferred(lambda: self._read(archive))
         else:
             _bind(self._weights, archive)
         graph.has_weights = archive is not None or not self.needs_weights
-        graph.weights_path = archive.path if archive is not None else None
+        graph.archive, graph.param_version = archive, self._reader.version
         return graph
 
     def _read(self, archive: Archive | None) -> Graph:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from engine.collector import collector_paused
 from engine.errors import ModelFileError
+from engine.file_versions import Watched
 from engine.pnnx.attribute import DTYPES, ITEMSIZES, Attribute, MissingWeights
 from engine.pnnx.diagnosis import (
     explain_operands,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from engine.file_versions import FileVersion
     from engine.pnnx.graph import Shape
 
 __all__ = [
@@ -88,16 +90,25 @@ def read_graph(path: Path) -> tuple[Graph, list[str]]:
     return reader.read(), reader.lines
 
 
-def _read_text(path: Path) -> str:
+def _read_bytes(path: Path) -> tuple[bytes, FileVersion]:
     try:
         if not path.is_file():
             raise ModelFileError(path, "there is no such file")
         with path.open("rb", 0) as file:
+            watched = Watched(path, file.fileno())
             _check_head(path, file.read(64))
             file.seek(0)
             data = file.readall()
+            if watched.was_written:
+                raise ModelFileError(
+                    path, "it was written again while it was read; open it again"
+                )
     except OSError as exc:
         raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
+    return data, watched.version
+
+
+def _text_of(path: Path, data: bytes) -> str:
     zero = data.find(b"\0")
     if zero >= 0:
         line = data.count(b"\n", 0, zero) + 1
@@ -172,6 +183,8 @@ class Reader:
         Whether ``str.split`` finds the same words as C would.
     marks : int
         How often ``#`` is in the file.
+    version : FileVersion
+        Of the file, when it was read.
 
     Raises
     ------
@@ -180,7 +193,8 @@ class Reader:
     """
 
     def __init__(self, path: Path) -> None:
-        text = _read_text(path)
+        data, self.version = _read_bytes(path)
+        text = _text_of(path, data)
         self.lines = text.split("\n")
         while not (last := self.lines.pop().rstrip(" ")):
             pass

@@ -6,16 +6,20 @@ from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.errors import EngineError, UnsupportedOperatorError
+import numpy as np
+
+from engine.errors import EngineError, LayerError, ModelFileError, UnsupportedOperatorError
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
     from pathlib import Path
 
     from engine.layers import Layer, LayerFile
     from engine.pnnx import Graph
     from engine.runtime.operator import RuntimeOperator
+    from engine.runtime.parameter import RuntimeAttribute
+    from engine.values import Array
 
 __all__ = ["Bound", "LayerSource"]
 
@@ -26,6 +30,8 @@ class Bound(NamedTuple):
     Attributes
     ----------
     layer : Layer or None
+        What the operator was checked with; where it has weights, these are zeros unless the
+        layer is from a user's file.
     error : EngineError or None
         Why there is none; None as well for what needs none, an input or output.
     file : Path or None
@@ -41,7 +47,9 @@ class LayerSource:
     """Builds the layers of a graph's operators from what is registered now.
 
     Whatever is registered or unloaded later is nothing to the graph. Operators without
-    weights that differ in nothing but their operands share a layer, which only computes.
+    weights that differ in nothing but their operands share a layer, which only computes. Those
+    with weights are checked without reading these: their layer is built twice, first with
+    zeros that take no memory, and with the weights when it is to compute.
 
     Parameters
     ----------
@@ -77,7 +85,10 @@ class LayerSource:
         return layer_files_of(self._table)
 
     def bind(self, operator: RuntimeOperator) -> Bound:
-        """Build the layer of an operator; what is wrong is returned, never raised."""
+        """Check an operator; what is wrong is returned, never raised.
+
+        The layers of a user's file may look at weights as they like, so these are read.
+        """
         if operator.is_input or operator.is_output:
             return Bound()
         if self._missing_weights is not None and operator.has_attributes:
@@ -88,29 +99,51 @@ class LayerSource:
             key = self._key(operator)
             found = self._shared.get(key) if key is not None else None
             if found is None:
-                found = self._build(operator)
+                found = self._check(operator)
                 if key is not None and found.layer is not None:
                     self._shared[key] = found
             return found
 
-    def _build(self, operator: RuntimeOperator) -> Bound:
+    def with_weights(self, operator: RuntimeOperator) -> Layer:
+        """Build the layer of an operator that was checked, with its weights.
+
+        Raises
+        ------
+        LayerError
+            If a weight cannot be read.
+        EngineError
+            If the layer does not like what it is.
+        """
+        weights = {key: _read(key, a) for key, a in operator.attributes.items()}
+        with self._lock:
+            return self._build(operator, weights)
+
+    def _check(self, operator: RuntimeOperator) -> Bound:
         file = self._table[operator.type].file
+        attributes = operator.attributes.items()
         try:
-            call = OperatorCall(
-                name=operator.name,
-                type=operator.type,
-                params=operator.params,
-                attributes={key: a.array for key, a in operator.attributes.items()},
-                input_names=operator.input_names,
-                output_count=operator.result_count,
-                constants=operator.constants(),
-                output_shapes=operator.output_shapes,
-                from_onnx=self.from_onnx,
-                storage=operator.storage,
-            )
-            return Bound(build_layer(call, self._table), None, file)
+            if file is None:
+                weights = {key: _stand_in(a) for key, a in attributes}
+            else:
+                weights = {key: a.array for key, a in attributes}
+            return Bound(self._build(operator, weights), None, file)
         except EngineError as exc:
             return Bound(None, exc, file)
+
+    def _build(self, operator: RuntimeOperator, weights: Mapping[str, Array]) -> Layer:
+        call = OperatorCall(
+            name=operator.name,
+            type=operator.type,
+            params=operator.params,
+            attributes=weights,
+            input_names=operator.input_names,
+            output_count=operator.result_count,
+            constants=operator.constants(),
+            output_shapes=operator.output_shapes,
+            from_onnx=self.from_onnx,
+            storage=operator.storage,
+        )
+        return build_layer(call, self._table)
 
     def _key(self, operator: RuntimeOperator) -> Hashable | None:
         """All that a layer is made of; None for one that must be the operator's own.
@@ -137,3 +170,17 @@ class LayerSource:
         error = UnsupportedOperatorError(operator.name, operator.type, candidates)
         self._suggestions[operator.type] = error.suggestion
         return error
+
+
+def _stand_in(attribute: RuntimeAttribute) -> Array:
+    """Zeros of a weight's shape and dtype, all of them in one place."""
+    if not attribute.is_stored:
+        return attribute.array  # which says why there is none
+    return np.broadcast_to(np.zeros((), attribute.dtype), attribute.shape)
+
+
+def _read(key: str, attribute: RuntimeAttribute) -> Array:
+    try:
+        return attribute.array
+    except ModelFileError as exc:
+        raise LayerError(f"its weight @{key} cannot be read: {exc}") from exc

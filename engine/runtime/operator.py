@@ -11,6 +11,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from typing_extensions import override
 
 from engine.errors import (
+    EngineError,
     InferenceError,
     InferStatus,
     LayerError,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from engine.errors import EngineError
     from engine.layers import Layer, Storage
     from engine.pnnx import Operator, Shape
     from engine.runtime.layer_source import Bound, LayerSource
@@ -55,7 +55,8 @@ _TENSORS_IN_ONNX: Final = frozenset(
 class RuntimeOperator:
     """One operator, its place in the order, and the layer that computes it.
 
-    The layer is built when it, or what is wrong with it, is first asked for.
+    The layer is built when it, or what is wrong with it, is first asked for; weights are read
+    when it is to compute.
 
     Parameters
     ----------
@@ -180,7 +181,21 @@ class RuntimeOperator:
 
     @cached_property
     def layer(self) -> Layer | None:
-        """What computes the operator; None when `error` says why, and for input and output."""
+        """What computes the operator; None when `error` says why, and for input and output.
+
+        Raises
+        ------
+        LayerError
+            If a weight cannot be read: the file was written again since the model was opened.
+        """
+        checked = self.checked_layer
+        if checked is None or not self.has_attributes or self.layer_file is not None:
+            return checked
+        return self._source.with_weights(self)
+
+    @property
+    def checked_layer(self) -> Layer | None:
+        """The layer for what does not depend on weights: it may have been built without."""
         return self._bound.layer
 
     @property
@@ -199,7 +214,7 @@ class RuntimeOperator:
     @cached_property
     def random(self) -> bool:
         """Whether it draws random numbers, or may: an operand can tell it not to."""
-        layer = self._bound.layer
+        layer = self.checked_layer
         return layer is not None and bool(layer.generator)
 
     @property
@@ -245,8 +260,7 @@ class RuntimeOperator:
         InferenceError
             Whatever went wrong inside the layer, with operator, type and input shapes.
         """
-        if self.layer is None:
-            raise self.error or UnsupportedOperatorError(self.name, self.type)
+        layer = self._layer_for(inputs)
         if len(inputs) != len(self.inputs):
             raise self._failure(
                 inputs,
@@ -258,10 +272,10 @@ class RuntimeOperator:
         try:
             with np.errstate(all="ignore"):  # inf and NaN are results here, as in PyTorch
                 if self.random:
-                    draws = {self.layer.generator: generator or self.generator(0)}
-                    results = self._spread(self.layer.forward(*inputs, **draws))
+                    draws = {layer.generator: generator or self.generator(0)}
+                    results = self._spread(layer.forward(*inputs, **draws))
                 else:
-                    results = self._spread(self.layer.forward(*inputs))
+                    results = self._spread(layer.forward(*inputs))
             return tuple(freeze(result) for result in results)
         except LayerError as exc:
             raise self._failure(inputs, self._told(exc), exc.status) from exc
@@ -271,6 +285,15 @@ class RuntimeOperator:
         except Exception as exc:
             # A layer may be anybody's code: whatever it raises is a failed operator.
             raise self._failure(inputs, reason_of(exc)) from exc
+
+    def _layer_for(self, inputs: Sequence[Value]) -> Layer:
+        try:
+            layer = self.layer
+        except EngineError as exc:  # of weights
+            raise self._failure(inputs, reason_of(exc)) from exc
+        if layer is None:
+            raise self.error or UnsupportedOperatorError(self.name, self.type)
+        return layer
 
     def constants(self) -> dict[int, Value]:
         """Inputs whose value the file itself gives, by place."""

@@ -1,4 +1,4 @@
-"""Typed parameters and lazily mapped weights of a runtime operator."""
+"""Typed parameters and lazily read weights of a runtime operator."""
 
 from __future__ import annotations
 
@@ -188,19 +188,25 @@ class RuntimeAttribute:
         return self._attribute.nbytes
 
     @property
+    def is_stored(self) -> bool:
+        """Whether there is a weight: pnnx knew its dtype, and the ``.bin`` was there."""
+        return self._attribute.is_stored
+
+    @property
     def array(self) -> Array:
         """The weight.
 
         Returns
         -------
         ndarray
-            Read-only. A view of the mapped file, except for bf16 and c32, which are
-            converted on first use.
+            Read-only; read when first asked for, and the same from then on. Those of bf16
+            and c32 are converted.
 
         Raises
         ------
         ModelFileError
-            If the model was opened without its ``.bin``.
+            If the model was opened without its ``.bin``, or that was written again before
+            this weight was read.
         """
         return self._attribute.array
 

@@ -14,7 +14,8 @@ from engine import backends
 from engine.backends import automatic, libraries, make_kernels, missing_packages
 from engine.backends.automatic import Automatic
 from engine.backends.blas import one_blas_thread
-from engine.backends.choices import Choices, cache_folder, key_of
+from engine.backends.choices import Choices, key_of
+from engine.cache import cache_folder
 from engine.errors import SessionStateError
 
 KERNEL = {"kernel_size": (3, 3), "bias": False, "padding": (1, 1)}

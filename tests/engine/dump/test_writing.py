@@ -68,6 +68,15 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 
 
+def directory_in(path: Path) -> bytes:
+    """The directory at the end of an archive, which its last record points at."""
+    data = path.read_bytes()
+    size, start = struct.unpack_from("<2L", data, data.rindex(b"PK\5\6") + 12)
+    if start == 0xFFFFFFFF:
+        size, start = struct.unpack_from("<2Q", data, data.rindex(b"PK\6\6") + 40)
+    return data[start : start + size]
+
+
 def dump(session: Session, path: Path, **options: Any) -> Path:
     return write_dump(session, path, DumpOptions(**options))
 
@@ -200,11 +209,7 @@ def test_checksums_tell_what_was_computed(digits, tmp_path, samples):
     model = manifest["model"]
     assert model["param_sha256"]
     assert model["bin_sha256"] is None
-    weights = (samples / "digits" / "digits.pnnx.bin").read_bytes()
-    size, start = struct.unpack_from("<2L", weights, weights.rindex(b"PK\5\6") + 12)
-    if start == 0xFFFFFFFF:
-        size, start = struct.unpack_from("<2Q", weights, weights.rindex(b"PK\6\6") + 40)
-    directory = weights[start : start + size]
+    directory = directory_in(samples / "digits" / "digits.pnnx.bin")
     assert directory.count(b"PK\1\2") == 20
     assert model["bin_directory_sha256"] == hashlib.sha256(directory).hexdigest()
 
@@ -487,11 +492,33 @@ def test_the_model_may_have_been_moved(samples, tmp_path):
         source = samples / "linear" / f"linear.pnnx.{kind}"
         (tmp_path / source.name).write_bytes(source.read_bytes())
     session = Session(engine.load(tmp_path / "linear.pnnx.param"))
+    directory = directory_in(tmp_path / "linear.pnnx.bin")
     for kind in ("param", "bin"):
         (tmp_path / f"linear.pnnx.{kind}").unlink()
-    dump(session, tmp_path / "d")
+    dump(session, tmp_path / "d", sha256=True)
     model = manifest_of(tmp_path / "d")["model"]
-    assert [model[f"{kind}_sha256"] for kind in ("param", "bin", "bin_directory")] == [None] * 3
+    assert model["param_sha256"] is None
+    assert model["bin_sha256"] is None
+    # which was read when the model was opened
+    assert model["bin_directory_sha256"] == hashlib.sha256(directory).hexdigest()
+
+
+def test_the_model_may_have_been_exported_again(samples, tmp_path):
+    """A dump never says that it is of the model that has the files' names by now."""
+    for kind in ("param", "bin"):
+        source = samples / "linear" / f"linear.pnnx.{kind}"
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    session = Session(engine.load(tmp_path / "linear.pnnx.param"))
+    dump(session, tmp_path / "before", sha256=True)
+    for kind in ("param", "bin"):
+        source = samples / "digits" / f"digits.pnnx.{kind}"
+        (tmp_path / f"linear.pnnx.{kind}").write_bytes(source.read_bytes())
+    dump(session, tmp_path / "after", sha256=True)
+    before, after = (manifest_of(tmp_path / name)["model"] for name in ("before", "after"))
+    bin_of = samples / "linear" / "linear.pnnx.bin"
+    assert before["bin_sha256"] == hashlib.sha256(bin_of.read_bytes()).hexdigest()
+    assert before["bin_directory_sha256"] == hashlib.sha256(directory_in(bin_of)).hexdigest()
+    assert after == {**before, "param_sha256": None, "bin_sha256": None}
 
 
 # Nothing half written, whatever happens

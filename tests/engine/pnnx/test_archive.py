@@ -155,7 +155,7 @@ class TestSound:
         monkeypatch.setattr(
             archive_module,
             "_local_extra",
-            lambda file, header, name: looked_at.append(name) or look(file, header, name),
+            lambda read, header, name: looked_at.append(name) or look(read, header, name),
         )
         archive = Archive(path)
         assert looked_at == [b"e0.w", b"e99.w"]
@@ -183,7 +183,7 @@ class TestSound:
                 ENTRIES[:2]
             )
 
-    def test_views_are_the_file(self, tmp_path):
+    def test_views_outlive_the_archive(self, tmp_path):
         path = tmp_path / "m.bin"
         path.write_bytes(archive_bytes([("a.w", b"\1\2\3\4")]))
         archive = Archive(path)
@@ -191,7 +191,7 @@ class TestSound:
         assert not view.flags.writeable
         assert not view.flags.owndata
         del archive
-        assert view.tolist() == [1, 2, 3, 4]  # the mapping lives on
+        assert view.tolist() == [1, 2, 3, 4]
 
 
 class TestHostile:
@@ -218,13 +218,13 @@ class TestHostile:
             ),
             pytest.param(
                 archive_bytes([("a.w", b"1234")], method=8),
-                "entry 'a.w' is compressed, and weights can only be mapped as they are; pack "
+                "entry 'a.w' is compressed, and weights can only be read as they are; pack "
                 "the archive again without that",
                 id="compressed",
             ),
             pytest.param(
                 archive_bytes([("a.w", b"1234")], flags=1),
-                "entry 'a.w' is encrypted, and weights can only be mapped as they are; pack "
+                "entry 'a.w' is encrypted, and weights can only be read as they are; pack "
                 "the archive again without that",
                 id="encrypted",
             ),
@@ -371,7 +371,7 @@ class TestHostile:
         def refuse(*_, **__):
             raise PermissionError(13, "Permission denied")
 
-        monkeypatch.setattr("engine.pnnx.archive.mmap.mmap", refuse)
+        monkeypatch.setattr("engine.pnnx.archive.read_at", refuse)
         with pytest.raises(ModelFileError, match="it cannot be read: Permission denied"):
             Archive(path)
 

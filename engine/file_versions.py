@@ -1,0 +1,95 @@
+"""Files that somebody may write again while they are in use: whether one is still the same."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FileVersion", "Watched"]
+
+# Times of files advance by the system's tick, a hundredth of a second at most, and on some
+# file systems by two seconds: what is written twice within that may look the same.
+_COARSEST_TICK: Final = 2_000_000_000  # ns
+
+
+class FileVersion(NamedTuple):
+    """What a file looks like from outside: another one where it was written or replaced.
+
+    Attributes
+    ----------
+    path : Path
+    device, inode, size, modified : int
+        As `os.stat` gives them, the time in ns.
+    """
+
+    path: Path
+    device: int
+    inode: int
+    size: int
+    modified: int
+
+    @classmethod
+    def of(cls, path: Path) -> FileVersion | None:
+        """The version that has this path now; None where no file has."""
+        try:
+            return cls._from(path, path.stat())
+        except OSError:
+            return None
+
+    @classmethod
+    def opened(cls, path: Path, descriptor: int) -> FileVersion:
+        """The version that was opened by this path, which may have gone to another since."""
+        return cls._from(path, os.fstat(descriptor))
+
+    @classmethod
+    def _from(cls, path: Path, status: os.stat_result) -> FileVersion:
+        return cls(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def is_current(self) -> bool:
+        """Whether the path still leads to this version."""
+        return self == FileVersion.of(self.path)
+
+
+class Watched:
+    """An open file, to be asked whether it was written since.
+
+    Parameters
+    ----------
+    path : Path
+    descriptor : int
+        Of the file, which is open as long as this is asked.
+
+    Attributes
+    ----------
+    version : FileVersion
+        At the beginning.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.version = FileVersion.opened(path, descriptor)
+        self._changed = os.fstat(descriptor).st_ctime_ns
+        age = time.time_ns() - max(self.version.modified, self._changed)
+        self._settled = age > _COARSEST_TICK
+
+    @property
+    def was_written(self) -> bool:
+        """Whether it is known to have been written since."""
+        return FileVersion.opened(self.version.path, self._descriptor) != self.version
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether it is known not to have been written since.
+
+        Neither is known of a file that was renamed or removed, or that was so young at the
+        beginning that its times may not tell.
+        """
+        return (
+            self._settled
+            and not self.was_written
+            and os.fstat(self._descriptor).st_ctime_ns == self._changed
+        )

@@ -1,0 +1,150 @@
+"""Bytes of a file that nobody else can write: a copy without a name, made piece by piece.
+
+A file that is mapped where it lies ends the process when somebody writes it anew: who looks
+at a page beyond its new end is killed (SIGBUS), and who looks at others sees the new bytes. So
+what is mapped is a private file of the same size, with holes where nothing has been asked for
+yet. It has no name, takes the room of what was copied, and goes with its last view.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.cache import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+__all__ = ["PrivateCopy", "read_at"]
+
+_CHUNK: Final = 1 << 20
+_CLONE: Final = 0x40049409  # FICLONE of Linux, which Python's fcntl does not name
+
+
+if sys.platform == "win32":
+
+    def _pread(descriptor: int, nbytes: int, offset: int) -> bytes:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        return os.read(descriptor, nbytes)
+
+    def _pwrite(descriptor: int, data: bytes, offset: int) -> int:
+        os.lseek(descriptor, offset, os.SEEK_SET)
+        return os.write(descriptor, data)
+
+else:
+    _pread, _pwrite = os.pread, os.pwrite
+
+
+def read_at(descriptor: int, offset: int, nbytes: int) -> bytes:
+    """Read some bytes of a file; fewer where it ends."""
+    data = _pread(descriptor, nbytes, offset)
+    if not data or len(data) == nbytes:
+        return data
+    # Linux reads two GB at most at once.
+    return data + read_at(descriptor, offset + len(data), nbytes - len(data))
+
+
+class PrivateCopy:
+    """A file that has no name, for the bytes of another one.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the other file; where that system has no files without a name, or nobody may write,
+        the private one lies in the user's cache folder, or where temporary files do.
+    nbytes : int
+        Its size.
+
+    Attributes
+    ----------
+    data : ndarray of uint8 of shape (nbytes,)
+        Read-only, mapped; zero where nothing has been copied.
+
+    Raises
+    ------
+    OSError
+        If there can be no such file.
+    """
+
+    def __init__(self, folder: Path, nbytes: int) -> None:
+        self._file = -1
+        for file in _files(folder):
+            with contextlib.suppress(OSError):
+                os.ftruncate(file, nbytes)
+                mapped = mmap.mmap(file, nbytes, access=mmap.ACCESS_READ)
+                self._file = file
+                break
+            os.close(file)
+        else:
+            raise OSError("no folder for a private copy")
+        self.data: npt.NDArray[np.uint8] = np.frombuffer(mapped, np.uint8)
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+    def clone(self, source: int) -> bool:
+        """Take all of another file at once, where the file system lets files share blocks.
+
+        Returns
+        -------
+        bool
+            Whether it did; if not, nothing has changed.
+        """
+        if sys.platform != "linux":
+            return False
+        import fcntl
+
+        try:
+            fcntl.ioctl(self._file, _CLONE, source)
+        except OSError:
+            return False
+        return True
+
+    def copy(self, source: int, offset: int, nbytes: int) -> bool:
+        """Copy a piece to the same place.
+
+        Returns
+        -------
+        bool
+            False where the other file ended before.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read, or this one cannot be written, as when the disk is full.
+        """
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):  # file systems that cannot, or not between them
+                while nbytes:
+                    count = os.copy_file_range(source, self._file, nbytes, offset, offset)
+                    if not count:
+                        return False
+                    offset, nbytes = offset + count, nbytes - count
+        while nbytes:
+            piece = read_at(source, offset, min(nbytes, _CHUNK))
+            if not piece:
+                return False
+            count = _pwrite(self._file, piece, offset)
+            offset, nbytes = offset + count, nbytes - count
+        return True
+
+
+def _files(folder: Path) -> Iterator[int]:
+    """Descriptors of new files without a name, in one place after the other."""
+    if sys.platform == "linux":
+        for place in (folder, cache_folder()):
+            with contextlib.suppress(OSError):
+                yield os.open(place, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError), tempfile.TemporaryFile(prefix="kuiper-") as file:
+        yield os.dup(file.fileno())
