@@ -28,6 +28,7 @@ __all__ = [
     "Failure",
     "Fed",
     "FeedRequest",
+    "FilesNotice",
     "LayersLoaded",
     "LoadLayersRequest",
     "LogEntry",
@@ -118,6 +119,8 @@ class Failure:
         Name of the operator where the cause may lie; ``""`` where nothing points to one.
     layer_file : Path or None
         The user's file of layers that is wrong, where one is.
+    reload : bool
+        Whether opening the model anew may help.
     """
 
     title: str
@@ -126,6 +129,24 @@ class Failure:
     operator: str = ""
     suspect: str = ""
     layer_file: Path | None = None
+    reload: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilesNotice:
+    """The files of the open model are others by now, for its banner.
+
+    Attributes
+    ----------
+    title, text : str
+        A sentence each.
+    can_reload : bool
+        Whether the files are there.
+    """
+
+    title: str
+    text: str
+    can_reload: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -60,7 +60,9 @@ from kuiper_studio.session.events import (
     WithdrawRequest,
     WorkFailed,
 )
+from kuiper_studio.session.file_watch import FileWatch
 from kuiper_studio.session.hints import hint_for, suspect_for
+from kuiper_studio.session.opening import Loads, Model, Opening, Wanted, notice_of
 from kuiper_studio.session.recall import Recall
 from kuiper_studio.session.worker import Worker
 
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
     from engine.values import Value, ValueFacts
+    from kuiper_studio.session.events import FilesNotice
+    from kuiper_studio.session.file_watch import FileChange
 
 __all__ = ["StudioSession", "dump_name"]
 
@@ -86,46 +90,6 @@ _STATE_OF: Final = {
 _LOG_LIMIT: Final = 2000
 _LISTED: Final = 50  # of what may be as many as there are operators
 _STEP_MS: Final = 50  # a single step that takes longer is announced as a run
-
-
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """What is open or being opened.
-
-    Attributes
-    ----------
-    path : Path
-        The ``.param``, the ``.bin``, or their folder.
-    bin : Path or None
-    kernels_from : Path or None
-        The dump whose kernels compute it, instead of the backend.
-    """
-
-    path: Path
-    bin: Path | None
-    kernels_from: Path | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    """What the model that is being opened gets as soon as it is open.
-
-    Attributes
-    ----------
-    sources, labels, breakpoints, selected, shapes, supplies
-        As the session has them.
-    chosen_late : bool
-        Whether the sources were chosen while another model was still there, which gets them
-        if it stays.
-    """
-
-    sources: tuple[InputSource, ...] = ()
-    labels: tuple[str, ...] = ()
-    breakpoints: frozenset[str] = frozenset()
-    selected: str = ""
-    shapes: tuple[str, ...] = ()
-    supplies: tuple[tuple[str, InputSource] | Supply, ...] = ()
-    chosen_late: bool = False
 
 
 class StudioSession(QObject):
@@ -175,6 +139,8 @@ class StudioSession(QObject):
         Name of an operand whose value is at hand again, or cannot be.
     self_checked
         A `SelfCheck` that was not cancelled.
+    files_changed
+        The files of the open model were written again or are gone, or that is no longer so.
     progress_changed
         A `Progress`, or None when nothing long is under way.
     logged
@@ -204,6 +170,7 @@ class StudioSession(QObject):
     memory_limit_changed = Signal()
     recalled = Signal(str)
     self_checked = Signal(object)
+    files_changed = Signal()
     progress_changed = Signal(object)
     logged = Signal(object)
     announced = Signal(str)
@@ -218,14 +185,12 @@ class StudioSession(QObject):
         self._memory_limit: int | None = None
         self._recall = Recall()
         self._graph: RuntimeGraph | None = None
-        self._model: _Model | None = None
-        self._opening: _Model | None = None
+        self._model: Model | None = None
+        self._loads = Loads()
         self._kernels: Mapping[str, str] = {}
-        self._takes_seed = False  # from the dump whose kernels the model gets
         self._state = RunState.EMPTY
         self._position = 0
-        self._selected = ""
-        self._operand = ""
+        self._selected = self._operand = ""
         self._outputs: dict[str, StepOutputs] = {}
         self._records: dict[str, StepRecord] = {}
         self._statistics: dict[str, TensorStatistics] = {}
@@ -238,12 +203,14 @@ class StudioSession(QObject):
         self._supply_when_fed: tuple[Supply, ...] = ()
         self._step_over = ""
         self._passed_by: list[RuntimeOperator] = []
-        self._pending = _Pending()
+        self._return_to: str | None = None  # as `Wanted.place`, until that is reached
+        self._return_run = -1
         self._image_options = ImageOptions()
         self._labels: tuple[str, ...] = ()
         self._layer_files: tuple[LayerFile, ...] = ()
         self._breakpoints: set[str] = set()
         self._failure: Failure | None = None
+        self._notice: FilesNotice | None = None
         self._progress: Progress | None = None
         self._log_entries: list[LogEntry] = []
         self._run_id = 0
@@ -268,7 +235,9 @@ class StudioSession(QObject):
     @property
     def backend(self) -> str:
         """Name of the backend that models are run on; ``recorded`` for a dump's kernels."""
-        return "recorded" if self.kernels_from is not None else self._backend
+        awaited = self._loads.awaited
+        model = awaited.model if awaited is not None else self._model
+        return "recorded" if model is not None and model.kernels_from else self._backend
 
     @property
     def kernels_from(self) -> Path | None:
@@ -392,6 +361,11 @@ class StudioSession(QObject):
         return self._failure
 
     @property
+    def files_notice(self) -> FilesNotice | None:
+        """What became of the files of the open model, if that has not been dismissed."""
+        return self._notice
+
+    @property
     def progress(self) -> Progress | None:
         """Long work under way."""
         return self._progress
@@ -478,45 +452,38 @@ class StudioSession(QObject):
 
         With `kernels_from`, a dump, it is computed as in `use_kernels_of`.
         """
-        paths = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
-        self._takes_seed = kernels_from is not None
-        self._open(_Model(Path(path), *paths))
-
-    def _open(self, model: _Model) -> None:
-        self._stop_running()
-        self._opening = model
-        self._set_progress(Progress(f"Opening {model.path.name}"))
-        if self._graph is None:
-            self._set_state(RunState.LOADING)
-        run_id = self._next_run(keep_steps=True)
-        seed = None if self._takes_seed else self._seed
-        self._send(
-            OpenRequest(
-                run_id,
-                model.path,
-                model.bin,
-                self._backend,
-                model.kernels_from,
-                seed,
-                self._memory_limit,
-            )
-        )
+        bin_, dump = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
+        wanted, self._loads.prepared = self._loads.prepared, Wanted()
+        model = Model(Path(path), bin_, self._backend, dump)
+        self._ask_for(Opening(model, wanted, takes_seed=dump is not None))
 
     def reload(self) -> None:
-        """Run the files of layers and open the present model anew, with the same inputs."""
+        """Run the files of layers and open the present model anew.
+
+        It gets the same inputs, supplied outputs and breakpoints as far as they fit, and is
+        run to where it stood.
+        """
+        opening = self._loads.awaited or self._as_it_is(with_place=True)
+        if opening is None:
+            return
         if self._layer_files:
-            self._load_layers(tuple(file.path for file in self._layer_files))
-        else:
-            self._reopen()
+            opening = replace(opening, with_layers=True)
+            self._loads.ask_for_layers(tuple(file.path for file in self._layer_files))
+        self._ask_for(opening)
 
     def close_model(self) -> None:
-        """Close the model."""
+        """Close the model, or what is being opened; what is under way is cancelled."""
         self._stop_running()
         self._next_run()
-        self._model = self._opening = None
-        self._kernels, self._takes_seed = {}, False
+        self._loads.clear()
+        self._model = self._return_to = None
+        self._kernels = {}
         self._sources = {}
         self._labels = ()
+        self._step_over = ""
+        self._passed_by.clear()
+        self._busy = False
+        self._set_progress(None)
         self._adopt(None)
         self._requested.emit(CloseRequest())
         self._set_state(RunState.EMPTY)
@@ -524,14 +491,10 @@ class StudioSession(QObject):
 
     def set_backend(self, name: str) -> None:
         """Run on another backend, not by the kernels of a dump; the model is opened anew."""
-        if name == self.backend:
-            return
-        self._backend, self._kernels = name, {}
-        self._takes_seed = False
-        self._model = _without_kernels(self._model)
-        self._opening = _without_kernels(self._opening)
-        self.backend_changed.emit()
-        self.reload()
+        if name != self.backend:
+            self._backend = name
+            self._reopen(None)
+            self.backend_changed.emit()
 
     def use_kernels_of(self, dump: str | Path) -> None:
         """Compute each operator as an earlier dump was, by its seed, for the same numbers.
@@ -539,9 +502,7 @@ class StudioSession(QObject):
         The model is opened anew, inputs stay. It holds for this model, until another backend
         is chosen; where it cannot be done, everything stays as it is.
         """
-        if self._graph is not None:
-            self._takes_seed = True
-            self._reopen(Path(dump))
+        self._reopen(Path(dump))
 
     def forget_kernels(self) -> None:
         """Go back to the backend from before `use_kernels_of`; the model is opened anew."""
@@ -552,11 +513,12 @@ class StudioSession(QObject):
 
         What the first of them gave is dropped, and all that was computed behind it.
         """
-        if seed == self._seed and not self._takes_seed:
+        awaited = self._loads.awaited
+        if seed == self._seed and not (awaited is not None and awaited.takes_seed):
             return
-        self._takes_seed = False
+        self._loads.change(lambda opening: replace(opening, takes_seed=False))
         self._note_seed(seed)
-        if self._graph is not None or self._opening is not None:
+        if self._graph is not None or self._loads.opening is not None:
             self._stop_running()
             # Without a number of its own: what is under way is carried out before.
             self._send(ReseedRequest(self._run_id, seed))
@@ -586,7 +548,9 @@ class StudioSession(QObject):
         unload_layers()
         self.log("info", "layers of your own are unloaded")
         self._note_layers()
-        self._reopen()
+        opening = self._loads.awaited or self._as_it_is()
+        if opening is not None:
+            self._ask_for(opening)
 
     def adopt_layers(self) -> None:
         """Take note of the files of layers that were loaded before the window was there."""
@@ -614,6 +578,7 @@ class StudioSession(QObject):
         """
         if options is not None:
             self._image_options = options
+        self._return_to = None
         self._sources = {**self._sources, **sources}
         self.inputs_changed.emit()
         self._feed()
@@ -632,20 +597,21 @@ class StudioSession(QObject):
 
         A single ``.npz``, random or constant source serves all inputs.
         """
-        self._pending = replace(self._pending, sources=tuple(sources))
+        self._loads.prepared = replace(self._loads.prepared, sources=tuple(sources))
         if options is not None:
             self._image_options = options
 
     def set_shapes(self, shapes: InputShapes) -> None:
         """Choose the sizes of the inputs and go to the start; silent when nothing changes."""
         if shapes != self._shapes:
+            self._return_to = None
             self._shapes = shapes
             self.inputs_changed.emit()
             self._feed()
 
     def prepare_shapes(self, texts: Sequence[str]) -> None:
         """Choose the sizes, as the command line writes them, of the model opened next."""
-        self._pending = replace(self._pending, shapes=tuple(texts))
+        self._loads.prepared = replace(self._loads.prepared, shapes=tuple(texts))
 
     def prepare_supplies(self, supplies: Sequence[tuple[str, InputSource]]) -> None:
         """Supply operands, or all outputs of operators, of the model that is opened next.
@@ -655,11 +621,11 @@ class StudioSession(QObject):
         supplies : sequence of (str, InputSource)
             Name of the operand or operator, and the file.
         """
-        self._pending = replace(self._pending, supplies=tuple(supplies))
+        self._loads.prepared = replace(self._loads.prepared, supplies=tuple(supplies))
 
     def prepare_labels(self, labels: tuple[str, ...]) -> None:
         """Choose the class labels of the model that is opened next."""
-        self._pending = replace(self._pending, labels=labels)
+        self._loads.prepared = replace(self._loads.prepared, labels=labels)
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """Choose class labels; silent when nothing changes."""
@@ -739,9 +705,10 @@ class StudioSession(QObject):
 
     def restart(self) -> None:
         """Go to the first operator; inputs stay."""
-        if self._graph is None or self._opening is not None:
+        if self._graph is None or self._loads.opening is not None:
             return
         self._stop_running()
+        self._return_to = None
         self._forget_values()
         self._send(RestartRequest(self._next_run()))
 
@@ -841,6 +808,10 @@ class StudioSession(QObject):
         )
         return f"It was dropped to stay within the memory limit{limit}. {what}"
 
+    def dismiss_files_notice(self) -> None:
+        """Take note of what became of the files; the banner goes until they change again."""
+        self._set_notice(None)
+
     def dismiss_failure(self) -> None:
         """Take note of a failure; its banner goes."""
         self._failure = None
@@ -877,6 +848,8 @@ class StudioSession(QObject):
         """End the worker's thread; the session is of no use afterwards."""
         self._cancel.set()
         self._recall.forget()
+        self._files.watch(())
+        self._loads.clear()
         self._next_run()
         self._thread.quit()
         self._thread.wait()
@@ -886,6 +859,8 @@ class StudioSession(QObject):
     def _start_worker(self) -> None:
         self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
         self._long_step.timeout.connect(self.state_changed)
+        self._files = FileWatch(self)
+        self._files.changed.connect(self._on_files_changed)
         self._thread = QThread()
         self._thread.setObjectName("engine")
         self._worker = Worker()
@@ -936,7 +911,9 @@ class StudioSession(QObject):
         if self._state is RunState.RUNNING:
             self._set_state(RunState.STOPPED)
 
-    def _run(self, steps: int | None = None, until: str | None = None) -> None:
+    def _run(
+        self, steps: int | None = None, until: str | None = None, *, stops: bool = True
+    ) -> None:
         if self._state is RunState.NEED_INPUT and not self._busy:
             self.input_needed.emit()
         if self._graph is None or self._state not in {RunState.READY, RunState.STOPPED}:
@@ -952,14 +929,92 @@ class StudioSession(QObject):
             self._long_step.start()
         else:
             self._set_state(RunState.RUNNING)
-        stops = frozenset(self._breakpoints)
-        self._send(RunRequest(self._next_run(), steps, until, stops, self._cancel))
+        breakpoints = frozenset(self._breakpoints if stops else ())
+        self._send(RunRequest(self._next_run(), steps, until, breakpoints, self._cancel))
+
+    # What is asked for, one at a time
+
+    def _ask_for(self, opening: Opening) -> None:
+        """Open a model, as soon as what was asked for before is there."""
+        self._stop_running()
+        self._loads.ask(opening)
+        self._load_next()
 
     def _load_layers(self, paths: tuple[Path, ...]) -> None:
         self._stop_running()
-        names = ", ".join(path.name for path in paths)
-        self._set_progress(Progress(f"Loading layers of {names}"))
-        self._send(LoadLayersRequest(self._next_run(keep_steps=True), paths))
+        self._loads.ask_for_layers(paths)
+        self._load_next()
+
+    def _load_next(self) -> None:
+        """Ask the worker for layers or for a model, if it has answered about the last."""
+        wanted = self._loads.take()
+        if wanted is None:
+            return
+        run_id = self._loads.run_id = self._next_run(keep_steps=True)
+        if isinstance(wanted, Opening):
+            self._open(run_id, wanted)
+        else:
+            names = ", ".join(path.name for path in wanted)
+            self._set_progress(Progress(f"Loading layers of {names}"))
+            self._send(LoadLayersRequest(run_id, wanted))
+
+    def _open(self, run_id: int, opening: Opening) -> None:
+        model = opening.model
+        self._return_to = None
+        self._set_progress(Progress(f"Opening {model.path.name}"))
+        if self._graph is None:
+            self._set_state(RunState.LOADING)
+        self._send(
+            OpenRequest(
+                run_id,
+                model.path,
+                model.bin,
+                model.backend,
+                model.kernels_from,
+                None if opening.takes_seed else self._seed,
+                self._memory_limit,
+            )
+        )
+
+    def _answered(self, run_id: int) -> Opening | None:
+        """Take note that a load has been answered; returns the model that it was."""
+        if run_id == self._run_id:  # nothing else has been asked for since
+            self._busy = False
+            self._set_progress(None)
+        return self._loads.answered()
+
+    def _reopen(self, kernels_from: Path | None) -> None:
+        """Open the model anew, computed by the kernels of a dump or by the backend."""
+        opening = self._loads.awaited or self._as_it_is()
+        if opening is not None:
+            model = replace(opening.model, backend=self._backend, kernels_from=kernels_from)
+            takes_seed = kernels_from is not None
+            self._ask_for(replace(opening, model=model, takes_seed=takes_seed))
+
+    def _as_it_is(self, *, with_place: bool = False) -> Opening | None:
+        """The present model, its inputs, labels, breakpoints and selection."""
+        graph, model = self._graph, self._model
+        if graph is None or model is None:
+            return None
+        named = (operand.name for operand in graph.input_operands)
+        wanted = Wanted(
+            tuple(self._sources[name] for name in named if name in self._sources),
+            self._labels,
+            self.breakpoints,
+            self._selected,
+            self._operand,
+            self._shapes.texts,
+            (*self._supplies, *self._supplying, *self._supply_when_fed),
+            place=self._place() if with_place else None,
+        )
+        return Opening(model, wanted)
+
+    def _place(self) -> str | None:
+        """Where the model stands, or is on its way to."""
+        if self._return_to is not None or not self._position:
+            return self._return_to
+        current = self.current
+        return current.name if current is not None else ""
 
     def _note_layers(self) -> None:
         from engine.layers import layer_files
@@ -976,40 +1031,28 @@ class StudioSession(QObject):
             self.log("info", f"random seed {seed}")
             self.seed_changed.emit()
 
-    def _reopen(self, kernels_from: Path | None = None) -> None:
-        """Open the model anew: with its inputs, labels, breakpoints and selection.
-
-        It is computed as before, or by the kernels of a dump.
-        """
-        model = self._opening or self._model
-        if model is None:
-            return
-        if kernels_from is not None:
-            model = replace(model, kernels_from=kernels_from)
-        # What is being opened keeps what it is to get; it may have got the old layers.
-        if self._graph is not None and self._opening is None:
-            wanted = [operand.name for operand in self._graph.input_operands]
-            sources = [self._sources[name] for name in wanted if name in self._sources]
-            self._pending = _Pending(
-                tuple(sources),
-                self._labels,
-                self.breakpoints,
-                self._selected,
-                self._shapes.texts,
-                self._supplies,
-            )
-        self._open(model)
-
     def _idle(self, state: RunState) -> None:
         """A request has ended; go on with a run that waited for it."""
         self._busy = False
         self._set_progress(None)
         self._set_state(state)
-        if self._deferred is not None:
+        self._loads.give(giving=False)
+        self._load_next()
+        if self._busy:
+            return
+        if self._return_to is not None and state is RunState.READY:
+            self._go_to_place(self._return_to)
+        elif self._deferred is not None:
             steps, until = self._deferred
             self._deferred = None
             self._run(steps, until)
         self._recall_next()
+
+    def _go_to_place(self, place: str) -> None:
+        """Run to where the model stood before it was reloaded, past all breakpoints."""
+        deferred = self._deferred
+        self._run(until=place or None, stops=False)
+        self._return_run, self._deferred = self._run_id, deferred
 
     def _feed(self) -> None:
         if self._graph is None:
@@ -1017,10 +1060,10 @@ class StudioSession(QObject):
         wanted = {operand.name for operand in self._graph.input_operands}
         if not wanted <= self._sources.keys():
             return
-        if self._opening is not None:
+        if self._loads.awaited is not None:
             # They are for what is open by then: the next model, or this one if that fails.
             sources = tuple(source for n, source in self._sources.items() if n in wanted)
-            self._pending = replace(self._pending, sources=sources, chosen_late=True)
+            self._loads.change(lambda opening: _with_sources(opening, sources))
             return
         self._stop_running()
         if self._supplied:
@@ -1051,27 +1094,62 @@ class StudioSession(QObject):
         self._supplying = ()
         self.supplies_changed.emit()
 
-    def _take_pending(self, graph: RuntimeGraph, pending: _Pending) -> None:
+    def _give(self, graph: RuntimeGraph, wanted: Wanted) -> None:
         """Use what was chosen for a model before it was open."""
-        self.set_labels(pending.labels)
-        wanted = [operand.name for operand in graph.input_operands]
-        self._set_state(RunState.NEED_INPUT if wanted else RunState.READY)
+        self.set_labels(wanted.labels)
+        named = [operand.name for operand in graph.input_operands]
+        self._set_state(RunState.NEED_INPUT if named else RunState.READY)
         try:
-            if pending.shapes:
-                self._shapes = parse_shapes(pending.shapes, graph.input_operands)
-            supplies = tuple(_found(graph, supply) for supply in pending.supplies)
-            self._supply_when_fed = supplies if wanted else ()
+            if wanted.shapes:
+                self._shapes = parse_shapes(wanted.shapes, graph.input_operands)
+            supplies = self._supplies_for(graph, wanted)
+            self._supply_when_fed = supplies if named else ()
         except EngineError as exc:
             self._report(Failure("What was asked for does not fit the model", str(exc)))
             supplies = ()
-        spread = _spread(pending.sources, len(wanted)) if pending.sources else ()
-        sources = dict(zip(wanted, spread, strict=False))
+        spread = _spread(wanted.sources, len(named)) if wanted.sources else ()
+        sources = dict(zip(named, spread, strict=False))
         self._size_pictures(graph, sources)
         self.inputs_changed.emit()
         if sources:
             self.set_inputs(sources)
-        elif supplies and not wanted:
+        elif supplies and not named:
             self._supply(supplies)
+        self._return_to = self._place_in(graph, wanted.place)
+        self._loads.give(giving=self._busy)
+        if not self._busy:
+            self._idle(self._state)
+
+    def _supplies_for(self, graph: RuntimeGraph, wanted: Wanted) -> tuple[Supply, ...]:
+        """What can be supplied of what was; a name that the user gave must be there."""
+        found = []
+        for supply in wanted.supplies:
+            if isinstance(supply, Supply):
+                missing = [name for name in supply.operands if name not in graph.operands]
+                if missing:
+                    self.log("warning", f"operand {missing[0]} is supplied no more: it is gone")
+                    continue
+                found.append(supply)
+            else:
+                name, source = supply
+                outputs = tuple(operand.name for operand in named_outputs(graph, name))
+                found.append(Supply(outputs, source))
+        return tuple(found)
+
+    def _place_in(self, graph: RuntimeGraph, place: str | None) -> str | None:
+        """Where to run a model to; None where the operator is gone."""
+        if place and place not in {operator.name for operator in graph.operators}:
+            self.log("warning", f"{place}, where the model stood, is gone; it is at the start")
+            return None
+        return place
+
+    def _restore_breakpoints(self, graph: RuntimeGraph, wanted: frozenset[str]) -> None:
+        names = {operator.name for operator in graph.operators}
+        for name in sorted(wanted - names):
+            self.log("warning", f"the breakpoint at {name} is dropped: the operator is gone")
+        self._breakpoints = set(wanted & names)
+        if self._breakpoints:
+            self.breakpoints_changed.emit()
 
     def _size_pictures(self, graph: RuntimeGraph, sources: Mapping[str, InputSource]) -> None:
         """Turn a size of pictures into sizes of the inputs, where those are not asked for."""
@@ -1096,6 +1174,8 @@ class StudioSession(QObject):
 
     def _adopt(self, graph: RuntimeGraph | None) -> None:
         self._graph = graph
+        self._files.watch(graph.file.versions if graph is not None else ())
+        self._set_notice(None)
         self._failure = None
         self._shapes, self._fed = InputShapes(), {}
         self._supplies, self._supplied = (), {}
@@ -1143,6 +1223,11 @@ class StudioSession(QObject):
             self._long_step.stop()
             self.state_changed.emit()
 
+    def _set_notice(self, notice: FilesNotice | None) -> None:
+        if notice != self._notice:
+            self._notice = notice
+            self.files_changed.emit()
+
     def _set_progress(self, progress: Progress | None) -> None:
         if progress != self._progress:
             self._progress = progress
@@ -1171,13 +1256,12 @@ class StudioSession(QObject):
 
     @Slot(object)
     def _on_opened(self, answer: Opened) -> None:
-        if answer.run_id != self._run_id:
+        opening = self._loads.opening
+        if answer.run_id != self._loads.run_id or opening is None:
             return
-        self._busy = False
-        self._set_progress(None)
+        self._answered(answer.run_id)
         before = self.kernels_from
-        self._model, self._opening = self._opening, None
-        self._kernels = answer.kernels
+        self._model, self._kernels = opening.model, answer.kernels
         graph = answer.graph
         self._sources = {}
         self._labels = ()
@@ -1194,31 +1278,45 @@ class StudioSession(QObject):
             self.log("info", f"kernels of {dump_name(self.kernels_from)}: {self.kernels_text}")
         elif before is not None:
             self.log("info", f"kernels of {dump_name(before)} are used no more")
-        if self._takes_seed:
-            self._takes_seed = False
+        if opening.takes_seed:
             self._note_seed(answer.seed)
         self.backend_changed.emit()
         reasons = Counter(operator.reason for operator in graph.unsupported)
         for reason, count in list(reasons.items())[:_LISTED]:
             self.log("warning", f"{count} operators: {reason}" if count > 1 else reason)
-        pending, self._pending = self._pending, _Pending()
         names = [operator.name for operator in graph.operators]
         if names:
-            self.select(pending.selected if pending.selected in names else names[0])
-        self._breakpoints = set(pending.breakpoints.intersection(names))
-        if self._breakpoints:
-            self.breakpoints_changed.emit()
-        self._take_pending(graph, pending)
+            selected = opening.wanted.selected
+            self.select(selected if selected in names else names[0])
+        if opening.wanted.operand in graph.operands:
+            self.show_operand(opening.wanted.operand)
+        self._restore_breakpoints(graph, opening.wanted.breakpoints)
+        self._give(graph, opening.wanted)
 
     @Slot(object)
     def _on_layers_loaded(self, answer: LayersLoaded) -> None:
         for file in answer.files:  # a fact, whatever was asked for since
             self._log_layers(file)
         self._note_layers()
-        if answer.run_id != self._run_id:
+        if answer.run_id != self._loads.run_id:
             return
-        self._idle(self._state)
-        self._reopen()
+        self._answered(answer.run_id)
+        opening = self._loads.awaited or self._as_it_is()
+        if opening is not None:
+            self._ask_for(opening)
+        elif not self._busy:
+            self._idle(self._state)
+
+    @Slot(object)
+    def _on_files_changed(self, changes: tuple[FileChange, ...]) -> None:
+        if self._graph is None or not changes:
+            self._set_notice(None)
+            return
+        archive = self._graph.file.archive
+        kept = archive is None or archive.is_kept
+        notice = notice_of(changes, datetime.now().astimezone(), kept=kept)
+        self.log("warning", notice.title)
+        self._set_notice(notice)
 
     @Slot(object)
     def _on_fed(self, answer: Fed) -> None:
@@ -1269,7 +1367,8 @@ class StudioSession(QObject):
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()
-        self._follow(answer.records[-1].operator)
+        if answer.run_id != self._return_run:
+            self._follow(answer.records[-1].operator)
 
     @Slot(object)
     def _on_ended(self, answer: RunEnded) -> None:
@@ -1278,6 +1377,8 @@ class StudioSession(QObject):
         if answer.text:
             self.announce(answer.text)
         passed_by, self._passed_by = self._passed_by, []
+        if answer.run_id == self._return_run:
+            self._return_to, self._return_run = None, -1
         self._idle(_STATE_OF[answer.state])
         if passed_by:
             self.failed.emit(self._describe_passed_by(passed_by))
@@ -1307,14 +1408,55 @@ class StudioSession(QObject):
 
     @Slot(object)
     def _on_failed(self, answer: WorkFailed) -> None:
-        if answer.run_id != self._run_id:
+        if answer.run_id == self._loads.run_id:
+            self._on_not_loaded(answer)
+        elif answer.run_id == self._run_id:
+            self._on_work_failed(answer)
+            self._loads.give(giving=False)
+            self._load_next()
+
+    def _on_not_loaded(self, answer: WorkFailed) -> None:
+        """A model cannot be opened, or layers not be loaded: what was open stays as it was."""
+        opening = self._answered(answer.run_id)
+        self._deferred = None
+        if self._graph is None:
+            self._set_state(RunState.EMPTY)
+        elif answer.state is not None and not self._busy:
+            self._set_state(_STATE_OF[answer.state])
+        if opening is None:
+            self._loads.layers_failed()
+        elif self._misses_kernels(opening, answer.error):
+            self._drop_kernels(opening, str(answer.error))
             return
+        self._failure = self._describe(answer, opening)
+        self.log("error", str(answer.error))
+        self.failed.emit(self._failure)
+        if self._model is not None and self._loads.awaited is None:
+            self._backend = self._model.backend
+            self.backend_changed.emit()
+        if opening is not None and opening.wanted.chosen_late:
+            self._feed()
+        self._load_next()
+
+    def _misses_kernels(self, opening: Opening, error: Exception) -> bool:
+        """Whether a model was reloaded that the kernels of its dump no longer fit."""
+        return (
+            opening.model.kernels_from is not None
+            and opening.model == self._model
+            and isinstance(error, SessionStateError)
+        )
+
+    def _drop_kernels(self, opening: Opening, reason: str) -> None:
+        self.log("warning", reason)
+        self.announce(f"the model has changed, and is computed by {self._backend} again")
+        model = replace(opening.model, kernels_from=None)
+        self._ask_for(self._loads.awaited or replace(opening, model=model))
+
+    def _on_work_failed(self, answer: WorkFailed) -> None:
         self._busy = False
         self._step_over = ""
         deferred, self._deferred = self._deferred, None
-        opening, self._opening = self._opening, None
-        pending, self._pending = self._pending, _Pending()
-        self._takes_seed = False
+        self._return_to, self._return_run = None, -1
         self._set_progress(None)
         if isinstance(answer.error, OpenShapeError):
             self._ask_for_sizes(answer.error, asked_to_run=deferred is not None)
@@ -1322,7 +1464,7 @@ class StudioSession(QObject):
         if self._supplying and self._graph is not None:
             self._report_not_supplied(self._graph, answer)
             return
-        self._failure = self._describe(answer, opening)
+        self._failure = self._describe(answer, None)
         self.log("error", str(answer.error))
         unfed = answer.state is SessionState.NEED_INPUT and bool(self._fed)
         if answer.record is not None:
@@ -1330,8 +1472,6 @@ class StudioSession(QObject):
             self._position = answer.position
         if answer.state is not None and self._graph is not None:
             self._set_state(_STATE_OF[answer.state])
-        elif self._graph is None:
-            self._set_state(RunState.EMPTY)
         if answer.record is not None:
             self.stepped.emit((answer.record,))
             self.position_changed.emit()
@@ -1342,8 +1482,6 @@ class StudioSession(QObject):
         if unfed:
             self._fed = {}
             self.inputs_changed.emit()
-        if opening is not None and pending.chosen_late:
-            self._feed()
 
     def _report_not_supplied(self, graph: RuntimeGraph, answer: WorkFailed) -> None:
         """What failed is the file: the session stands where it did."""
@@ -1389,9 +1527,9 @@ class StudioSession(QObject):
             hint = f"{behind} blocked. {hint}"
         return Failure(title, first.reason, hint, first.name)
 
-    def _describe(self, answer: WorkFailed, opening: _Model | None) -> Failure:
+    def _describe(self, answer: WorkFailed, opening: Opening | None) -> Failure:
         error = answer.error
-        dump = opening.kernels_from if opening is not None else None
+        dump = opening.model.kernels_from if opening is not None else None
         if dump is not None and isinstance(error, (DumpFileError, SessionStateError)):
             hint = "Open the model without them."
             if self._graph is not None:
@@ -1405,14 +1543,19 @@ class StudioSession(QObject):
             if graph is None:
                 return Failure(title, error.reason, operator=error.operator)
             hint, suspect = hint_for(graph, error), suspect_for(graph, error)
-            return Failure(title, error.reason, hint, error.operator, suspect)
+            changed = not all(version.is_current() for version in graph.file.versions)
+            return Failure(title, error.reason, hint, error.operator, suspect, reload=changed)
         if answer.record is not None:
             name = answer.record.operator.name
             return Failure(f"{name} failed", str(error), operator=name)
         reason = str(error) or type(error).__name__
-        if opening is not None or self._graph is None:
+        if opening is not None:
+            again = self._model is not None and opening.model.path == self._model.path
+            title = "The model cannot be reloaded" if again else "The model cannot be opened"
             hint = "The one before stays open." if self._graph is not None else ""
-            return Failure("The model cannot be opened", reason, hint)
+            return Failure(title, reason, hint, reload=again)
+        if self._graph is None:
+            return Failure("The model cannot be opened", reason)
         titles = {
             FeedError: "The input cannot be used",
             ExportError: "The dump was not written",
@@ -1426,16 +1569,8 @@ def dump_name(path: Path) -> str:
     return path.parent.name if path.name == "manifest.json" else path.name
 
 
-def _without_kernels(model: _Model | None) -> _Model | None:
-    return replace(model, kernels_from=None) if model is not None else None
-
-
-def _found(graph: RuntimeGraph, supply: tuple[str, InputSource] | Supply) -> Supply:
-    """Operands of a name that was given before the model was open."""
-    if isinstance(supply, Supply):
-        return supply
-    name, source = supply
-    return Supply(tuple(operand.name for operand in named_outputs(graph, name)), source)
+def _with_sources(opening: Opening, sources: tuple[InputSource, ...]) -> Opening:
+    return replace(opening, wanted=replace(opening.wanted, sources=sources, chosen_late=True))
 
 
 def _spread(sources: tuple[InputSource, ...], count: int) -> tuple[InputSource, ...]:

@@ -22,6 +22,7 @@ from engine.dump import DumpOptions, write_dump
 from engine.errors import ExportError, InferenceError, ModelFileError
 from engine.pnnx import archive as archive_module
 from engine.pnnx import load, private_copy, save
+from engine.self_check import self_check
 
 LINES = (
     "pnnx.Input in 0 1 0 #0=(2,64)f32",
@@ -334,7 +335,7 @@ def test_self_check_and_dump_of_weights_that_are_gone(param, large, tmp_path):
     with pytest.raises(ExportError, match=LOST):
         write_dump(session, tmp_path / "weights", DumpOptions(weights=True))
     assert not (tmp_path / "weights").exists()
-    assert "its weight @weight cannot be read" in engine.self_check(session).error.reason
+    assert "its weight @weight cannot be read" in self_check(session).error.reason
 
 
 def test_saved_over_its_own_files(param, large):

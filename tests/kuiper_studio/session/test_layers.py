@@ -158,7 +158,8 @@ def test_a_layer_that_fails_and_is_mended(qtbot, session, settle, write, run_to_
     write(LAYERS)
     session.reload()
     settle(session)
-    assert (session.state, session.failure) == (RunState.READY, None)
+    assert (session.state, session.failure) == (RunState.STOPPED, None)
+    assert session.current.name == "own"  # where it had failed
     np.testing.assert_array_equal(run_to_end(session), np.full(3, 3.0))
 
 

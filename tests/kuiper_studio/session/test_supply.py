@@ -74,8 +74,10 @@ class TestSupply:
         ended.supply("strange", source)
         settle(ended)
         ended.reload()
-        qtbot.waitUntil(lambda: ended.supplied != {} and not ended.busy)
-        assert (ended.position, ended.state) == (0, RunState.READY)
+        settle(ended)
+        assert ended.supplied == {"5": str(source.path)}
+        assert (ended.current.name, ended.state) == ("tail", RunState.STOPPED)
+        assert ended.record("strange").supplied == {"5": str(source.path)}
 
     def test_withdraw(self, ended, source, settle):
         ended.supply("strange", source)

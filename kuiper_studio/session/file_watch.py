@@ -1,0 +1,92 @@
+"""Whether the files of the open model are still the ones that it was opened with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal, Slot
+
+from engine.file_versions import FileVersion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["FileChange", "FileWatch"]
+
+# An exporter writes one file after the other, each in pieces; what it has done is told when
+# nothing has been written for this long.
+_QUIET_MS: Final = 300
+
+
+class FileChange(NamedTuple):
+    """What became of a file.
+
+    Attributes
+    ----------
+    path : Path
+    version : FileVersion or None
+        What is there instead; None where nothing is.
+    """
+
+    path: Path
+    version: FileVersion | None
+
+
+class FileWatch(QObject):
+    """Watches files, and their folders for those that are replaced or come back.
+
+    Signals
+    -------
+    changed
+        Tuple of FileChange, of all files that are other than they were; not told twice.
+    """
+
+    changed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._versions: tuple[FileVersion, ...] = ()
+        self._told: tuple[FileChange, ...] = ()
+        self._watcher = QFileSystemWatcher(self)
+        self._watcher.fileChanged.connect(self._on_file_changed)
+        self._watcher.directoryChanged.connect(self._on_folder_changed)
+        self._quiet = QTimer(self, singleShot=True, interval=_QUIET_MS)
+        self._quiet.timeout.connect(self._look)
+
+    def watch(self, versions: tuple[FileVersion, ...]) -> None:
+        """Watch these files, which are to stay as they are, and no others."""
+        watched = [*self._watcher.files(), *self._watcher.directories()]
+        if watched:
+            self._watcher.removePaths(watched)
+        self._versions, self._told = versions, ()
+        self._quiet.stop()
+        if versions:
+            self._add_paths()
+            self._quiet.start()  # they may have been written before they were watched
+
+    def _add_paths(self) -> None:
+        """Watch what is there; a file that was replaced is no longer watched."""
+        files = {v.path.absolute() for v in self._versions}
+        wanted = {str(p) for p in (*files, *(f.parent for f in files)) if p.exists()}
+        wanted -= {*self._watcher.files(), *self._watcher.directories()}
+        if wanted:
+            self._watcher.addPaths(sorted(wanted))
+
+    @Slot(str)
+    def _on_file_changed(self, _path: str) -> None:
+        self._quiet.start()
+
+    @Slot(str)
+    def _on_folder_changed(self, _path: str) -> None:
+        # Not from the beginning: a folder may never be quiet.
+        if not self._quiet.isActive():
+            self._quiet.start()
+
+    @Slot()
+    def _look(self) -> None:
+        self._add_paths()
+        now = [(was, FileVersion.of(was.path)) for was in self._versions]
+        changes = tuple(FileChange(was.path, found) for was, found in now if found != was)
+        if changes != self._told:
+            self._told = changes
+            self.changed.emit(changes)
