@@ -53,6 +53,7 @@ from kuiper_studio.graph_view.collector import SummaryCollector
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
+from kuiper_studio.panels.files_banner import FilesBanner
 from kuiper_studio.panels.input_panel import InputPanel
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.log_panel import LogPanel
@@ -150,6 +151,7 @@ class MainWindow(QMainWindow):
         self.timeline_panel = TimelinePanel(session, theme)
         self.start_page = StartPage(theme, find_samples(), self.recents)
         self.banner = FailureBanner(session, theme)
+        self.files_banner = FilesBanner(session, theme)
         self.palette_popup = CommandPalette(session, theme, self)
 
     def _make_central(self) -> None:
@@ -164,6 +166,7 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(workspace)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
+        column.addWidget(self.files_banner)
         column.addWidget(self.banner)
         column.addWidget(self._splitter, 1)
         self._stack = QStackedWidget()
@@ -333,6 +336,8 @@ class MainWindow(QMainWindow):
         session.seed_changed.connect(self._on_seed_changed)
         session.memory_limit_changed.connect(self._on_memory_limit_changed)
         session.backend_changed.connect(self._on_state_changed)
+        for banner in (self.banner, self.files_banner):
+            banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.layers_requested.connect(self.choose_layers)
         self.banner.supply_requested.connect(self.choose_output)
         self.operators_panel.supply_requested.connect(self.choose_output)

@@ -39,10 +39,13 @@ class FailureBanner(MessageBanner):
         A file is to be chosen for the output of the operator of that name.
     layers_requested
         A file of layers is to be chosen.
+    reload_requested
+        The model is to be opened anew.
     """
 
     supply_requested = Signal(str)
     layers_requested = Signal()
+    reload_requested = Signal()
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -53,12 +56,14 @@ class FailureBanner(MessageBanner):
         self._failure: Failure | None = None
         self._go_to_suspect = self.add_button("", "danger")
         self._go_to_failed = self.add_button("")
+        self._reload = self.add_button("Reload model")
         self._supply = self.add_button("Supply output…")
         self._load = self.add_button("Load layers…")
         self._load_again = self.add_button("")
         self._copy = self.add_button("Copy details")
         self._go_to_suspect.clicked.connect(self._select_suspect)
         self._go_to_failed.clicked.connect(self._select_failed)
+        self._reload.clicked.connect(self.reload_requested)
         self._supply.clicked.connect(self._ask_for_output)
         self._load.clicked.connect(self.layers_requested)
         self._load_again.clicked.connect(self._load_layers_again)
@@ -87,6 +92,7 @@ class FailureBanner(MessageBanner):
         self._go_to_suspect.setVisible(bool(failure.suspect))
         self._go_to_failed.setText(_go_to(failure.operator))
         self._go_to_failed.setVisible(bool(failure.operator))
+        self._reload.setVisible(failure.reload)
         self._supply.setVisible(self._session.can_supply(failure.operator))
         self._load.setVisible(self._lacks_layer())
         layers = self._layer_file()

@@ -1,10 +1,10 @@
-"""A strip that says what went wrong, and what to do about it."""
+"""A strip that says what went wrong or has changed, and what to do about it."""
 
 from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPainter
@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = ["MessageBanner", "mark_differences"]
 
+
+class _Look(NamedTuple):
+    """Icon, and names of colours."""
+
+    icon: str
+    color: str
+    background: str
+
+
+_FAILURE: Final = _Look("error", "fail", "failBg")
+_WARNING: Final = _Look("warning", "warn", "curBg")
 _SHAPE: Final = re.compile(r"(?<![\w×.])\d+(?:×\d+)+(?![\w×])")
 
 
@@ -69,6 +80,8 @@ class MessageBanner(QFrame):
     Parameters
     ----------
     theme : Theme
+    warning : bool
+        Whether nothing has failed, but somebody should know.
 
     Signals
     -------
@@ -78,9 +91,12 @@ class MessageBanner(QFrame):
 
     closed = Signal()
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, theme: Theme, parent: QWidget | None = None, *, warning: bool = False
+    ) -> None:
         super().__init__(parent)
         self.theme = theme
+        self._look = _WARNING if warning else _FAILURE
         self._texts = ("", "", "", "")
         self._icon = QLabel()
         self._title, self._reason, self._hint = QLabel(), QLabel(), QLabel()
@@ -152,14 +168,15 @@ class MessageBanner(QFrame):
         title, reason, hint, detail = self._texts
         theme = self.theme
         quiet = theme.color("text2").name()
-        self._icon.setPixmap(pixmap("error", theme, "fail", 20, self.devicePixelRatioF()))
+        look, scale = self._look, self.devicePixelRatioF()
+        self._icon.setPixmap(pixmap(look.icon, theme, look.color, 20, scale))
         head = f'<span style="font-size:14px;font-weight:600">{html.escape(title)}</span>'
         if detail:
             head += (
                 f'<span style="font-size:14px;color:{quiet}"> · {html.escape(detail)}</span>'
             )
         self._title.setText(head)
-        self._reason.setText(mark_differences(reason, theme.color("fail").name()))
+        self._reason.setText(mark_differences(reason, theme.color(look.color).name()))
         self._hint.setText(f'<span style="color:{quiet}">{html.escape(hint)}</span>')
         self._hint.setVisible(bool(hint))
         self.setAccessibleName(self.plain_text())
@@ -170,7 +187,8 @@ class MessageBanner(QFrame):
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        painter.fillRect(self.rect(), self.theme.color("failBg"))
-        painter.fillRect(0, 0, 4, self.height(), self.theme.color("fail"))
-        painter.fillRect(0, self.height() - 1, self.width(), 1, self.theme.color("fail"))
+        color = self.theme.color(self._look.color)
+        painter.fillRect(self.rect(), self.theme.color(self._look.background))
+        painter.fillRect(0, 0, 4, self.height(), color)
+        painter.fillRect(0, self.height() - 1, self.width(), 1, color)
         painter.end()

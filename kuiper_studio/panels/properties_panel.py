@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtGui import QKeyEvent, QMouseEvent, QPaintEvent, QResizeEvent, QShowEvent
 
-    from engine.runtime import RuntimeOperator
+    from engine.runtime import RuntimeAttribute, RuntimeOperator
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -633,26 +633,24 @@ class PropertiesPanel(Panel):
             return
         if not asked and attribute.size > UNASKED:
             return
-        try:
-            array = attribute.array
-        except EngineError:
+        if not attribute.is_stored:
             if view.head.isChecked():
                 view.show_message("Structure only: the model was opened without its .bin.")
             return
         key = WeightKey(self._graph_number, operator.name, view.name)
         if key not in self._summaries and attribute.size <= AT_ONCE:
             try:
-                self._summaries[key] = summarize(array)
-            except TypeError as exc:
+                self._summaries[key] = _summary_of(attribute)
+            except (TypeError, EngineError) as exc:
                 view.show_message(f"No statistics: {exc}.")
                 return
         if key in self._summaries:
-            view.show_summary(self._summaries[key], array)
+            view.show_summary(self._summaries[key], attribute.array)
             return
         view.show_message("Working out statistics …")
         if key not in self._asked:
             self._asked.add(key)
-            self._background.submit(key, partial(summarize, array))
+            self._background.submit(key, _summary_of, attribute)
 
     @Slot(object)
     def _on_summarized(self, done: Done) -> None:
@@ -771,6 +769,11 @@ class PropertiesPanel(Panel):
     @override
     def sizeHint(self) -> QSize:
         return QSize(274, 600)
+
+
+def _summary_of(attribute: RuntimeAttribute) -> WeightSummary:
+    """Read a weight, which may take long, and sum it up."""
+    return summarize(attribute.array)
 
 
 def _note(text: str) -> QLabel:
