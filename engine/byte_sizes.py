@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["parse_bytes", "spell_bytes"]
+__all__ = ["bytes_text", "parse_bytes", "spell_bytes"]
 
 _UNITS: Final = {
     "": 1, "b": 1,
@@ -13,6 +13,7 @@ _UNITS: Final = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _SPELT: Final = ("TB", "TiB", "GB", "GiB", "MB", "MiB", "kB", "KiB")
+_BINARY: Final = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _AMOUNT: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-z]*)", re.ASCII)
 
 
@@ -45,3 +46,13 @@ def spell_bytes(count: int) -> str:
         if number and not rest:
             return f"{number} {unit}"
     return f"{count} B"
+
+
+def bytes_text(count: int) -> str:
+    """Size in binary units, rounded, for example ``144.3 KiB``."""
+    if count < 1024:
+        return f"{count} B"
+    unit = min((count.bit_length() - 1) // 10, len(_BINARY))
+    if count.bit_length() > 100:  # which no float may hold
+        return f"more than 2^{count.bit_length() - 1} B"
+    return f"{count / 1024**unit:.1f} {_BINARY[unit - 1]}"

@@ -33,6 +33,7 @@ __all__ = [
     "InferenceError",
     "LayerError",
     "LayerFileError",
+    "MemoryBoundError",
     "ModelFileError",
     "OpenShapeError",
     "ParameterError",
@@ -362,6 +363,10 @@ class OpenShapeError(FeedError):
     def __init__(self, sentence: str, suggestions: tuple[str, ...]) -> None:
         super().__init__(f"{sentence}; say how large")
         self.sentence, self.suggestions = sentence, suggestions
+
+
+class MemoryBoundError(EngineError):
+    """There is no room for what was asked, by the bound or in the machine."""
 
 
 class SessionStateError(EngineError):

@@ -23,22 +23,30 @@ import numpy as np
 from typing_extensions import override
 
 from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
-from engine.values import all_settled, facts_of, flatten_value, settled, value_nbytes
+from engine.values import (
+    Deferred,
+    all_settled,
+    facts_of,
+    flatten_value,
+    settled,
+    value_nbytes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeOperator
     from engine.session import StepRecord
     from engine.values import Array, Held, Value, ValueFacts
 
-__all__ = ["Keeper", "StepOutputs"]
+__all__ = ["WEIGHT", "HeldMemory", "Keeper", "StepOutputs", "sizes_of"]
 
 # Choosing among many takes longer than an operator: then some more are dropped at once.
 _MANY: Final = 64
 _SHED_TO: Final = 7 / 8  # of the limit
-_WEIGHT: Final = "pnnx.Attribute"  # its value is the model's, and takes nothing
+WEIGHT: Final = "pnnx.Attribute"
+"""Type whose value is the model's, and takes nothing."""
 
 
 class StepOutputs(Mapping[str, "Value"]):
@@ -187,6 +195,8 @@ class Keeper:
     values : dict of str to Held
         What is kept, by operand name; what is dropped is taken out of it, and what is
         computed again comes back.
+    held : HeldMemory
+        All that the session holds; what is dropped is taken out of it.
     limit : int or None
         Bytes of computed arrays. What was fed or supplied does not count.
 
@@ -201,17 +211,18 @@ class Keeper:
         count: int,
         kernels: Mapping[int, Kernel],
         values: dict[str, Held],
+        held: HeldMemory,
         limit: int | None,
     ) -> None:
-        self.limit = limit
+        self.limit, self._held = limit, held
         self._kernels, self._values = kernels, values
         self._count = count
         self._position = 0
         self._most_needed = 0
-        self._memory = _Memory()
+        self._memory = HeldMemory()
         self._steps: dict[int, StepOutputs] = {}
         # What the operators to come need, and the rest: what was looked at last comes last.
-        self._busy = _Memory()
+        self._busy = HeldMemory()
         self._idle: OrderedDict[StepOutputs, _Origin] = OrderedDict()
         self._lock = RLock()  # views on another thread may look while a dump goes on
 
@@ -236,7 +247,7 @@ class Keeper:
             if values:
                 origin = None
                 again = kernel not in {"", SUPPLIED} and not computed_together(kernel)
-                if again and operator.type != _WEIGHT:
+                if again and operator.type != WEIGHT:
                     given = {name: values[name] for name in record.supplied}
                     last_use = _last_use(operator)
                     origin = _Origin(operator, sources, kernel, seed, given, last_use)
@@ -300,11 +311,9 @@ class Keeper:
         )
 
     def _hold(self, outputs: StepOutputs, values: Mapping[str, Value]) -> None:
-        origin = outputs.origin
-        owners = map(_owner, _arrays(values.values()))
+        origin, sizes = outputs.origin, sizes_of(values.values())
         # What is never dropped is not ours, nor are views of it.
-        sizes = {id(owner): owner.nbytes if origin is not None else 0 for owner in owners}
-        self._memory.add(outputs, sizes)
+        self._memory.add(outputs, sizes if origin is not None else dict.fromkeys(sizes, 0))
         if origin is None or not any(map(value_nbytes, values.values())):
             return  # nothing would be won by dropping it
         if origin.last_use >= self._position:
@@ -345,6 +354,7 @@ class Keeper:
     def _drop(self, outputs: StepOutputs) -> None:
         del self._idle[outputs]
         self._memory.remove(outputs)
+        self._held.remove(outputs)
         values = outputs.drop()
         for name in values:
             self._values.pop(name, None)
@@ -375,6 +385,7 @@ class Keeper:
             if self._steps.get(origin.operator.index) is step:
                 step.held = values
                 self._values.update(values)
+                self._held.add(step, sizes_of(values.values()))
                 self._hold(step, values)
                 self._shed()
         return values
@@ -397,38 +408,63 @@ class Keeper:
         return dict(zip(names, all_settled(results), strict=True)) | dict(origin.given)
 
 
-class _Memory:
+class HeldMemory:
     """Bytes that arrays lie in, once however many views of them there are."""
 
     def __init__(self) -> None:
         self.nbytes = 0
         self._sizes: dict[int, int] = {}
         self._users: Counter[int] = Counter()
-        self._taken: dict[StepOutputs, tuple[int, ...]] = {}
+        self._taken: dict[Hashable, tuple[int, ...]] = {}
 
-    def __contains__(self, outputs: StepOutputs) -> bool:
-        return outputs in self._taken
+    def __contains__(self, holder: Hashable) -> bool:
+        return holder in self._taken
 
-    def add(self, outputs: StepOutputs, sizes: Mapping[int, int]) -> None:
+    def add(self, holder: Hashable, sizes: Mapping[int, int]) -> None:
         """Count what values lie in: bytes by identity, which count as they did at first."""
         for key, nbytes in sizes.items():
             if key not in self._sizes:
                 self._sizes[key] = nbytes
                 self.nbytes += nbytes
             self._users[key] += 1
-        self._taken[outputs] = tuple(sizes)
+        self._taken[holder] = tuple(sizes)
 
-    def remove(self, outputs: StepOutputs) -> None:
+    def remove(self, holder: Hashable) -> None:
         """Count them no more; values that were not counted are passed over."""
-        for key in self._taken.pop(outputs, ()):
+        for key in self._taken.pop(holder, ()):
             self._users[key] -= 1
             if not self._users[key]:
                 self.nbytes -= self._sizes.pop(key)
                 del self._users[key]
 
-    def sizes_of(self, outputs: StepOutputs) -> dict[int, int]:
+    def clear(self) -> None:
+        """Count nothing any more."""
+        self.nbytes = 0
+        self._sizes.clear()
+        self._users.clear()
+        self._taken.clear()
+
+    def sizes_of(self, holder: Hashable) -> dict[int, int]:
         """Bytes of what values lie in, by identity, also where others share it."""
-        return {key: self._sizes[key] for key in self._taken[outputs]}
+        return {key: self._sizes[key] for key in self._taken[holder]}
+
+    def new_in(self, values: Iterable[Held]) -> int:
+        """Bytes that values would add."""
+        return sum(n for key, n in sizes_of(values).items() if key not in self._sizes)
+
+
+def sizes_of(values: Iterable[Held]) -> dict[int, int]:
+    """Bytes of what values lie in, by identity; those of one that is in another order too."""
+    sizes = {}
+    for value in values:
+        if isinstance(value, Deferred):
+            sizes[id(value)] = math.prod(value.shape) * value.dtype.itemsize
+        elif isinstance(value, np.ndarray):
+            owner = _owner(value)
+            sizes[id(owner)] = owner.nbytes
+        elif isinstance(value, tuple):
+            sizes |= sizes_of(value)
+    return sizes
 
 
 def _arrays(values: Iterable[Value]) -> Iterator[Array]:

@@ -8,7 +8,8 @@ An operator that is random draws by the session's seed and its own place in the 
 each time it runs: stepping back and forth, or through another part of the graph first, never
 changes its numbers. They are NumPy's; PyTorch would draw others from the same seed.
 
-Every value is kept, unless the session has a memory limit: see `engine.keeping`.
+Every value is kept, unless the session has a memory limit: see `engine.keeping`. What values
+may take at all is bounded: see `engine.memory_bound`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from engine.backends import SUPPLIED, backend_of, make_kernels
 from engine.errors import (
     EngineError,
     InferenceError,
+    LayerError,
+    MemoryBoundError,
     SessionStateError,
     ValueNotComputedError,
 )
-from engine.keeping import Keeper, StepOutputs
+from engine.keeping import WEIGHT, HeldMemory, Keeper, StepOutputs, sizes_of
+from engine.memory_bound import Room, bounded, default_bound, memory_sentence, refusal
 from engine.runtime.circumstances import circumstances
-from engine.values import ArrayFacts, all_settled, flatten_value, settled
+from engine.values import ArrayFacts, all_settled, describe_value, flatten_value, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,6 +155,8 @@ class Session:
         What operators that are random draw by.
     memory_limit : int, optional
         See the property; no limit by default.
+    memory_bound : int, optional
+        See the attribute; half of the machine's memory by default.
 
     Attributes
     ----------
@@ -164,11 +170,16 @@ class Session:
         Why the session failed.
     breakpoints : set of str
         Names of operators that `run` stops before.
+    memory_bound : int
+        Most bytes that one operand, and all values that the session holds, may take: what
+        was fed, supplied and computed. An operator that needs more fails, before memory is
+        taken. (A memory limit never makes anything fail: it drops values and computes them
+        again.) May be changed at any time.
 
     Raises
     ------
     SessionStateError
-        If there is no such backend, or the seed or the limit is negative.
+        If there is no such backend, or the seed, the limit or the bound is negative.
     """
 
     def __init__(
@@ -177,8 +188,12 @@ class Session:
         backend: str | Mapping[str, str] = "auto",
         seed: int = 0,
         memory_limit: int | None = None,
+        memory_bound: int | None = None,
     ) -> None:
         self._seed = _checked_seed(seed)
+        self.memory_bound = default_bound() if memory_bound is None else memory_bound
+        if self.memory_bound < 0:
+            raise SessionStateError(f"a memory bound is a number of bytes, not {memory_bound}")
         self.graph = graph
         self.backend = backend if isinstance(backend, str) else "recorded"
         self.state = SessionState.NEED_INPUT
@@ -191,6 +206,7 @@ class Session:
         self._records: dict[str, StepRecord] = {}
         self._kernels = make_kernels(backend, graph.operators)
         self._plans = _Plans(graph.operators)
+        self._held = HeldMemory()
         self._keeper: Keeper | None = None
         self.memory_limit = memory_limit
         if not graph.input_operands:
@@ -207,14 +223,14 @@ class Session:
         Returns
         -------
         Session
-            With the same inputs, supplied outputs, seed and memory limit.
+            With the same inputs, supplied outputs, seed, memory limit and bound.
 
         Raises
         ------
         SessionStateError
             If there is no such backend.
         """
-        twin = Session(self.graph, backend, self._seed, self.memory_limit)
+        twin = Session(self.graph, backend, self._seed, self.memory_limit, self.memory_bound)
         twin._inputs, twin._supplied = dict(self._inputs), dict(self._supplied)
         twin.restart()
         return twin
@@ -235,8 +251,13 @@ class Session:
         ------
         FeedError
             If they do not fit; the session stays as it was.
+        MemoryBoundError
+            If there is no room for them; likewise.
         """
-        self._inputs = self.graph.check_inputs(inputs)
+        with bounded(Room(self.memory_bound)):
+            checked = self.graph.check_inputs(inputs)
+        self._require_room_for(checked)
+        self._inputs = checked
         self._kernels.fed(self._inputs.values())
         self._supplied.clear()
         self.restart()
@@ -266,6 +287,8 @@ class Session:
         """
         self._values.clear()
         self._records.clear()
+        self._held.clear()
+        self._held.add(self, sizes_of([*self._inputs.values(), *self._supplied_values()]))
         self.position = 0
         self._let_keeper_go_back()
         self._settle()
@@ -298,7 +321,8 @@ class Session:
         if self._keeper is not None:
             self._look_at_inputs(operator, go_on)
         try:
-            record = self._execute(operator)
+            with self.within_bound():
+                record = self._execute(operator)
         except EngineError as exc:
             self.error = exc
             self.state = SessionState.FAILED
@@ -309,6 +333,7 @@ class Session:
             raise
         self._records[operator.name] = record
         self._values.update(record.outputs.held or {})
+        self._held.add(record.outputs, self._sizes_of(record))
         self.position += 1
         if self._keeper is not None:
             self._keeper.take(record, self._seed)
@@ -422,11 +447,14 @@ class Session:
         source: str = "",
     ) -> None:
         """Supply several operands, all or none of them; see `supply`."""
-        checked = {
-            name: Supplied(self.graph.check_output(name, value, self._inputs), source)
-            for name, value in values.items()
-        }
+        with self.within_bound():
+            checked = {
+                name: Supplied(self.graph.check_output(name, value, self._inputs), source)
+                for name, value in values.items()
+            }
         self._supplied.update(checked)
+        self._held.remove(self)
+        self._held.add(self, sizes_of([*self._inputs.values(), *self._supplied_values()]))
         self._go_back_behind(checked)
 
     def withdraw(self, *operands: str) -> None:
@@ -497,7 +525,7 @@ class Session:
             self._keeper.set_limit(nbytes)
         elif nbytes is not None:
             self._keeper = Keeper(
-                len(self.graph.operators), self._kernels, self._values, nbytes
+                len(self.graph.operators), self._kernels, self._values, self._held, nbytes
             )
             for record in self._records.values():
                 if record.status is not OperatorStatus.FAILED:
@@ -508,6 +536,21 @@ class Session:
     def kept_bytes(self) -> int | None:
         """Bytes of computed values that are kept now; not counted without a memory limit."""
         return self._keeper.nbytes if self._keeper is not None else None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that all values take which the session holds, fed and supplied ones too."""
+        return self._held.nbytes
+
+    def within_bound(self) -> bounded:
+        """Hold what is done inside to the memory bound, beside what the session holds.
+
+        Returns
+        -------
+        context manager
+            See `engine.memory_bound.bounded`.
+        """
+        return bounded(Room(self.memory_bound, self._held.nbytes))
 
     def has_value(self, operand: str) -> bool:
         """Whether an operand has a value, kept or dropped."""
@@ -606,8 +649,24 @@ class Session:
             if name not in self._values and (outputs := self._outputs_with(name)) is not None:
                 outputs.look(go_on)
 
+    def _supplied_values(self) -> list[Value]:
+        return [supplied.value for supplied in self._supplied.values()]
+
+    def _sizes_of(self, record: StepRecord) -> dict[int, int]:
+        """What the outputs of a step lie in; weights are the model's."""
+        sizes = sizes_of((record.outputs.held or {}).values())
+        return dict.fromkeys(sizes, 0) if record.operator.type == WEIGHT else sizes
+
+    def _require_room_for(self, inputs: Mapping[str, Array]) -> None:
+        nbytes, room = sum(sizes_of(inputs.values()).values()), Room(self.memory_bound)
+        if nbytes > room.left:
+            names = ", ".join(inputs)
+            raise MemoryBoundError(refusal(f"what is fed to {names}", nbytes, room))
+
     def _forget(self, operator: RuntimeOperator) -> None:
-        self._records.pop(operator.name, None)
+        record = self._records.pop(operator.name, None)
+        if record is not None:
+            self._held.remove(record.outputs)
         for operand in operator.outputs:
             self._values.pop(operand.name, None)
 
@@ -702,12 +761,26 @@ class Session:
             kernel.prepare(arguments)
             started = time.perf_counter()
             results = compute()
-            return results, kernel.spent(time.perf_counter() - started)
+            seconds = kernel.spent(time.perf_counter() - started)
+            self._require_room(results)
+        except (LayerError, MemoryError) as exc:  # outside of the frame around a layer
+            reason = memory_sentence(exc) if isinstance(exc, MemoryError) else str(exc)
+            shapes = [describe_value(value) for value in arguments]
+            raise InferenceError(operator.name, operator.type, shapes, reason) from exc
         except InferenceError as exc:
             found = circumstances(operator, self.graph.input_operands, self._shape_of)
             if found is None:
                 raise
             raise exc.under(found.text, found.suspect) from exc
+        return results, seconds
+
+    def _require_room(self, results: Sequence[Held]) -> None:
+        """Check that results have room beside what is held; each by itself was asked about."""
+        if len(results) == 1 and not isinstance(results[0], tuple):
+            return
+        room, nbytes = Room(self.memory_bound, self._held.nbytes), self._held.new_in(results)
+        if nbytes > room.left:
+            raise LayerError(refusal("its outputs", nbytes, room))
 
     def _shape_of(self, operand: str) -> tuple[int, ...] | None:
         facts = self.facts(operand) if self.has_value(operand) else None

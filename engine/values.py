@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = [
+    "MOST_MEMBERS",
     "Array",
     "ArrayFacts",
     "Deferred",
@@ -145,6 +146,11 @@ def facts_of(value: Held) -> ValueFacts:
     return value
 
 
+MOST_MEMBERS: Final = 1 << 16
+"""Members of a list, those of lists in it counted; whoever looks goes through all of them."""
+_DEEPEST: Final = 64  # lists in lists
+
+
 def freeze(value: object) -> Value:
     """Make a value safe to hand out.
 
@@ -157,7 +163,34 @@ def freeze(value: object) -> Value:
     -------
     Value
         Arrays are marked read-only in place; they are not copied.
+
+    Raises
+    ------
+    ValueError
+        If it is a list of too many members, or too deep.
     """
+    if isinstance(value, (tuple, list)):
+        _require_few(value)
+    return _frozen(value)
+
+
+def _require_few(value: Sequence[object]) -> None:
+    """Count the members of lists in lists, which double with each list of a list twice."""
+    count, level = 0, [value]
+    for _ in range(_DEEPEST):
+        inner: list[Sequence[object]] = []
+        for members in level:
+            count += len(members)
+            if count > MOST_MEMBERS:
+                raise ValueError(f"a list has more than {MOST_MEMBERS} members in all")
+            inner.extend(m for m in members if isinstance(m, (tuple, list)))
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"lists are more than {_DEEPEST} deep in one another")
+
+
+def _frozen(value: object) -> Value:
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
         return value
@@ -166,15 +199,15 @@ def freeze(value: object) -> Value:
         array.flags.writeable = False
         return array
     if isinstance(value, (tuple, list)):
-        return tuple(freeze(item) for item in value)
+        return tuple(_frozen(item) for item in value)
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return value
     raise TypeError(f"a layer returned {type(value).__name__}, which is no tensor value")
 
 
-def describe_value(value: Value) -> tuple[int, ...] | str:
+def describe_value(value: Held) -> tuple[int, ...] | str:
     """Shape of an array; a word for anything else."""
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, Deferred)):
         return value.shape
     if isinstance(value, tuple):
         return f"tuple of {len(value)}"

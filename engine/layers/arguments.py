@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.values import describe_value
+from engine.values import MOST_MEMBERS, describe_value
 
 if TYPE_CHECKING:
     from engine.promotion import DType
@@ -30,6 +30,7 @@ __all__ = [
     "cast",
     "is_array",
     "require_array",
+    "require_few",
     "require_ndim",
     "require_order",
 ]
@@ -156,6 +157,20 @@ def as_int(value: Value, name: str) -> int:
     raise LayerError(f"{name} is {describe_value(value)}, not an integer")
 
 
+def require_few(count: int, what: str) -> None:
+    """Check that a list has no more members than a value may have, before they are made.
+
+    Raises
+    ------
+    LayerError
+        Naming `what` has too many.
+    """
+    if count > MOST_MEMBERS:
+        raise LayerError(
+            f"{what} would have {count} members, a list has at most {MOST_MEMBERS}"
+        )
+
+
 def as_ints(value: Value, name: str) -> tuple[int, ...]:
     """Read a list of integers; a single integer is a list of one, None an empty list.
 
@@ -173,6 +188,7 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
     if value is None:
         return ()
     if isinstance(value, np.ndarray) and value.ndim == 1:
+        require_few(value.size, name)
         return tuple(as_int(item, name) for item in value[..., np.newaxis])
     if isinstance(value, tuple):
         if {*map(type, value)} == {int}:  # as they come from parameters, at every step

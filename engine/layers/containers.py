@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import as_int
+from engine.layers.arguments import as_int, require_few
 from engine.layers.layer import Layer, OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.values import Value, describe_value
@@ -48,6 +48,7 @@ class Unpack(Layer):
             If there are more or fewer members than outputs.
         """
         if isinstance(members, np.ndarray) and members.ndim:
+            require_few(len(members), "the list")
             members = tuple(members)
         if not isinstance(members, tuple):
             raise LayerError(f"{describe_value(members)} cannot be taken apart")

@@ -213,7 +213,7 @@ def _depthwise(
         kernels = by_tap[start : start + step]
         sums = total[sample, start : start + step]
         products = scratch[: len(image)]
-        for tap, (outputs, inputs) in enumerate(windows.taps(sizes, whole)):
+        for tap, outputs, inputs in windows.taps(sizes, whole):
             product = products[:, :, *outputs]
             np.multiply(image[:, :, *inputs], kernels[:, :, tap], out=product)
             sums[:, :, *outputs] += product
@@ -238,7 +238,7 @@ def _depthwise_by_position(
             rows = slice(start, min(start + step, counts[0]))
             sums = total[rows]
             sums[...] = 0 if bias is None else bias
-            for tap, (outputs, inputs) in enumerate(windows.taps(sizes, (rows, *others))):
+            for tap, outputs, inputs in windows.taps(sizes, (rows, *others)):
                 product = scratch[: len(sums)][outputs]
                 np.multiply(image[inputs], kernels[tap], out=product)
                 sums[outputs] += product
@@ -285,8 +285,10 @@ def _columns(
         Zero where a window reaches into the padding.
     """
     counts = tuple(part.stop - part.start for part in block)
-    columns = np.empty((len(image), windows.tap_count, *counts), image.dtype)
-    for tap, (outputs, inputs) in enumerate(windows.taps(sizes, block)):
+    taps = list(windows.taps(sizes, block))
+    make = np.empty if len(taps) == windows.tap_count else np.zeros
+    columns = make((len(image), windows.tap_count, *counts), image.dtype)
+    for tap, outputs, inputs in taps:
         target = columns[:, tap]
         covered = target[:, *outputs]
         if covered.shape != target.shape:

@@ -17,7 +17,8 @@ from engine.layers.elementwise import Operand
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.layers.size import as_python
-from engine.layers.windows import new_output, require_memory
+from engine.layers.windows import new_output
+from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT, DType, result_dtype
 from engine.values import Array, Value
 

@@ -44,7 +44,7 @@ def unfold(
     flat = columns.reshape(*lead, windows.tap_count, *counts)
     taps = windows.taps(sizes, tuple(slice(0, count) for count in counts))
     whole = (slice(None),) * len(lead)
-    for tap, (outputs, inputs) in enumerate(taps):
+    for tap, outputs, inputs in taps:
         flat[..., tap, :, :][(*whole, *outputs)] = input[(*whole, *inputs)]
     return columns.reshape(*lead[:-1], lead[-1] * windows.tap_count, math.prod(counts))
 
@@ -93,7 +93,7 @@ def fold(
     image = new_output((*lead, *sizes), input.dtype, 0)
     taps = windows.taps(sizes, tuple(slice(0, count) for count in counts))
     whole = (slice(None),) * len(lead)
-    for tap, (outputs, inputs) in enumerate(taps):
+    for tap, outputs, inputs in taps:
         image[(*whole, *inputs)] += columns[..., tap, :, :][(*whole, *outputs)]
     return image
 

@@ -23,7 +23,7 @@ from engine.layers.arguments import (
 from engine.layers.layer import Ints
 from engine.layers.registry import register
 from engine.layers.size import as_python
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT, DType
 from engine.values import Array, Value
 
@@ -54,6 +54,7 @@ TRANSFORMS: Final[dict[str, tuple[str, Transform, bool, bool]]] = {
     "ihfft": ("Inverse of ``hfft``", _ihfftn, False, False),
 }
 
+_WORKING: Final = 4  # what NumPy needs on the way, in numbers for each point
 _OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
 
 
@@ -74,6 +75,9 @@ def _transformed(
         raise LayerError(f"a transform of {min(used)} points has no result")
     if name in _OF_REAL_NUMBERS and input.dtype.kind == "c":
         raise LayerError(f"{name} takes real numbers, not {input.dtype}")
+    points = [n for axis, n in enumerate(input.shape) if axis not in axes]
+    require_memory((*points, *used), np.dtype(np.complex128))
+    require_memory((_WORKING, max(used)), np.dtype(np.complex128))
     wide = np.complex128 if input.dtype.kind == "c" else np.float64
     result = np.asarray(transform(input.astype(wide), used, axes, norm or "backward"))
     return cast(result, _result_dtype(input.dtype, gives_real))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from engine.layers.arguments import (
     require_ndim,
 )
 from engine.layers.registry import register
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_extent, require_memory
 from engine.promotion import promote
 from engine.values import Array, Value
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid"]
+
+_MOST_NUMBERS: Final = 1 << 25  # in combinations, which take Python a few seconds
 
 
 @register("aten::meshgrid", operands=("tensors", "tensors indexing"))
@@ -52,6 +54,7 @@ def meshgrid(*tensors: Value, indexing: str = "ij") -> tuple[Array, ...]:
     if exchanged:
         arrays[:2] = arrays[1::-1]
     shape = tuple(array.size for array in arrays)
+    require_extent(shape, arrays[0].dtype)
     grids = [
         np.broadcast_to(array.reshape(-1, *(1,) * (len(shape) - axis - 1)), shape)
         for axis, array in enumerate(arrays)
@@ -105,11 +108,27 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Ar
         raise LayerError(f"{count} elements cannot be chosen")
     if count == 0:
         return np.empty(0, input.dtype)
+    _require_few(len(input), count, with_replacement=with_replacement)
     choose = (
         itertools.combinations_with_replacement if with_replacement else itertools.combinations
     )
     places = np.array([*choose(range(len(input)), count)], np.int64).reshape(-1, count)
     return np.asarray(input[places])
+
+
+def _require_few(size: int, chosen: int, *, with_replacement: bool) -> None:
+    """Check how many combinations there are, which soon are more than can be gone through."""
+    places = size + chosen - 1 if with_replacement else size
+    ways = 1
+    for step in range(max(0, min(chosen, places - chosen))):
+        ways = ways * (places - step) // (step + 1)
+        if ways > _MOST_NUMBERS:
+            break
+    if ways * chosen > _MOST_NUMBERS:
+        raise LayerError(
+            f"the ways to choose {chosen} of {size} elements are more than {_MOST_NUMBERS} "
+            "numbers"
+        )
 
 
 def _triangle(

@@ -10,7 +10,8 @@ from engine.errors import InferStatus, LayerError, ParameterError
 from engine.layers.arguments import as_ints
 from engine.layers.layer import Ints, Number, OperatorCall
 from engine.layers.registry import register
-from engine.layers.windows import new_output, require_memory, spatial_rank
+from engine.layers.windows import new_output, spatial_rank
+from engine.memory_bound import require_memory
 from engine.values import Array
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import EngineError, ParameterError
+from engine.memory_bound import memory_sentence
 
 __all__ = ["USER_PACKAGE", "reason_of", "user_place"]
 
@@ -31,7 +32,7 @@ def reason_of(error: BaseException) -> str:
     kind = type(error).__name__
     text = error.reason if isinstance(error, ParameterError) else str(error)
     if isinstance(error, MemoryError):
-        text = f"not enough memory: {text}"
+        text = memory_sentence(error)
     place = user_place(error)
     if not place:
         return text or kind

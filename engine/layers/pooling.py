@@ -6,7 +6,7 @@ which takes ``Kh + Kw`` passes over the image where a window has ``Kh * Kw`` tap
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from typing_extensions import override
@@ -41,6 +41,8 @@ __all__ = [
     "largest_with_indices",
     "lowest",
 ]
+
+_EXACT: Final = 1 << 62
 
 
 def _windows(
@@ -298,7 +300,8 @@ def average(
     counts, taps = _taps(input, windows, ceil_mode)
     sizes = input.shape[-windows.rank :]
     total = input.astype(working_dtype(input.dtype), copy=False)
-    divisor = np.ones((), np.int64)
+    # More positions than an integer can say are counted as floats.
+    divisor = np.ones((), np.float64 if windows.tap_count > _EXACT else np.int64)
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         total = reduce_axis(total, axis - windows.rank, count, taps[axis], np.add, 0)
         inside = _taps_inside(windows, axis, size, count, padded=count_include_pad)
@@ -322,10 +325,14 @@ def _taps(
 def _taps_inside(windows: Windows, axis: int, size: int, count: int, *, padded: bool) -> Array:
     """How many taps of each window of an axis lie in the image, or its padding; (count,)."""
     before, after = windows.padding[axis] if padded else (0, 0)
-    start = np.arange(count) * windows.stride[axis] - windows.padding[axis][0]
-    taps = start[:, np.newaxis] + np.arange(windows.kernel[axis]) * windows.dilation[axis]
-    inside = (taps >= -before) & (taps < size + after)
-    counted: Array = np.maximum(np.count_nonzero(inside, axis=1), 1)
+    kernel, dilation = windows.kernel[axis], windows.dilation[axis]
+    numbers = np.arange(count)
+    if size + 2 * max(dilation * kernel, *windows.padding[axis]) > _EXACT:
+        numbers = numbers.astype(object)  # an int64 would overflow
+    start = numbers * windows.stride[axis] - windows.padding[axis][0]
+    first = np.clip(-((start + before) // dilation), 0, kernel)
+    last = np.clip((size + after - 1 - start) // dilation + 1, 0, kernel)
+    counted: Array = np.maximum(last - first, 1)
     return counted
 
 

@@ -12,7 +12,7 @@ from engine.layers.layer import Ints, Outputs
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
 from engine.layers.size import as_python
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_memory
 from engine.values import Array, Value
 
 __all__ = [

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.windows import require_memory, working_dtype
+from engine.layers.windows import working_dtype
+from engine.memory_bound import require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

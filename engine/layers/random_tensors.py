@@ -29,7 +29,7 @@ from engine.layers.layer import Ints
 from engine.layers.random_numbers import require_floats, standard_normal, uniform
 from engine.layers.registry import register
 from engine.layers.size import as_python
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT, DEFAULT_INT, DType
 from engine.values import Array, Value
 

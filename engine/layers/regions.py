@@ -99,7 +99,7 @@ def _averaged(
     """
     size = image.shape[axis]
     part = np.float32(length) / np.float32(count)
-    samples = sampling_ratio if sampling_ratio > 0 else _rounded_up(part)
+    samples = _rounded_up(np.float32(sampling_ratio) if sampling_ratio > 0 else part)
     shape = (*image.shape[:axis], count, *image.shape[axis + 1 :])
     if samples < 1:
         return np.zeros(shape, image.dtype)
@@ -109,21 +109,28 @@ def _averaged(
     places = np.clip(np.where(outside, 0, places), 0, size - 1)
     lower = places.astype(np.int64)
     share = np.where(outside, 0, places - lower).astype(image.dtype)
-    total: Array = np.zeros(shape, image.dtype)
+    rest = (np.where(outside, 0, 1) - share).astype(image.dtype)
+    upper = np.minimum(lower + 1, size - 1)
+    if samples > 2 * size:  # many of a pixel: added up there first
+        weights = np.zeros((count, size), image.dtype)
+        parts = np.arange(count)[:, np.newaxis]
+        np.add.at(weights, (parts, lower), rest)
+        np.add.at(weights, (parts, upper), share)
+        total = np.moveaxis(np.tensordot(weights / samples, image, (1, axis)), 0, axis)
+        return np.ascontiguousarray(total)
+    total = np.zeros(shape, image.dtype)
     column = (-1, *(1,) * (image.ndim - axis - 1))
     for sample in range(samples):
-        low, high = lower[:, sample], np.minimum(lower[:, sample] + 1, size - 1)
-        rest = (np.where(outside[:, sample], 0, 1) - share[:, sample]).astype(image.dtype)
-        total += np.take(image, low, axis) * rest.reshape(column)
-        total += np.take(image, high, axis) * share[:, sample].reshape(column)
+        total += np.take(image, lower[:, sample], axis) * rest[:, sample].reshape(column)
+        total += np.take(image, upper[:, sample], axis) * share[:, sample].reshape(column)
     total /= samples
     return total
 
 
-def _rounded_up(part: np.float32) -> int:
-    if not part <= _MOST_SAMPLES:
-        raise LayerError(f"a box of {part:g} pixels in each of its parts is too large")
-    return math.ceil(part)
+def _rounded_up(samples: np.float32) -> int:
+    if not samples <= _MOST_SAMPLES:
+        raise LayerError(f"{samples:g} samples in each part of a box are too many")
+    return math.ceil(samples)
 
 
 @register("torchvision.ops.RoIPool", "torchvision.ops.roi_pool")
@@ -151,13 +158,15 @@ def roi_pool(
         image = input[_image_of(rois[number], input)]
         # Halves away from zero, as C rounds.
         x1, y1, x2, y2 = (int(np.copysign(np.floor(abs(c) + 0.5), c)) for c in corner)
-        rows = _bounds(y1, y2, counts[0], image.shape[1])
-        columns = _bounds(x1, x2, counts[1], image.shape[2])
+        rows, of_rows = _bounds(y1, y2, counts[0], image.shape[1])
+        columns, of_columns = _bounds(x1, x2, counts[1], image.shape[2])
+        largest = np.zeros((len(image), len(rows), len(columns)), image.dtype)
         for row, (top, bottom) in enumerate(rows):
             for column, (left, right) in enumerate(columns):
                 part = image[:, top:bottom, left:right]
                 if part.shape[1] and part.shape[2]:
-                    output[number, :, row, column] = part.max((1, 2))
+                    largest[:, row, column] = part.max((1, 2))
+        output[number] = largest[:, of_rows[:, np.newaxis], of_columns]
     return output
 
 
@@ -169,14 +178,23 @@ def roi_pool_extension(
     return Outputs((roi_pool(input, rois, (pooled_height, pooled_width), spatial_scale),))
 
 
-def _bounds(first: int, last: int, count: int, size: int) -> list[tuple[int, int]]:
-    """Start and stop of each part of an axis, inside the image."""
+def _bounds(first: int, last: int, count: int, size: int) -> tuple[Array, Array]:
+    """Cut an axis into parts, of which many are alike where they are more than pixels.
+
+    Returns
+    -------
+    bounds : ndarray of shape (D, 2)
+        Start and stop inside the image, of those that differ.
+    places : ndarray of shape (count,)
+        Which of them each part is.
+    """
     part = np.float32(max(last - first + 1, 1)) / np.float32(count)
     places = np.arange(count, dtype=np.float32)
     starts = np.floor(places * part).astype(np.int64) + first
     stops = np.ceil((places + 1) * part).astype(np.int64) + first
-    pairs = zip(np.clip(starts, 0, size), np.clip(stops, 0, size), strict=True)
-    return [(int(start), int(stop)) for start, stop in pairs]
+    pairs = np.stack([np.clip(starts, 0, size), np.clip(stops, 0, size)], 1)
+    bounds, of_parts = np.unique(pairs, axis=0, return_inverse=True)
+    return bounds, of_parts.reshape(-1)
 
 
 def _checked(input: Array, boxes: Any) -> Array:

@@ -9,7 +9,7 @@ from engine.layers.arguments import as_ints, as_sizes, axis_of, require_array
 from engine.layers.layer import Ints
 from engine.layers.reduction import REDUCTIONS, reduce
 from engine.layers.registry import register
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_extent, require_memory
 from engine.values import Array, Value, describe_value
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "expand_as",
     "repeat",
     "repeat_interleave",
+    "stretch",
     "sum_to_size",
     "tile",
 ]
@@ -47,7 +48,7 @@ def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
         input.shape[place - new] if size == -1 and place >= new else size
         for place, size in enumerate(wanted)
     )
-    return _stretch(input, shape, "sizes")
+    return stretch(input, shape, "sizes")
 
 
 @register("Tensor.expand_as", "aten::expand_as")
@@ -64,7 +65,7 @@ def expand_as(input: Array, other: Array) -> Array:
     ndarray of shape S
         A view of `input` in which stretched elements share memory.
     """
-    return _stretch(input, other.shape)
+    return stretch(input, other.shape)
 
 
 @register("torch.broadcast_tensors", "aten::broadcast_tensors")
@@ -92,10 +93,18 @@ def broadcast_tensors(tensors: Value) -> Value:
             f"cannot broadcast shapes {describe_shapes(shapes)}",
             InferStatus.kInferArraySizeMismatch,
         ) from None
-    return tuple(_stretch(array, shape) for array in arrays)
+    return tuple(stretch(array, shape) for array in arrays)
 
 
-def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
+def stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
+    """Stretch an array to a shape without copying.
+
+    Raises
+    ------
+    LayerError
+        If it cannot be, or there would be no room for all elements; `argument` gives the
+        shape.
+    """
     try:
         stretched = np.broadcast_to(array, shape)
     except ValueError:
@@ -105,8 +114,7 @@ def _stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
             InferStatus.kInferArraySizeMismatch,
             pinned_by=argument,
         ) from None
-    # A view takes no memory, but who looks at it, or writes it down, goes through all of it.
-    require_memory(shape, array.dtype)
+    require_extent(shape, array.dtype)
     return stretched
 
 
@@ -187,6 +195,11 @@ def tile(input: Array, dims: Ints | None) -> Array:
     if min(counts, default=0) < 0:
         raise LayerError(f"nothing can be repeated {min(counts)} times")
     require_memory((input.size, *counts), input.dtype)
+    if 0 in counts:  # NumPy would repeat along the other dimensions first
+        repeats = (1,) * (input.ndim - len(counts)) + counts
+        sizes = (1,) * (len(counts) - input.ndim) + input.shape
+        shape = [size * count for size, count in zip(sizes, repeats, strict=True)]
+        return np.empty(shape, input.dtype)
     return np.tile(input, counts)
 
 
@@ -216,9 +229,21 @@ def repeat_interleave(
         A copy.
     """
     if repeats is None:
-        return np.repeat(np.arange(input.size), input)
-    counts = np.asarray(repeats)
+        return _repeated(np.arange(input.size), input, 0)
+    axis = None if dim is None else axis_of(dim, input.ndim)
+    return _repeated(input, np.asarray(repeats), axis)
+
+
+def _repeated(array: Array, counts: Array, axis: int | None) -> Array:
+    """Repeat each element; NumPy adds up the counts in 64 bits, and writes behind the sum."""
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise LayerError("repeats are not all integers from 0 on")
-    axis = None if dim is None else axis_of(dim, input.ndim)
-    return np.repeat(input, counts, axis)
+    elements = array.size if axis is None or not array.ndim else array.shape[axis]
+    if counts.size not in {1, elements}:
+        raise LayerError(
+            f"there are {counts.size} repeats for {elements} elements",
+            InferStatus.kInferArraySizeMismatch,
+        )
+    total = int(counts.sum(dtype=np.float64)) * (elements if counts.size == 1 else 1)
+    require_memory((total, max(array.size // max(elements, 1), 1)), array.dtype)
+    return np.repeat(array, counts, axis)

@@ -17,7 +17,8 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.adaptive_pooling import adaptive_average
 from engine.layers.arguments import as_ints
 from engine.layers.registry import register
-from engine.layers.windows import new_output, require_memory, working_dtype
+from engine.layers.windows import new_output, working_dtype
+from engine.memory_bound import require_memory
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ _RANKS_OF_MODE: Final = {
 }
 _CUBIC: Final = -0.75  # coefficient of the cubic convolution kernel; Pillow's is -0.5
 _CUBIC_ANTIALIASED: Final = -0.5
+_MANY_TAPS: Final = 64
 
 
 @register("F.interpolate", "F.upsample", "nn.Upsample")
@@ -352,6 +354,11 @@ def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> 
     ndarray of shape (..., B, ...)
     """
     shape = list(image.shape)
+    if len(positions) > max(shape[axis], _MANY_TAPS):  # those of a position added up first
+        places = np.arange(shape[axis])[:, np.newaxis]
+        shares = np.zeros((shape[axis], positions.shape[1]), weights.dtype)
+        np.add.at(shares, (positions, np.arange(positions.shape[1])), weights)
+        positions, weights = np.broadcast_to(places, shares.shape), shares
     shape[axis] = positions.shape[1]
     total = new_output(shape, image.dtype, 0)
     column = (-1, *(1,) * (image.ndim - axis - 1))

@@ -301,6 +301,8 @@ def _checked_window(
 def _continued(signal: Array, count: int, pad_mode: str) -> Array:
     if pad_mode not in _PAD_MODES:
         raise LayerError(f"pad_mode is {pad_mode!r}, not one of {', '.join(_PAD_MODES)}")
+    if pad_mode == "circular" and count > signal.shape[-1]:
+        raise LayerError(f"{signal.shape[-1]} elements cannot be wrapped around {count} times")
     if pad_mode == "reflect" and count >= signal.shape[-1]:
         raise LayerError(f"{signal.shape[-1]} elements cannot be reflected {count} times")
     ends = [(0, 0)] * (signal.ndim - 1) + [(count, count)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import along, as_int, as_ints, axis_of
+from engine.layers.arguments import along, as_int, as_ints, axis_of, require_few
 from engine.layers.layer import NOWHERE, Ints, OperatorCall
 from engine.layers.registry import register
 from engine.layers.slicing import with_dims_of_index
@@ -90,8 +90,10 @@ def chunk(input: Array, chunks: int, dim: int | None = 0) -> Parts:
     if count < 1:
         raise LayerError(f"chunks is {count}, there must be one at least")
     length = input.shape[axis]
-    bounds = _equal_bounds(length, -(-length // count)) if length else [0] * (count + 1)
-    return _cut(input, axis, bounds)
+    if not length:
+        require_few(count, "the result")
+        return _cut(input, axis, [0] * (count + 1))
+    return _cut(input, axis, _equal_bounds(length, -(-length // count)))
 
 
 @register("torch.tensor_split", "Tensor.tensor_split", "aten::tensor_split")
@@ -130,6 +132,7 @@ def tensor_split(
         return tuple(_part(input, axis, a, b) for a, b in zip(starts, ends, strict=True))
     if numbers[0] < 1:
         raise LayerError(f"sections is {numbers[0]}, there must be one at least")
+    require_few(numbers[0], "the result")
     size, larger = divmod(input.shape[axis], numbers[0])
     sizes = [size + 1] * larger + [size] * (numbers[0] - larger)
     return _cut(input, axis, [0, *accumulate(sizes)])
@@ -186,6 +189,7 @@ def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> Parts
         Views of `input`.
     """
     axis = _axis(dim, input)
+    require_few(input.shape[axis], "the result")
     return tuple(
         with_dims_of_index(input[(*along(axis, place), ...)], axis, call)
         for place in range(input.shape[axis])
@@ -216,6 +220,7 @@ def _is_one_number(value: object) -> bool:
 def _equal_bounds(length: int, size: int) -> list[int]:
     if size == 0 and length:
         raise LayerError(f"parts of size 0 never cover {length} elements")
+    require_few(-(-length // max(size, 1)), "the result")
     return [0, *range(size, length, size or 1), length]
 
 

@@ -13,7 +13,7 @@ from engine.layers.arguments import along, as_int, as_ints, axis_of
 from engine.layers.layer import NOWHERE, Ints, OperatorCall, Storage
 from engine.layers.registry import register
 from engine.layers.slicing import scattered
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_extent, require_memory
 from engine.values import Array, Value
 
 __all__ = ["as_strided", "as_strided_scatter", "unfold"]
@@ -238,6 +238,9 @@ def unfold(input: Array, dimension: int, size: int, step: int) -> Array:
             f"there are no windows of size {width} at steps of {distance} in a dimension of "
             f"{array.shape[axis]}"
         )
+    places = (array.shape[axis] - width) // distance + 1
+    others = array.size // max(array.shape[axis], 1)
+    require_extent((others, places, width), array.dtype)
     windows = np.lib.stride_tricks.sliding_window_view(array, width, axis)
     view: Array = windows[along(axis, slice(None, None, distance))]
     return view.reshape(view.shape[1:]) if input.ndim == 0 else view

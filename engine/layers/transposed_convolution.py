@@ -146,9 +146,7 @@ class TransposedConvolution(PreparingLayer[Array]):
         taps = list(self.windows.taps(output.shape[2:], whole))
         images = batch.reshape(len(batch), groups, per_input, math.prod(sizes))
         totals = output.reshape(len(batch), groups, per_group, *output.shape[2:])
-        for sample, (tap, (inputs, outputs)) in itertools.product(
-            range(len(batch)), enumerate(taps)
-        ):
+        for sample, (tap, inputs, outputs) in itertools.product(range(len(batch)), taps):
             products = np.matmul(weight[tap], images[sample])
             products = products.reshape(groups, per_group, *sizes)
             totals[sample][:, :, *outputs] += products[:, :, *inputs]

@@ -11,7 +11,7 @@ from engine.errors import LayerError
 from engine.layers.arguments import PLACEMENT, as_dtype, as_int, cast
 from engine.layers.registry import register
 from engine.layers.size import as_python
-from engine.layers.windows import require_memory
+from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT
 from engine.values import Array, Value
 

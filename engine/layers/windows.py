@@ -4,7 +4,9 @@ An image is an array whose last axes are spatial (L; H, W; or D, H, W); everythi
 for any number of them. A window is a grid of *taps*. Output ``o`` of an axis reads, at tap
 ``t``, position ``o * stride + t * dilation - padding`` of the input. Kernels walk over the
 taps, not over the pixels, and ask which outputs of a tap fall inside the image: so nothing
-has to be padded, and each step is one pass of NumPy over a strided view.
+has to be padded, and each step is one pass of NumPy over a strided view. Taps that only read
+padding are passed over without looking at them, for a window may be as large as a number can
+say.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ import itertools
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.memory_bound import require_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from engine.values import Array
 
 __all__ = [
-    "LARGEST_OUTPUT",
     "AxisTap",
     "Windows",
     "axis_taps",
@@ -37,12 +39,9 @@ __all__ = [
     "ready",
     "reduce_axis",
     "require_image",
-    "require_memory",
     "spatial_rank",
     "working_dtype",
 ]
-
-LARGEST_OUTPUT: Final = 16 << 30  # bytes; more is a wrong parameter, not a picture
 
 # Which outputs of an axis a tap has inside the image, and what they read there: two slices,
 # or two arrays of indices where the windows are not evenly spaced.
@@ -131,24 +130,8 @@ def ready(array: Array, dtype: DType) -> Array:
     return plain
 
 
-def require_memory(shape: Sequence[int], dtype: DType) -> None:
-    """Check that an output is not absurdly large, before memory is taken for it.
-
-    Raises
-    ------
-    LayerError
-        If it would take more than `LARGEST_OUTPUT` bytes.
-    """
-    nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes > LARGEST_OUTPUT:
-        raise LayerError(
-            f"the output {describe_shapes([tuple(shape)])} of {dtype} would take "
-            f"{nbytes / 2**30:.0f} GiB; the limit is {LARGEST_OUTPUT >> 30} GiB"
-        )
-
-
 def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array:
-    """Allocate an output, unless it is absurdly large.
+    """Allocate an output, if there is room for it.
 
     Parameters
     ----------
@@ -169,7 +152,7 @@ def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array
 def axis_taps(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[tuple[slice, slice]]:
-    """For each tap of an axis, which outputs have it inside the image and what they read.
+    """For each tap that reads the image, which outputs have it there and what they read.
 
     Parameters
     ----------
@@ -182,18 +165,45 @@ def axis_taps(
     Yields
     ------
     outputs, inputs : slice
-        Of equal length; empty where the tap only reads padding.
+        Of equal length, not empty; in the order of the taps.
     """
-    for tap in range(kernel):
+    for _, outputs, inputs in _numbered_taps(size, count, kernel, stride, dilation, before):
+        yield outputs, inputs
+
+
+def _numbered_taps(
+    size: int, count: int, kernel: int, stride: int, dilation: int, before: int
+) -> Iterator[tuple[int, slice, slice]]:
+    """As `axis_taps`, each with the number of its tap."""
+    for tap in _touching(size, count, kernel, stride, dilation, before):
         offset = tap * dilation - before
         first = max(0, -(offset // stride))
         last = min(count, (size - 1 - offset) // stride + 1)
         if first < last:
             start = first * stride + offset
             stop = start + (last - first - 1) * stride + 1
-            yield slice(first, last), slice(start, stop, stride)
-        else:
-            yield slice(0, 0), slice(0, 0)
+            yield tap, slice(first, last), slice(start, stop, stride)
+
+
+def _touching(
+    size: int, count: int, kernel: int, stride: int, dilation: int, before: int
+) -> Iterator[int]:
+    """Taps of an axis that may read the image: not many more than do, in order."""
+
+    def within(low: int, high: int) -> range:
+        """Those at a distance of `low` to `high` from where their window begins."""
+        return range(max(0, -(-low // dilation)), min(kernel - 1, high // dilation) + 1)
+
+    if stride <= size:  # windows lie closer than the image is long
+        yield from within(before - (count - 1) * stride, before + size - 1)
+        return
+    # Windows with gaps between what they see: each by itself, the last one first.
+    extent = (kernel - 1) * dilation
+    last = min(count - 1, (before + size - 1) // stride)
+    first = max(0, -((extent - before) // stride))
+    for output in range(last, first - 1, -1):
+        begin = before - output * stride
+        yield from within(begin, begin + size - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +288,8 @@ class Windows:
 
     def taps(
         self, sizes: Sequence[int], block: Sequence[slice]
-    ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Taps of a block of outputs, in row-major order.
+    ) -> Iterator[tuple[int, tuple[slice, ...], tuple[slice, ...]]]:
+        """Taps of a block of outputs that read the image, in row-major order.
 
         Parameters
         ----------
@@ -290,12 +300,14 @@ class Windows:
 
         Yields
         ------
+        tap : int
+            Its number among all.
         outputs, inputs : tuple of slice
             Outputs counted from the start of `block`.
         """
         axes = [
             list(
-                axis_taps(
+                _numbered_taps(
                     sizes[axis],
                     part.stop - part.start,
                     self.kernel[axis],
@@ -306,8 +318,11 @@ class Windows:
             )
             for axis, part in enumerate(block)
         ]
-        for tap in itertools.product(*axes):
-            yield tuple(t[0] for t in tap), tuple(t[1] for t in tap)
+        for taps in itertools.product(*axes):
+            number = 0
+            for (tap, _, _), kernel in zip(taps, self.kernel, strict=True):
+                number = number * kernel + tap
+            yield number, tuple([t[1] for t in taps]), tuple([t[2] for t in taps])
 
 
 def blocks(counts: Sequence[int], nbytes: int, limit: int) -> Iterator[tuple[slice, ...]]:

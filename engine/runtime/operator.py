@@ -20,6 +20,7 @@ from engine.errors import (
 )
 from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
+from engine.memory_bound import require_extent
 from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.runtime.storage import BASE
@@ -276,7 +277,7 @@ class RuntimeOperator:
                     results = self._spread(layer.forward(*inputs, **draws))
                 else:
                     results = self._spread(layer.forward(*inputs))
-            return tuple(freeze(result) for result in results)
+            return tuple([_bounded(freeze(result)) for result in results])
         except LayerError as exc:
             raise self._failure(inputs, self._told(exc), exc.status) from exc
         except ParameterError as exc:  # of a layer whose parameters came as operands
@@ -398,6 +399,16 @@ class RuntimeOperator:
     @override
     def __repr__(self) -> str:
         return f"RuntimeOperator({self.index}, {self.type}, {self.name!r})"
+
+
+def _bounded(value: Value) -> Value:
+    """A result, if whoever goes through all of it stays within the memory bound.
+
+    What stretches an axis of an array takes no memory by itself.
+    """
+    if isinstance(value, np.ndarray):
+        require_extent(value.shape, value.dtype)
+    return value
 
 
 def _tensor_of(value: object, *, annotated: bool) -> object:

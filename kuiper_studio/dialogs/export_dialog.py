@@ -24,11 +24,12 @@ from PySide6.QtWidgets import (
 )
 
 from engine.atomic import spoken
+from engine.byte_sizes import bytes_text
 from engine.dump import DumpOptions, check_destination, select_operators
 from engine.errors import ExportError, UnknownNameError
 from engine.values import flatten_value, value_nbytes
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import bytes_text, caption_text, count_text, elided
+from kuiper_studio.item_models.text import caption_text, count_text, elided
 
 if TYPE_CHECKING:
     from engine.dump import Format

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QRadioButton, QWidget
 
-from engine.byte_sizes import parse_bytes, spell_bytes
+from engine.byte_sizes import bytes_text, parse_bytes, spell_bytes
 from engine.cost import memory
 from kuiper_studio.dialogs.question import Question
-from kuiper_studio.item_models.text import bytes_text
 
 if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession

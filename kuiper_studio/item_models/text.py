@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MINUS",
-    "bytes_text",
     "caption_text",
     "count_text",
     "dtype_text",
@@ -59,18 +58,6 @@ def dtype_text(dtype: np.dtype[Any] | str | None) -> str:
     if dtype.kind in "fiuc":
         return f"{dtype.kind}{dtype.itemsize * 8}"
     return str(dtype)
-
-
-def bytes_text(count: int) -> str:
-    """Size in binary units, for example ``144.3 KiB``."""
-    if count < 1024:
-        return f"{count} B"
-    size = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        size /= 1024
-        if size < 1024:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1024:.1f} TiB"
 
 
 def count_text(count: int) -> str:

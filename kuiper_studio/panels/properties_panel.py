@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.backends import describe_kernel
+from engine.byte_sizes import bytes_text
 from engine.cost import Cost, cost
 from engine.errors import EngineError, UnsupportedOperatorError, capitalized
 from kuiper_studio.background import Background, Done
@@ -37,7 +38,6 @@ from kuiper_studio.item_models import (
     operator_state,
 )
 from kuiper_studio.item_models.text import (
-    bytes_text,
     count_text,
     ms_text,
     tip_text,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.byte_sizes import parse_bytes, spell_bytes
+from engine.byte_sizes import bytes_text, parse_bytes, spell_bytes
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,22 @@ def test_spelling(count, text):
 @given(st.integers(0, 10**18))
 def test_what_is_spelt_is_read(count):
     assert parse_bytes(spell_bytes(count)) == count
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (147_712, "144.2 KiB"),
+        (3 << 20, "3.0 MiB"),
+        (5 << 30, "5.0 GiB"),
+        (2 << 40, "2.0 TiB"),
+        (3 << 60, "3.0 EiB"),
+        (1 << 80, "1048576.0 EiB"),
+        (5 << 4000, "more than 2^4002 B"),
+    ],
+)
+def test_rounded(count, text):
+    assert bytes_text(count) == text

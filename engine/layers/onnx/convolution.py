@@ -243,7 +243,7 @@ def columns_to_image(
     columns = input.reshape(*lead, windows.tap_count, *counts)
     image = new_output((*lead, *sizes), input.dtype, 0)
     taps = windows.taps(sizes, tuple(slice(0, count) for count in counts))
-    for tap, (outputs, inputs) in enumerate(taps):
+    for tap, outputs, inputs in taps:
         image[:, :, *inputs] += columns[:, :, tap][:, :, *outputs]
     return image
 

@@ -254,11 +254,10 @@ def _spread(x: Array, scale: Any, zero: Any, axis: int, block: int) -> tuple[Arr
         return scales.reshape(()), zeros.reshape(())
     place = axis_of(axis, x.ndim, "axis")
     if block and scales.ndim == x.ndim:
-        length = x.shape[place]
-        scales, zeros = (
-            np.repeat(values, block, place).take(range(length), place)
-            for values in (scales, zeros)
-        )
+        if block < 1:
+            raise LayerError(f"block_size={block} is less than 1")
+        blocks = np.arange(x.shape[place]) // block
+        scales, zeros = (np.take(values, blocks, place) for values in (scales, zeros))
         return scales, zeros
     column = (-1, *(1,) * (x.ndim - place - 1))
     return scales.reshape(column), zeros.reshape(column)

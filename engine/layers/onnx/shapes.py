@@ -12,6 +12,8 @@ from engine.layers.layer import Ints
 from engine.layers.onnx.arguments import dtype_of_code, numbers_of
 from engine.layers.padding import PADDING_MODES, pad, pad_axes
 from engine.layers.registry import register
+from engine.layers.repeat import stretch
+from engine.layers.repeat import tile as tile_dims
 from engine.layers.windows import new_output
 from engine.values import Array, Value
 
@@ -234,7 +236,7 @@ def expand(input: Array, shape: Any) -> Array:
         A view of `input`.
     """
     wanted = np.broadcast_shapes(input.shape, as_sizes(shape, "shape"))
-    return np.broadcast_to(input, wanted)
+    return stretch(input, wanted)
 
 
 @register("Tile")
@@ -252,7 +254,7 @@ def tile(input: Array, repeats: Any) -> Array:
     ndarray
         A new array.
     """
-    return np.tile(input, as_ints(repeats, "repeats"))
+    return tile_dims(input, as_ints(repeats, "repeats"))
 
 
 @register("Concat")

@@ -46,7 +46,7 @@ def test_boxes_of_each_image(run, name):
     [
         ([[2, 0, 0, 1, 1]], "a box is in image 2 of 1"),
         ([[0, 0, 1, 1]], "the input must be N×C×H×W and the boxes K×5"),
-        ([[0, 0, 0, 1e9, 1]], "pixels in each of its parts is too large"),
+        ([[0, 0, 0, 1e9, 1]], "samples in each part of a box are too many"),
     ],
 )
 def test_wrong_boxes(run, box, sentence):

@@ -21,6 +21,7 @@ from engine.layers.windows import (
     spatial_rank,
     working_dtype,
 )
+from engine.memory_bound import Room, bounded
 
 
 @pytest.mark.parametrize(
@@ -87,10 +88,11 @@ def test_ready_copies_only_what_is_not_fit():
 
 
 def test_an_absurd_output_is_refused_before_memory_is_taken():
-    with pytest.raises(LayerError) as caught:
+    with bounded(Room(1 << 30, held=1 << 20)), pytest.raises(LayerError) as caught:
         new_output((1 << 20, 1 << 20), np.dtype("f4"))
     assert str(caught.value) == (
-        "the output 1048576×1048576 of float32 would take 4096 GiB; the limit is 16 GiB"
+        "an array 1048576×1048576 of float32 would take 4.0 TiB; the memory bound is 1.0 GiB, "
+        "of which 1.0 MiB are taken: --memory-bound raises it, or Debug → Memory… in the window"
     )
 
 
@@ -131,16 +133,43 @@ def test_no_room_for_a_window():
 def test_axis_taps(numbers):
     size, kernel, stride, dilation, before = numbers
     count = 4
-    found = list(axis_taps(size, count, kernel, stride, dilation, before))
-    assert len(found) == kernel
-    for tap, (outputs, inputs) in enumerate(found):
-        expected = [
+    found = axis_taps(size, count, kernel, stride, dilation, before)
+    got = [
+        list(zip(range(count)[outputs], range(size)[inputs], strict=True))
+        for outputs, inputs in found
+    ]
+    read = [
+        [
             (o, o * stride + tap * dilation - before)
             for o in range(count)
             if 0 <= o * stride + tap * dilation - before < size
         ]
-        got = zip(range(count)[outputs], range(size)[inputs], strict=True)
-        assert list(got) == expected
+        for tap in range(kernel)
+    ]
+    assert got == [pairs for pairs in read if pairs]
+
+
+@pytest.mark.parametrize("stride", [1, 3, (1 << 31) - 9, 1 << 40])
+def test_taps_that_only_read_padding_are_not_looked_at(stride):
+    """Two outputs, the image of 3 under the middle of the second's window."""
+    kernel = (1 << 31) - 1
+    before = stride + kernel // 2
+    found = list(axis_taps(3, 2, kernel, stride, 1, before))
+    got = sorted(
+        pair
+        for outputs, inputs in found
+        for pair in zip(range(2)[outputs], range(3)[inputs], strict=True)
+    )
+    # Output 0 begins `stride` farther out: it sees the image where its window is long enough.
+    first = [(0, 0), (0, 1), (0, 2)] if stride + kernel // 2 + 2 < kernel else []
+    assert got == [*first, (1, 0), (1, 1), (1, 2)]
+    assert len(found) <= 6
+
+
+def test_numbers_of_taps_go_through_the_rows_of_the_kernel():
+    windows = Windows((3, 4), (1, 1), (1, 1), ((1, 1), (3, 0)))
+    found = [tap for tap, _, _ in windows.taps((1, 1), (slice(0, 1), slice(0, 1)))]
+    assert found == [1 * 4 + 3]
 
 
 @pytest.mark.parametrize("limit", [1, 30, 70, 150, 1000])

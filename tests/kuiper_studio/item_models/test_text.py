@@ -7,7 +7,6 @@ import pytest
 
 from engine.errors import capitalized
 from kuiper_studio.item_models.text import (
-    bytes_text,
     count_text,
     dtype_text,
     elided,
@@ -61,21 +60,6 @@ def test_shape_without_batch(shape, expected: str) -> None:
 )
 def test_dtype(dtype, expected: str) -> None:
     assert dtype_text(dtype) == expected
-
-
-@pytest.mark.parametrize(
-    ("count", "expected"),
-    [
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (147_712, "144.2 KiB"),
-        (3 << 20, "3.0 MiB"),
-        (5 << 30, "5.0 GiB"),
-        (2 << 40, "2.0 TiB"),
-    ],
-)
-def test_bytes(count: int, expected: str) -> None:
-    assert bytes_text(count) == expected
 
 
 def test_count() -> None:

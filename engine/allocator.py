@@ -1,0 +1,128 @@
+"""Every array that NumPy makes, asked about before there is memory for it.
+
+NumPy lets a program say where the memory of arrays comes from (NEP 49), for the present
+thread and context. Here it goes on coming from where it came from, but a function is asked
+first, with the number of bytes. So what a layer makes on its way is seen too, whoever wrote
+it, and no layer can forget to ask.
+
+The few functions of NumPy's C interface that this takes have had the same places in its table
+since NumPy 1.22. What is freed goes to NumPy's own function directly, for arrays may live
+longer than Python's functions do at the end of a process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Allocator", "asking_allocator"]
+
+_SET_HANDLER: Final = 304  # PyDataMem_SetHandler, PyDataMem_GetHandler
+_GET_HANDLER: Final = 305
+_CAPSULE: Final = b"mem_handler"
+_VERSION: Final = 1
+
+_VOID, _SIZE = ctypes.c_void_p, ctypes.c_size_t
+_MALLOC: Final = ctypes.PYFUNCTYPE(_VOID, _VOID, _SIZE)
+_CALLOC: Final = ctypes.PYFUNCTYPE(_VOID, _VOID, _SIZE, _SIZE)
+_REALLOC: Final = ctypes.PYFUNCTYPE(_VOID, _VOID, _VOID, _SIZE)
+
+
+class _Handler(ctypes.Structure):
+    """``PyDataMem_Handler`` of NumPy's ``ndarraytypes.h``."""
+
+    _fields_ = [  # type: ignore[mutable-override]
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("context", _VOID),
+        ("malloc", _VOID),
+        ("calloc", _VOID),
+        ("realloc", _VOID),
+        ("free", _VOID),
+    ]
+
+
+class Allocator:
+    """A place that NumPy takes memory from.
+
+    Parameters
+    ----------
+    capsule : object
+        With a ``PyDataMem_Handler`` in it.
+    """
+
+    def __init__(self, capsule: object) -> None:
+        self._capsule = capsule
+
+    def install(self) -> Allocator:
+        """Let the present context use it; returns the one before."""
+        return Allocator(_set_handler()(self._capsule))
+
+
+@cache
+def _table() -> Any:  # noqa: ANN401 - an array of pointers
+    """NumPy's C interface."""
+    package = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "numpy.core"
+    capsule = import_module(f"{package}._multiarray_umath")._ARRAY_API  # noqa: SLF001
+    return ctypes.cast(_pointer_in(capsule, None), ctypes.POINTER(_VOID))
+
+
+@cache
+def _set_handler() -> Callable[[object], object]:
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+    function: Callable[[object], object] = kind(_table()[_SET_HANDLER])
+    return function
+
+
+def _pointer_in(capsule: object, name: bytes | None) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = _VOID, [ctypes.py_object, ctypes.c_char_p]
+    pointer: int = get(capsule, name)
+    return pointer
+
+
+def asking_allocator(fits: Callable[[int], bool]) -> Allocator | None:
+    """Make an allocator that asks first.
+
+    Parameters
+    ----------
+    fits : callable
+        Takes a number of bytes; where it says no, NumPy raises MemoryError with shape and
+        dtype. Must not raise.
+
+    Returns
+    -------
+    Allocator or None
+        None where this NumPy's allocator is of another kind than is known here.
+    """
+    present = ctypes.PYFUNCTYPE(ctypes.py_object)(_table()[_GET_HANDLER])()
+    own = _Handler.from_address(_pointer_in(present, _CAPSULE))
+    if own.version != _VERSION:
+        return None
+    take, take_zeros, change = _MALLOC(own.malloc), _CALLOC(own.calloc), _REALLOC(own.realloc)
+
+    def malloc(context: Any, size: int) -> Any:  # noqa: ANN401 - a pointer
+        return take(context, size) if fits(size) else None
+
+    def calloc(context: Any, count: int, size: int) -> Any:  # noqa: ANN401
+        return take_zeros(context, count, size) if fits(count * size) else None
+
+    def realloc(context: Any, memory: Any, size: int) -> Any:  # noqa: ANN401
+        return change(context, memory, size) if fits(size) else None
+
+    functions = (_MALLOC(malloc), _CALLOC(calloc), _REALLOC(realloc))
+    pointers = (ctypes.cast(function, _VOID) for function in functions)
+    handler = _Handler(b"asking", _VERSION, own.context, *pointers, own.free)
+    # Arrays look into it when they are freed, which may be after Python forgot its modules.
+    for kept in (present, handler, *functions):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [_VOID, ctypes.c_char_p, _VOID]
+    return Allocator(make(ctypes.addressof(handler), _CAPSULE, None))

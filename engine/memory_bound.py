@@ -1,0 +1,269 @@
+"""How much memory values may take: asked before it is taken.
+
+A bound holds for what a session has and for what an operator adds to it. Inside `bounded`
+every array that NumPy makes is compared with what is left, and MemoryError, wherever it comes
+from, becomes one sentence. What takes no memory when it is made, such as a stretched view,
+asks by `require_memory`.
+
+A memory *limit* (see `engine.keeping`) is another thing: it makes a session drop values and
+compute them again. It never refuses anything, the bound does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import sys
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.allocator import asking_allocator
+from engine.byte_sizes import bytes_text
+from engine.errors import LayerError, MemoryBoundError, spell_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextvars import Token
+    from types import TracebackType
+
+    import numpy as np
+
+    from engine.allocator import Allocator
+
+__all__ = [
+    "Room",
+    "bounded",
+    "default_bound",
+    "machine_memory",
+    "memory_sentence",
+    "refusal",
+    "require_extent",
+    "require_memory",
+    "room",
+]
+
+_PROCESS_GROUPS: Final = Path("/proc/self/cgroup")
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_UNKNOWN: Final = 8 << 30  # a machine that does not say how much it has
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Memory for values.
+
+    Attributes
+    ----------
+    bound : int
+        Bytes that values may take in all.
+    held : int
+        Bytes that they take already.
+    """
+
+    bound: int
+    held: int = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes that may be added."""
+        return self.bound - self.held
+
+
+_ROOM: Final[ContextVar[Room | None]] = ContextVar("room", default=None)
+
+
+def room() -> Room:
+    """Memory that the present work has; by default that of a machine with nothing held."""
+    return _ROOM.get() or Room(default_bound())
+
+
+class bounded:  # noqa: N801 - a context manager
+    """Hold what is done inside to a bound.
+
+    Parameters
+    ----------
+    room : Room
+
+    Raises
+    ------
+    MemoryBoundError
+        In the place of any MemoryError that comes out of it.
+    """
+
+    __slots__ = ("_before", "_room", "_token")
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def __enter__(self) -> None:
+        self._token: Token[Room | None] = _ROOM.set(self._room)
+        allocator = _allocator()
+        self._before: Allocator | None = None if allocator is None else allocator.install()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._before is not None:
+            self._before.install()
+        try:
+            if isinstance(error, MemoryError):
+                raise MemoryBoundError(memory_sentence(error)) from error
+        finally:
+            _ROOM.reset(self._token)
+
+
+@cache
+def _allocator() -> Allocator | None:
+    def fits(nbytes: int) -> bool:
+        present = _ROOM.get()
+        return present is None or nbytes <= present.bound - present.held
+
+    return asking_allocator(fits)
+
+
+def require_extent(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    """Check an array whose elements lie in one another's place, such as a stretched one.
+
+    It takes no memory, but whoever looks at it, or writes it down, goes through all of it.
+
+    Raises
+    ------
+    LayerError
+        If it would be too large for the bound.
+    """
+    _require(shape, dtype, Room(room().bound))
+
+
+def require_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    """Check that there is room for an array, before memory is taken or work begun.
+
+    Raises
+    ------
+    LayerError
+        If there is not.
+    """
+    _require(shape, dtype, room())
+
+
+def _require(shape: Sequence[int], dtype: np.dtype[Any], present: Room) -> None:
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > present.left:
+        raise LayerError(refusal(_spelt(shape, dtype), nbytes, present))
+
+
+def refusal(what: str, nbytes: int, present: Room) -> str:
+    """Say that something has no room, and what to do.
+
+    Parameters
+    ----------
+    what : str
+    nbytes : int
+        That it would take.
+    present : Room
+    """
+    taken = f", of which {bytes_text(present.held)} are taken" if present.held else ""
+    return (
+        f"{what} would take {bytes_text(nbytes)}; the memory bound is "
+        f"{bytes_text(present.bound)}{taken}: --memory-bound raises it, or Debug → Memory… in "
+        "the window"
+    )
+
+
+def memory_sentence(error: MemoryError) -> str:
+    """Say what a MemoryError means: beyond the bound, or more than the machine has."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    present = room()
+    if shape is None or dtype is None:  # none of NumPy's
+        return f"not enough memory: {error}" if str(error) else "not enough memory"
+    what, nbytes = _spelt(shape, dtype), math.prod(shape) * dtype.itemsize
+    if nbytes > present.left:
+        return refusal(what, nbytes, present)
+    return f"not enough memory: {what} would take {bytes_text(nbytes)}"
+
+
+def _spelt(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
+    return f"an array {spell_shape(shape)} of {dtype}"
+
+
+# The machine's memory
+
+
+@cache
+def default_bound() -> int:
+    """Half of the memory that this process may have."""
+    return machine_memory() // 2
+
+
+def machine_memory(process: Path = _PROCESS_GROUPS, groups: Path = _GROUPS) -> int:
+    """Bytes of memory that this process may have: the least of what the system allows.
+
+    Parameters
+    ----------
+    process, groups : Path
+        Where Linux says which control groups the process is in, and has their files.
+    """
+    known = [*_physical(), *_address_space(), *_of_control_groups(process, groups)]
+    return min(known, default=_UNKNOWN)
+
+
+def _physical() -> Iterator[int]:
+    if sys.platform == "win32":
+        status = _MemoryStatus(ctypes.sizeof(_MemoryStatus))
+        if ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+            yield status.total
+    else:
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+class _MemoryStatus(ctypes.Structure):
+    """``MEMORYSTATUSEX`` of Windows."""
+
+    _fields_ = [  # type: ignore[mutable-override]
+        ("length", ctypes.c_uint32),
+        ("load", ctypes.c_uint32),
+        ("total", ctypes.c_uint64),
+        ("rest", ctypes.c_uint64 * 6),
+    ]
+
+
+def _address_space() -> Iterator[int]:
+    if sys.platform != "win32":
+        import resource
+
+        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            yield soft
+
+
+def _of_control_groups(process: Path, groups: Path) -> Iterator[int]:
+    """Limits of the groups that the process is in, and of those around them."""
+    try:
+        lines = process.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        if not kinds:  # version 2
+            yield from _limits(groups, path, "memory.max")
+        elif "memory" in kinds.split(","):
+            yield from _limits(groups / "memory", path, "memory.limit_in_bytes")
+
+
+def _limits(top: Path, path: str, file: str) -> Iterator[int]:
+    # In a container the path may be that of the host, of which only the top is to be seen.
+    inner = top / path.strip("/")
+    for folder in (inner, *inner.parents):
+        try:
+            text = (folder / file).read_text().strip()
+        except OSError:
+            text = ""
+        if text.isdecimal():
+            yield int(text)
+        if folder == top:
+            return
