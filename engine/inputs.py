@@ -12,7 +12,8 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, UnknownNameError, spell_shape
-from engine.numpy_files import MAX_BYTES, read_npy, read_npz
+from engine.memory_bound import refusal, room
+from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ IMAGE_SUFFIXES: Final = (
     ".webp",
     ".ppm",
 )
-_MOST_DIMENSIONS: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
@@ -463,12 +463,13 @@ def _rows_of_tables(operand: _Operand) -> Iterator[int]:
 
 
 def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    if len(shape) > _MOST_DIMENSIONS:
+    if len(shape) > MOST_DIMENSIONS:
         raise FeedError(
-            f"input {name} has {len(shape)} dimensions; arrays have {_MOST_DIMENSIONS} at most"
+            f"input {name} has {len(shape)} dimensions; arrays have {MOST_DIMENSIONS} at most"
         )
-    if math.prod(shape) * dtype.itemsize > MAX_BYTES:
-        raise FeedError(f"input {name} of {spell_shape(shape)} is larger than 8 GiB")
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > room().left:
+        raise FeedError(refusal(f"input {name} of {spell_shape(shape)}", nbytes, room()))
 
 
 def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:

@@ -10,12 +10,13 @@ import math
 import zipfile
 import zlib
 from tokenize import TokenError
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, spell_shape
+from engine.memory_bound import Room, refusal, room
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 
     from engine.values import Array
 
-__all__ = ["MAX_BYTES", "read_npy", "read_npz"]
+__all__ = ["MOST_DIMENSIONS", "read_npy", "read_npz"]
 
-MAX_BYTES: Final = 8 << 30
-"""No array that is fed is larger."""
+MOST_DIMENSIONS: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+"""That an array may have."""
+_LARGEST: Final = (1 << 63) - 1  # bytes that NumPy can say, axes of size 0 left out
 
 
 def read_npy(path: Path) -> Array:
@@ -78,11 +80,11 @@ def read_npz(
                 for info in archive.infolist()
                 if info.filename.endswith(".npy")
             }
-            loaded = {}
+            loaded: dict[str, Array] = {}
             for key, name in choose(tuple(members)).items():
-                with archive.open(members[name]) as file:
-                    size = members[name].file_size
-                    loaded[key] = _read_array(file, size, f"{name} in {path}")  # type: ignore[arg-type]
+                taken = sum(array.nbytes for array in loaded.values())
+                where = f"{name} in {path}"
+                loaded[key] = _read_member(archive, members[name], where, taken)
             return loaded
     except OSError as exc:
         raise FeedError(f"{path} cannot be read as .npz: {spoken(exc)}") from exc
@@ -91,8 +93,21 @@ def read_npz(
         raise FeedError(f"{path} cannot be read as .npz: {reason}") from exc
 
 
-def _read_array(file: BinaryIO, available: int, where: str) -> Array:
-    """Read one ``.npy`` whose bytes are at most `available`."""
+def _read_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str, taken: int
+) -> Array:
+    try:
+        with archive.open(member) as file:
+            return _read_array(file, member.file_size, where, taken)  # type: ignore[arg-type]
+    except (FeedError, MemoryError):
+        raise
+    except Exception as exc:
+        # Each of the ways to compress has exceptions of its own, and is not always installed.
+        raise FeedError(f"{where} cannot be unpacked: {str(exc) or 'it is cut short'}") from exc
+
+
+def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> Array:
+    """Read one ``.npy`` whose bytes are at most `available`, beside others of the file."""
     try:
         version = np.lib.format.read_magic(file)
         read_header = {
@@ -106,13 +121,30 @@ def _read_array(file: BinaryIO, available: int, where: str) -> Array:
         raise FeedError(f"{where} is no .npy array: its header cannot be read") from exc
     if dtype.hasobject or dtype.kind not in "?biufc":
         raise FeedError(f"{where} holds {dtype}, not numbers")
+    _require_shape(shape, dtype, where)
     wanted = math.prod(shape) * dtype.itemsize
-    if wanted > available or wanted > MAX_BYTES:
+    if wanted > available:
         raise FeedError(
             f"{where} claims {spell_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
         )
+    present = Room(room().bound, room().held + taken)
+    if wanted > present.left:
+        raise FeedError(refusal(where, wanted, present))
     data = file.read(wanted)
     if len(data) != wanted:
         raise FeedError(f"{where} is cut short: {len(data)} of {wanted} bytes")
     array = np.frombuffer(data, dtype=dtype)
     return array.reshape(shape, order="F" if fortran else "C")
+
+
+def _require_shape(shape: tuple[object, ...], dtype: np.dtype[Any], where: str) -> None:
+    """Refuse what a header may say of a shape, and no array has."""
+    if any(type(size) is not int or size < 0 for size in shape):
+        raise FeedError(f"{where} claims the shape {shape}, which no array has")
+    if len(shape) > MOST_DIMENSIONS:
+        raise FeedError(
+            f"{where} claims {len(shape)} dimensions; arrays have {MOST_DIMENSIONS} at most"
+        )
+    sizes = [size for size in shape if isinstance(size, int) and size]
+    if math.prod(sizes) * dtype.itemsize > _LARGEST:
+        raise FeedError(f"{where} claims {spell_shape(shape)}, more than an array can have")

@@ -48,6 +48,9 @@ _SAMPLE: Final = 1 << 18  # elements, at most; a thousand for each of 256 bins
 # Squares of numbers between these neither over- nor underflow, nor do sums of many.
 _NARROW: Final = (1e-15, 1e15)
 _WIDE: Final = (1e-140, 1e140)
+_BELOW_ONE: Final = math.nextafter(1.0, 0.0)  # what is scaled is less than 1
+_SHORTEST: Final = 1e-290  # range whose steps a float64 can still say the inverse of
+_LONGER: Final = 2.0**600
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,14 +391,23 @@ class _Accumulator:
     @property
     def mean(self) -> float:
         """Mean of the finite elements, of which there must be some."""
-        return math.ldexp(self._mean, -self._exponent)
+        return self._back(self._mean)
 
     @property
     def deviation(self) -> float:
         """Their standard deviation."""
-        return math.ldexp(math.sqrt(self._squares / self.finite), -self._exponent)
+        return self._back(math.sqrt(self._squares / self.finite))
+
+    def _back(self, number: float) -> float:
+        """Undo the scaling, of what is not beyond the elements but for its last digit."""
+        if self._exponent:
+            number = max(-_BELOW_ONE, min(number, _BELOW_ONE))
+        return math.ldexp(number, -self._exponent)
 
     def _join(self, finite: int, mean: float, squares: float) -> None:
+        if not self.finite:  # below, the square of a large mean times nothing would be NaN
+            self.finite, self._mean, self._squares = finite, mean, squares
+            return
         # Chan, Golub, LeVeque: joining two sets of which mean and squares are known.
         both = self.finite + finite
         apart = mean - self._mean
@@ -464,6 +476,9 @@ class _Bins:
             return
         if not math.isfinite(high - low):  # the range is wider than a float can say
             chunk, low, high = chunk.astype(np.float64) / 2, low / 2, high / 2
+        elif high - low < _SHORTEST:
+            chunk = chunk.astype(np.float64) * _LONGER
+            low, high = low * _LONGER, high * _LONGER
         small = chunk.dtype == np.float32 or chunk.dtype.itemsize <= 2
         narrow = small and _NARROW[0] < high - low < _NARROW[1] and bins <= 4096
         real: type[np.floating[Any]] = np.float32 if narrow else np.float64
@@ -510,9 +525,17 @@ def _of_block(block: Array) -> tuple[Array, ...]:
     low = np.min(values, axis=1, where=finite, initial=np.inf)
     high = np.max(values, axis=1, where=finite, initial=-np.inf)
     with np.errstate(all="ignore"):
-        mean = np.sum(values, axis=1, where=finite) / counts
-        apart = np.where(finite, values - mean[:, np.newaxis], 0.0)
+        # A float64 cannot hold the squares of very large and very small numbers.
+        biggest = np.maximum(-low, high)
+        exponents = np.where((biggest > 0) & np.isfinite(biggest), np.frexp(biggest)[1], 0)
+        scaled = np.ldexp(values, -exponents[:, np.newaxis])
+        mean = np.sum(scaled, axis=1, where=finite) / counts
+        apart = np.where(finite, scaled - mean[:, np.newaxis], 0.0)
         std = np.sqrt(np.sum(apart * apart, axis=1) / counts)
+        limit = np.where(counts > 0, _BELOW_ONE, np.nan)
+        mean, std = (
+            np.ldexp(np.clip(found, -limit, limit), exponents) for found in (mean, std)
+        )
     low[counts == 0] = high[counts == 0] = np.nan
     return (
         low, high, mean, std,

@@ -20,6 +20,7 @@ from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.layers.exactness import is_element_by_element
+from engine.memory_bound import room
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round
 _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 32 << 20
+_RESULTS_OF_A_RACE: Final = 10  # at once, at most
 _RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
 
 
@@ -97,6 +99,8 @@ class Automatic:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
+        if value_nbytes(expected) > room().left / _RESULTS_OF_A_RACE:
+            return ALONE, reference
         race = _Race(inputs, cold=is_cold([operator]))
         typical = True
         for name, backend in self._backends.items():

@@ -44,13 +44,18 @@ def describe_work(operator: RuntimeOperator) -> str:
     return "|".join(described)
 
 
+def _described(value: Value) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{value.shape}{value.dtype}"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_described, value))})"
+    return repr(value)
+
+
 def key_of(operator: RuntimeOperator, inputs: Sequence[Value]) -> str:
     """Name of an operator's work on inputs of these shapes and dtypes."""
     described = [describe_work(operator)]
-    described += [
-        f"{value.shape}{value.dtype}" if isinstance(value, np.ndarray) else repr(value)
-        for value in inputs
-    ]
+    described += map(_described, inputs)
     return hashlib.sha256("|".join(described).encode()).hexdigest()[:24]
 
 

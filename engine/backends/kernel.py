@@ -281,13 +281,15 @@ def backend_of(name: str) -> str:
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:
     """What a program depends on: shapes and dtypes of arrays, other values themselves.
 
+    A list is what its members are.
+
     The type stands beside a number, for True, 1 and 1.0 are equal and not the same.
     """
     return tuple(
         [
             (value.shape, value.dtype.char)
             if isinstance(value, np.ndarray)
-            else (type(value), value)
+            else (type(value), signature_of(value) if isinstance(value, tuple) else value)
             for value in inputs
         ]
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.forms import FormTable, NoFormError
+from engine.backends.native_sizes import require_elements, require_spread, require_windows
 from engine.layers.convolution import Convolution
 from engine.layers.linear import Linear
 from engine.layers.transposed_convolution import TransposedConvolution
@@ -117,6 +118,7 @@ def _convolution(graph: None, layer: Convolution, input: Operand) -> NcnnLayer:
     kind, params = "Convolution", _params(layer.windows, weights)
     if layer.groups > 1:
         kind, params[7] = "ConvolutionDepthWise", layer.groups
+    require_windows(layer.windows, (1, channels, *sizes), outputs, gathered=inputs)
     counts = layer.windows.counts(sizes)
     lead = input.shape[:-3]
     return NcnnLayer(
@@ -130,6 +132,7 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
         raise NoFormError("output padding, or groups")
     inputs, outputs = layer.weight.shape[:2]
     channels, *sizes = _single_image(input, layer.windows, inputs)
+    require_spread(layer.windows, (1, channels, *sizes), outputs)
     counts = [
         (size - 1) * stride + dilation * (kernel - 1) + 1 - before - after
         for size, stride, dilation, kernel, (before, after) in zip(
@@ -137,8 +140,6 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
             layer.windows.padding, strict=True,
         )
     ]  # fmt: skip
-    if min(counts) < 1:
-        raise NoFormError("an empty result")
     weights = weights_of(np.ascontiguousarray(layer.weight.swapaxes(0, 1)), layer.bias)
     return NcnnLayer(
         "Deconvolution", _params(layer.windows, weights), weights, (channels, *sizes),
@@ -152,6 +153,7 @@ def _linear(graph: None, layer: Linear, input: Operand) -> NcnnLayer:
     if input.shape[-1:] != (size,):
         raise NoFormError("other features")
     rows = math.prod(input.shape[:-1])
+    require_elements(input.shape, (rows, outputs))
     weights = weights_of(layer.weight, layer.bias)
     shape = (size,) if rows == 1 else (rows, size)
     return NcnnLayer(

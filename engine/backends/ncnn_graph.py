@@ -577,4 +577,6 @@ def _number(value: float) -> str:
 
     All digits that a float32 has: ncnn reads no more than 15 characters before 2026.
     """
+    if np.isnan(value):
+        raise NoFormError("NaN, which ncnn does not read")
     return format(min(max(float(np.float32(value)), -_LARGEST), _LARGEST), ".8e")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.backends.native_sizes import require_scratch, require_spread, require_windows
 from engine.expression import Call, Constant, OperandRef
 from engine.layers import registration
 from engine.layers.activations import (
@@ -86,6 +87,8 @@ def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result
     shape, single = _batched(input, layer.windows.rank)
     if shape[1] != layer.weight.shape[1] * layer.groups:
         raise NoFormError("other channels")  # ONNX Runtime would read behind the image
+    outputs, inputs = layer.weight.shape[:2]
+    require_windows(layer.windows, shape, outputs, gathered=inputs)
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
     result = graph.node(
         "Conv",
@@ -105,6 +108,8 @@ def _transposed(graph: OnnxGraph, layer: TransposedConvolution, input: Operand) 
     shape, single = _batched(input, layer.windows.rank)
     if single or shape[1] != layer.weight.shape[0]:
         raise NoFormError("no batch axis, or other channels")
+    channels = layer.weight.shape[1] * layer.groups
+    require_spread(layer.windows, shape, channels, layer.output_padding)
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
     return graph.node(
         "ConvTranspose",
@@ -154,6 +159,7 @@ def _max_pool(graph: OnnxGraph, layer: MaxPool, input: Operand) -> Result:
     if layer.return_indices or single:
         raise NoFormError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
+    require_windows(layer.windows, shape, shape[1])
     graph.require_above_infinity(input)  # it passes over NaN, and its lowest number is finite
     return graph.node(
         "MaxPool",
@@ -171,6 +177,7 @@ def _average_pool(graph: OnnxGraph, layer: AveragePool, input: Operand) -> Resul
     attributes = _window_attributes(layer.windows)
     if set(attributes.pop("dilations")) != {1}:
         raise NoFormError("dilation")
+    require_windows(layer.windows, shape, shape[1])
     return graph.node(
         "AveragePool",
         graph.read(input, shape),
@@ -243,6 +250,8 @@ def _relu6(graph: OnnxGraph, input: Operand) -> Result:
 def _hardtanh(
     graph: OnnxGraph, input: Operand, min_val: float = -1.0, max_val: float = 1.0
 ) -> Result:
+    if not min_val <= max_val:
+        raise NoFormError("bounds in another order, or NaN")
     low, high = graph.constant(float(min_val)), graph.constant(float(max_val))
     return graph.node("Clip", graph.read(input), low, high)
 
@@ -445,6 +454,7 @@ def _attention(
             raise NoFormError("a mask of another shape")
         mask = graph.read(attn_mask)
     graph.require_finite()  # it gives NaN to a query that sees no key
+    require_scratch(math.prod(batch) * query.shape[-2] * key.shape[-2])
     keys = graph.read(key)
     order = (*range(len(key.shape) - 2), len(key.shape) - 1, len(key.shape) - 2)
     factor = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale
@@ -471,6 +481,8 @@ def _multihead(
     graph.require_finite()  # it gives NaN to a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
+    rows, columns = (math.prod(s.shape[:2]) for s in sequences[:2])
+    require_scratch(layer.heads * rows * columns // _samples(layer, sequences))
     mask = "" if attn_mask is None else _mask(graph, layer, sequences, attn_mask)
     if _is_of_windows(layer, sequences):
         rows = _fused_attention(graph, layer, sequences[0], mask)
@@ -491,6 +503,11 @@ def _multihead(
         "Reshape", graph.node("Transpose", mixed, perm=order), graph.integers(-1, width)
     )
     return _product(graph, rows, layer.output), natural
+
+
+def _samples(layer: MultiheadAttention, sequences: Sequence[Any]) -> int:
+    samples: int = sequences[0].shape[0 if layer.batch_first else 1]
+    return samples
 
 
 def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
@@ -585,7 +602,7 @@ def _cat(graph: OnnxGraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> R
 @FORMS.register(channel_shuffle)
 def _channel_shuffle(graph: OnnxGraph, input: Operand, groups: int) -> Result:
     samples, channels, *rest = input.shape
-    if channels % groups or not rest:
+    if groups < 1 or channels % groups or not rest:
         raise NoFormError("channels that cannot be shared out, or nothing but channels")
     split = (samples, groups, channels // groups, math.prod(rest))
     read = graph.read(input, split, integers=True)
@@ -594,6 +611,7 @@ def _channel_shuffle(graph: OnnxGraph, input: Operand, groups: int) -> Result:
 
 @FORMS.register(pixel_shuffle)
 def _pixel_shuffle(graph: OnnxGraph, input: Operand, upscale_factor: int) -> Result:
-    if len(input.shape) != 4:
-        raise NoFormError("no batch axis")
+    # ONNX Runtime divides by the square, in 64 bits.
+    if len(input.shape) != 4 or upscale_factor < 1 or input.shape[1] % upscale_factor**2:
+        raise NoFormError("no batch axis, or channels that cannot be shared out")
     return graph.node("DepthToSpace", graph.read(input), blocksize=upscale_factor, mode="CRD")

@@ -22,6 +22,7 @@ from engine.backends.forms import (
     require_finite,
 )
 from engine.backends.heap import keeps_memory
+from engine.backends.native_sizes import require_elements
 from engine.values import Deferred, settled
 
 if TYPE_CHECKING:
@@ -182,6 +183,8 @@ def _threads(count: str) -> str:
 
 
 def _is_foreign(value: Value) -> bool:
+    if isinstance(value, tuple):  # an array in a list would be taken for a constant
+        return any(isinstance(member, (np.ndarray, tuple)) for member in value)
     return isinstance(value, np.ndarray) and (value.dtype not in _DTYPES or not value.size)
 
 
@@ -233,7 +236,8 @@ def write_operator(
         If ONNX Runtime cannot compute it.
     """
     if any(_is_foreign(value) for value in inputs):
-        raise NoFormError("another dtype, or nothing in it")
+        raise NoFormError("another dtype, nothing in it, or a list of tensors")
+    require_elements(*(value.shape for value in inputs if isinstance(value, np.ndarray)))
     if len(operator.outputs) != 1:
         raise NoFormError("several outputs")
     operands = [

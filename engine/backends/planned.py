@@ -30,7 +30,8 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Draft, Segment, SegmentKernel, Way, part_of, parts_for
 from engine.differences import agrees
 from engine.errors import EngineError
-from engine.values import Deferred, all_settled, settled
+from engine.memory_bound import room
+from engine.values import Deferred, all_settled, settled, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,6 +61,7 @@ _SECONDS_OF_WAKING: Final = 100e-6
 # pass: its form of them for Winograd's convolutions is up to four times as large, and so it
 # takes a third longer while other processes use the memory, where others take a tenth.
 _LARGER_WEIGHTS: Final = 1.1
+_COPIES: Final = 3  # of all results of a segment that is tried
 _APART: Final = "apart"
 _SHARE_UNITS: Final = 10_000
 # Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
@@ -428,7 +430,7 @@ def tried(
     """
     parts: list[Part] = []
     results: dict[str, Value] = {}
-    spent = 0.0
+    spent, taken = 0.0, 0
     for operator in row:
         names = [operand.name for operand in operator.inputs]
         if spent > limit or not all(n in results or n in values for n in names):
@@ -445,6 +447,9 @@ def tried(
         outputs = [_as_given_out(value, inputs) for value in outputs]
         part = part_of(operator, inputs, outputs)
         if part is None:
+            break
+        taken += value_nbytes(outputs[0])
+        if taken > room().left / _COPIES:
             break
         part.seconds = seconds
         spent += seconds

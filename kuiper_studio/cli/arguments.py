@@ -71,6 +71,7 @@ def window_parser() -> argparse.ArgumentParser:
     _add_labels(parser)
     _add_backend(parser)
     _add_memory_limit(parser, "; default the last one, or none")
+    _add_memory_bound(parser, "the last one, or half of the machine's memory")
     return parser
 
 
@@ -81,6 +82,7 @@ def info_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="for programs")
     _add_shapes(parser, "run once on zeros of these sizes, and list the shapes and costs found")
     _add_memory_limit(parser, "; of use with --shape")
+    _add_memory_bound(parser)
     return parser
 
 
@@ -92,6 +94,7 @@ def run_parser() -> argparse.ArgumentParser:
     _add_labels(parser)
     _add_backend(parser)
     _add_memory_limit(parser)
+    _add_memory_bound(parser)
     parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
     return parser
 
@@ -105,6 +108,7 @@ def dump_parser() -> argparse.ArgumentParser:
     _add_inputs(parser, _SEED_OF_A_RUN)
     _add_backend(parser)
     _add_memory_limit(parser)
+    _add_memory_bound(parser)
     parser.add_argument("--output", metavar="PATH", required=True)
     parser.add_argument(
         "--format", choices=FORMATS,
@@ -141,6 +145,7 @@ def check_parser() -> argparse.ArgumentParser:
     _add_model(parser)
     _add_inputs(parser, "0")
     _add_memory_limit(parser)
+    _add_memory_bound(parser)
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
@@ -298,6 +303,17 @@ def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> Non
     )  # fmt: skip
 
 
+def _add_memory_bound(
+    parser: argparse.ArgumentParser, default: str = "half of the machine's memory"
+) -> None:
+    parser.add_argument(
+        "--memory-bound", metavar="SIZE", type=_said(_memory_bound), default=None,
+        help="how much values may take, each and all together: an operator that needs more "
+        "fails, where --memory-limit makes nothing fail but drops old values; default "
+        f"{default}",
+    )  # fmt: skip
+
+
 def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
     group.add_argument(
         "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
@@ -339,6 +355,12 @@ def _memory_limit(text: str) -> MemoryLimit:
     from engine.byte_sizes import parse_bytes
 
     return MemoryLimit(None if text.lower() == "none" else parse_bytes(text))
+
+
+def _memory_bound(text: str) -> int:
+    from engine.byte_sizes import parse_bytes
+
+    return parse_bytes(text)
 
 
 def _size(text: str) -> tuple[int, int]:

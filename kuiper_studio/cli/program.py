@@ -163,10 +163,13 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
         backend=_backend(arguments),
         seed=_seed(arguments),
         memory_limit=_memory_limit(arguments),
+        memory_bound=arguments.memory_bound,
     )
-    session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
+    with session.within_bound():
+        session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
-        session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
+        with session.within_bound():
+            session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
     return session
 
 
@@ -212,9 +215,12 @@ def _propagated(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
 
     operands = graph.input_operands
     zeros = [InputSource("constant", value=0.0)] * len(operands)
-    session = engine.Session(graph, memory_limit=_memory_limit(arguments))
+    session = engine.Session(
+        graph, memory_limit=_memory_limit(arguments), memory_bound=arguments.memory_bound
+    )
     shapes = parse_shapes(arguments.shape, operands)
-    session.feed(load_inputs(zeros, operands, shapes=shapes))
+    with session.within_bound():
+        session.feed(load_inputs(zeros, operands, shapes=shapes))
     session.run()
     return session
 

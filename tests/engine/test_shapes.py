@@ -178,7 +178,7 @@ class TestLoad:
         Image.new("RGB", (6, 4)).save(tmp_path / "p.png")
         picture = InputSource("image", path=tmp_path / "p.png")
         asked = InputShapes({"in0": (1 << 20, 3, 224, 224)})
-        with pytest.raises(FeedError, match="is larger than 8 GiB"):
+        with pytest.raises(FeedError, match="would take"):
             load_inputs([picture], [PICTURE], shapes=asked)
 
     def test_open_dimensions_are_all_named(self):

@@ -1,0 +1,171 @@
+"""What a library may be asked: sizes that it counts in 32 bits, and memory on the way.
+
+Libraries check little of what they are told. ncnn works out a padded image's sides, and the
+places of a kernel's taps in it, in 32 bits, pads by a copy, and writes behind it where a number
+came out too small; ONNX Runtime divides by a square that may be zero. So every form asks here
+before anything is written for a library, and NumPy, which pads nothing and counts in 64 bits,
+computes the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+from engine.backends.forms import NoFormError
+from engine.memory_bound import room
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.layers.windows import Windows
+
+__all__ = ["require_elements", "require_scratch", "require_spread", "require_windows"]
+
+_LARGEST_NUMBER: Final = 1 << 15  # a kernel, stride, dilation or padding
+_MOST_ELEMENTS: Final = 1 << 29  # of an operand: 2 GiB of float32
+_MOST_IN_A_ROW: Final = 1 << 24
+# Of a plane, and of rows from one window or tap to the next; libraries take up to 16 channels
+# together.
+_MOST_OF_A_PLANE: Final = 1 << 26
+# What is made on the way, in bytes, and a padded image or gathered windows beside what is read
+# and given.
+_MOST_SCRATCH: Final = 1 << 30
+_SMALL: Final = 1 << 20  # elements that are never too many
+_MOST_PADDED: Final = 4
+_MOST_GATHERED: Final = 128
+_MOST_LOOKED_AT: Final = 1 << 32  # elements, by poolings, which the reference does by axis
+_ITEM: Final = 4  # bytes
+
+
+def require_elements(*shapes: Sequence[int]) -> None:
+    """Check the sizes of operands and results.
+
+    Raises
+    ------
+    NoFormError
+        If one has more elements than a library should count.
+    """
+    if any(math.prod(shape) > _MOST_ELEMENTS for shape in shapes):
+        raise NoFormError("too many elements")
+
+
+def require_scratch(elements: int) -> None:
+    """Check what a library makes on the way: so many float32.
+
+    Raises
+    ------
+    NoFormError
+        If it is much, or there is no room for it.
+    """
+    if elements * _ITEM > min(_MOST_SCRATCH, room().left):
+        raise NoFormError("too much memory on the way")
+
+
+def require_windows(
+    windows: Windows, shape: Sequence[int], channels: int, *, gathered: int = 0
+) -> None:
+    """Check windows that slide over images.
+
+    Parameters
+    ----------
+    windows : Windows
+    shape : sequence of int
+        Of the images, (N, C, H...).
+    channels : int
+        Of the result.
+    gathered : int, optional
+        Channels whose windows are gathered for a product; 0 for a pooling, which looks at
+        each element of each window.
+
+    Raises
+    ------
+    NoFormError
+        If a library should not compute it.
+    LayerError
+        If there is no room for a window.
+    """
+    samples, own, *sizes = shape
+    counts = windows.counts(sizes)
+    padded = [
+        size + before + after
+        for size, (before, after) in zip(sizes, windows.padding, strict=True)
+    ]
+    result = samples * channels * math.prod(counts)
+    _require_numbers(windows)
+    _require_image(windows, padded)
+    require_elements(shape, (result,))
+    around = math.prod(shape) + result
+    _require_few(samples * own * math.prod(padded), _MOST_PADDED, around)
+    if gathered:
+        columns = gathered * windows.tap_count * math.prod(counts)
+        _require_few(columns, _MOST_GATHERED, around)
+        require_scratch(columns)
+    elif result * windows.tap_count > _MOST_LOOKED_AT:
+        raise NoFormError("windows of too many elements")
+
+
+def require_spread(
+    windows: Windows, shape: Sequence[int], channels: int, output_padding: Sequence[int] = ()
+) -> None:
+    """Check windows that images are spread by, as a transposed convolution does.
+
+    Parameters
+    ----------
+    windows : Windows
+        Its padding is cut off from the result.
+    shape : sequence of int
+        Of the images, (N, C, H...).
+    channels : int
+        Of the result.
+    output_padding : sequence of int, optional
+
+    Raises
+    ------
+    NoFormError
+        If a library should not compute it.
+    """
+    samples, _, *sizes = shape
+    whole = [
+        (size - 1) * stride + dilation * (kernel - 1) + 1 + extra
+        for size, stride, dilation, kernel, extra in zip(
+            sizes, windows.stride, windows.dilation, windows.kernel,
+            output_padding or (0,) * windows.rank, strict=True,
+        )
+    ]  # fmt: skip
+    given = [
+        size - before - after
+        for size, (before, after) in zip(whole, windows.padding, strict=True)
+    ]
+    if min(given) < 1:
+        raise NoFormError("an empty result")
+    _require_numbers(windows)
+    _require_image(windows, whole)
+    result = samples * channels * math.prod(given)
+    require_elements(shape, (result,))
+    around = math.prod(shape) + result
+    _require_few(samples * channels * math.prod(whole), _MOST_PADDED, around)
+    columns = channels * windows.tap_count * math.prod(sizes)
+    _require_few(columns, _MOST_GATHERED, around)
+    require_scratch(columns)
+
+
+def _require_numbers(windows: Windows) -> None:
+    borders = (number for pair in windows.padding for number in pair)
+    numbers = (*windows.kernel, *windows.stride, *windows.dilation, *borders)
+    if max(numbers) > _LARGEST_NUMBER or min(numbers) < 0:
+        raise NoFormError("a number beyond all bounds")
+
+
+def _require_image(windows: Windows, sides: Sequence[int]) -> None:
+    if max(sides) > _MOST_IN_A_ROW or math.prod(sides) > _MOST_OF_A_PLANE:
+        raise NoFormError("too large an image")
+    if windows.rank > 1:
+        steps = max(*windows.stride[:-1], *windows.dilation[:-1])
+        if math.prod(sides[1:]) * steps > _MOST_OF_A_PLANE:
+            raise NoFormError("too large an image for such steps")
+
+
+def _require_few(elements: int, times: int, around: int) -> None:
+    if elements > max(_SMALL, times * around):
+        raise NoFormError("much more on the way than is read and given")
