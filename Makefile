@@ -7,8 +7,10 @@ RUN_OUTPUT := out
 SEEDS ?= 4
 ARGUMENTS ?=
 MODELS ?=
+LIBRARIES ?= newest
 
-.PHONY: run test crosscheck accuracy bench bench-networks lint format wheel check samples clean system-libraries
+.PHONY: run test test-python test-pythons crosscheck accuracy bench bench-networks lint format \
+  wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -19,7 +21,16 @@ run: $(VENV)/.app system-libraries
 	fi
 
 test: $(VENV)/.test system-libraries
-	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest
+	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGUMENTS)
+
+# The same on another Python, in .venv-3.12-newest: make test-python PYTHON=python3.12, with the
+# lowest versions of the libraries by LIBRARIES=lowest. ARGUMENTS=tests/engine for some tests.
+test-python: system-libraries
+	bash .ci/test_python.sh $(PYTHON) $(LIBRARIES) $(ARGUMENTS)
+
+# Both, on every Python that is found here, with a table at the end; what CI does.
+test-pythons:
+	PYTHON=$(PYTHON) bash .ci/pythons.sh
 
 # Random modules, exported with pnnx, here and in PyTorch; needs both, which are large.
 # SEEDS is how many cases each specification draws; ARGUMENTS="--only relu" and so on.
@@ -93,6 +104,6 @@ $(VENV)/.samples: pyproject.toml | $(VENV)/bin/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(RUN_OUTPUT) dist build .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) .venv-*-newest .venv-*-lowest $(RUN_OUTPUT) dist build .pytest_cache .mypy_cache .ruff_cache \
 	  .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

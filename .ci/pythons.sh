@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# The tests on every CPython from 3.11 to 3.14 that this machine has: on $PYTHON as `make test`
+# runs them, in .venv and so with PyTorch if that is there; on the others, of which python3.12 is
+# on PATH or under pyenv, with the newest libraries; on the oldest with the lowest as well, if that
+# is one that they were built for.
+# Ends with a table, which names the Pythons that are missing, and with status 1 if a run failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+table=()
+failed=0
+
+is_right='import ensurepip, platform, sys, sysconfig, venv
+right = platform.python_implementation() == "CPython" and sys.version_info.releaselevel == "final"
+release = "%d.%d" % sys.version_info[:2]
+sys.exit(not right or release != sys.argv[1] or bool(sysconfig.get_config_var("Py_GIL_DISABLED")))'
+whose='from importlib.metadata import distributions
+import platform
+have = {each.name: each.version for each in distributions()}
+print(platform.python_version(), have.get("numpy", "-"), have.get("torch", "-"))'
+
+# Command of the Python of a release; pyenv has one on PATH that may refuse to run.
+find_python() {
+  local root candidate
+  root=${PYENV_ROOT:-$(pyenv root 2>/dev/null)}
+  for candidate in "python$1" $(printf '%s\n' "${root:-$HOME/.pyenv}/versions/$1."*/bin/python |
+    sort -rV); do
+    if "$candidate" -c "$is_right" "$1" 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+# note PYTHON LIBRARIES NUMPY PYTORCH RESULT: one line of the table.
+note() { table+=("$(printf '%-7s %-9s %-7s %-12s %s' "$@")"); }
+
+# run ENVIRONMENT LIBRARIES MAKE-ARGUMENT...: the tests, and a line with what they end with.
+run() {
+  local environment=$1 libraries=$2 python numpy torch verdict=""
+  shift 2
+  echo
+  echo "== make $*"
+  if ! make --no-print-directory "$@" 2>&1 | tee "$log"; then
+    verdict="FAILED: "
+    failed=1
+  fi
+  read -r python numpy torch < <("$environment/bin/python" -c "$whose" 2>/dev/null)
+  note "${python:-?}" "$libraries" "${numpy:-?}" "${torch:-?}" \
+    "$verdict$(grep -E '(passed|failed|error).* in [0-9.]+s' "$log" | tail -n 1 | tr -d '=')"
+}
+
+main=$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+run .venv newest test
+lowest=""
+for release in 3.11 3.12 3.13 3.14; do
+  if [ "$release" = "$main" ]; then
+    python=${PYTHON:-python3}
+  elif python=$(find_python "$release"); then
+    run ".venv-$release-newest" newest test-python PYTHON="$python"
+  else
+    note "$release" - - - "SKIPPED: this machine has no such Python"
+    continue
+  fi
+  case $release$lowest in
+    3.11 | 3.12)
+      lowest=done
+      run ".venv-$release-lowest" lowest test-python PYTHON="$python" LIBRARIES=lowest
+      ;;
+  esac
+done
+[ -n "$lowest" ] || note - lowest - - "SKIPPED: neither Python 3.11 nor 3.12 is here"
+
+echo
+note Python libraries NumPy PyTorch tests
+printf '%s\n' "${table[-1]}" "${table[@]::${#table[@]}-1}"
+exit "$failed"

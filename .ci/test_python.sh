@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The tests on any Python, in an environment of its own such as .venv-3.12-newest, with the newest
+# libraries that pyproject.toml allows or with the lowest:
+#   bash .ci/test_python.sh PYTHON newest|lowest [PYTEST-ARGUMENT...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=$1
+libraries=$2
+shift 2
+environment=.venv-$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$libraries
+bin=$environment/bin
+
+install() {
+  "$python" -m venv "$environment"
+  "$bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+if ! [ "$environment/.installed" -nt pyproject.toml ]; then
+  case $libraries in
+    newest) install -e ".[test]" ;;
+    lowest) # for which pip has no option
+      install "uv>=0.9"
+      "$bin/python" -m uv pip install --quiet --python "$bin/python" \
+        --resolution lowest-direct -e ".[test]"
+      ;;
+    *)
+      echo "LIBRARIES is newest or lowest, not $libraries" >&2
+      exit 2
+      ;;
+  esac
+  touch "$environment/.installed"
+fi
+QT_QPA_PLATFORM=offscreen "$bin/python" -m pytest "$@"
