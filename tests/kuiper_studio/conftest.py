@@ -14,6 +14,7 @@ from engine.errors import LayerError
 from engine.inputs import InputSource
 from engine.layers import register
 from kuiper_studio.app import make_window
+from kuiper_studio.main_window import MainWindow
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
 
@@ -56,6 +57,24 @@ NOISY = (
     "F.dropout whole 1 1 3 4 p=0.500000 training=False #4=(1,3,8,8)f32",
     "pnnx.Output out 1 0 4",
 )
+
+
+@pytest.fixture(autouse=True)
+def no_windows_left():
+    """Delete windows with their test, and take off the style sheet, which all of them share.
+
+    Each new window lays it on all widgets that there are; its pictures go with its theme.
+    """
+    yield
+    app = QApplication.instance()
+    if app is not None:
+        for widget in QApplication.topLevelWidgets():
+            if isinstance(widget, MainWindow):
+                widget.close()
+                widget.deleteLater()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        if app.styleSheet():
+            app.setStyleSheet("")
 
 
 @pytest.fixture
@@ -208,5 +227,3 @@ def open_window(qtbot, settings):
     yield make
     for window in windows:
         window.close()
-        window.deleteLater()
-    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)

@@ -37,7 +37,6 @@ def closed(qtbot):
     yield windows
     for window in windows:
         window.close()
-        window.deleteLater()
 
 
 def test_make_window_is_ready(make_pair, closed):

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton
+from shiboken6 import isValid
 
 from engine.backends import onnx_forms
 from engine.inputs import InputSource
@@ -205,15 +206,15 @@ def test_another_tolerance(qtbot, window, check, fault):
 
 def test_the_dialog_goes_with_its_model(qtbot, window, check):
     dialog = check()
-    with qtbot.waitSignal(dialog.destroyed):
-        window.findChild(QAction, "file.close").trigger()
+    window.findChild(QAction, "file.close").trigger()
+    qtbot.waitUntil(lambda: not isValid(dialog))
     assert window.findChild(SelfCheckDialog) is None
 
 
 def test_closed_and_opened_again(qtbot, window, check):
     dialog = check()
-    with qtbot.waitSignal(dialog.destroyed):
-        dialog.close()
+    dialog.close()
+    qtbot.waitUntil(lambda: not isValid(dialog))
     assert check().isVisible()
 
 
