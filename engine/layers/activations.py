@@ -221,7 +221,8 @@ def gelu(input: Array, approximate: str = "none") -> Array:
     tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``.
     """
     if approximate == "none":
-        result: Array = 0.5 * input * (1 + erf(input * np.sqrt(0.5).astype(input.dtype)))
+        root = np.sqrt(0.5).astype(input.dtype)
+        result: Array = 0.5 * input * (1 + erf(input * root, fine=False))
         return _in_double(input < -0.5, input, result, _gelu_of_negative)
     if approximate != "tanh":
         raise LayerError(f"approximate={approximate} is neither none nor tanh")
@@ -344,9 +345,9 @@ def glu(input: Array, dim: int = -1) -> Array:
 
 def _in_double(where: Array, x: Array, result: Array, formula: Callable[..., Array]) -> Array:
     """Compute some elements again in double precision, into the result: where they cancel."""
-    if where.any():
-        wide = x[where].astype(np.float64)
-        result[where] = formula(wide, in_float32=x.dtype == np.float32)
+    places = np.flatnonzero(where)  # many times as fast as the truths themselves
+    wide = x.take(places).astype(np.float64)
+    result.put(places, formula(wide, in_float32=x.dtype == np.float32))
     return result
 
 
