@@ -22,8 +22,9 @@ from engine.backends.segments import Draft, Segment, Way, part_of, parts_for
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_element_by_element
+from engine.memory_bound import room
 from engine.session import OperatorStatus, SessionState
-from engine.values import settled
+from engine.values import settled, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -290,9 +291,11 @@ class _Check:
             except EngineError as exc:
                 error = exc
                 break
-            self._check(record, inputs)
-            self._follow(record, inputs)
-        self._check_row()
+            with self._reference.within_bound():
+                self._check(record, inputs)
+                self._follow(record, inputs)
+        with self._reference.within_bound():
+            self._check_row()
         return SelfCheck(
             tuple(backend.name for backend in self._backends),
             self._tolerance,
@@ -390,6 +393,8 @@ class _Check:
         self._row, self._values = [], {}
         if self._ended or sum(part.given for part, _ in row) < 2:
             return
+        if value_nbytes(tuple(values.values())) > room().left:
+            return  # a library would have all of them once more
         for way in self._ways:
             parts = parts_for(way, [part for part, _ in row], values)
             segment = made(partial(self._computed, parts, values, way))
@@ -411,7 +416,11 @@ class _Check:
         values: Mapping[str, Value],
     ) -> None:
         own = dict(values)  # as they are in the segment, as far as it has come
+        left: set[str] = set()  # by this segment to others, with all that is computed from it
         for part, record in row:
+            if not left.isdisjoint(part.sources):
+                left.add(part.output)
+                continue
             operator, seen = part.operator, [own[name] for name in part.sources]
             if not part.given:
                 (own[part.output],) = operator.forward(seen)
@@ -426,6 +435,8 @@ class _Check:
             self._comparisons.append(found)
             if found.verdict is Verdict.DIFFERS:
                 break  # what is behind it is computed from it
+            if found.verdict is Verdict.LEFT:
+                left.add(part.output)
 
 
 def _handing_out(segment: Segment, part: Part, own: dict[str, Value]) -> Program:

@@ -279,6 +279,8 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
         _open(session, arguments, options)
     if arguments.memory_limit is not None:
         session.set_memory_limit(arguments.memory_limit.nbytes)
+    if arguments.memory_bound is not None:
+        session.set_memory_bound(arguments.memory_bound)
     if arguments.seed is not None:  # rather than that of a dump
         session.set_seed(arguments.seed)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)

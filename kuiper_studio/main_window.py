@@ -622,12 +622,13 @@ class MainWindow(QMainWindow):
             self.session.set_seed(dialog.seed)
 
     def choose_memory_limit(self) -> None:
-        """Ask how much of what is computed is kept."""
+        """Ask how much memory values may take, and how much of what is computed is kept."""
         from kuiper_studio.dialogs.memory_dialog import MemoryDialog
 
         dialog = MemoryDialog(self.session, self)
         if dialog.exec():
             self.session.set_memory_limit(dialog.limit)
+            self.session.set_memory_bound(dialog.bound)
 
     def choose_kernels(self) -> None:
         """Ask for a dump whose kernels compute the model."""
@@ -811,8 +812,11 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_memory_limit_changed(self) -> None:
-        limit = self.session.memory_limit
-        self.settings.setValue("memoryLimit", "" if limit is None else str(limit))
+        for key, nbytes in (
+            ("memoryLimit", self.session.memory_limit),
+            ("memoryBound", self.session.memory_bound),
+        ):
+            self.settings.setValue(key, "" if nbytes is None else str(nbytes))
 
     @Slot(object)
     def _on_self_checked(self, found: SelfCheck) -> None:
@@ -889,9 +893,18 @@ class MainWindow(QMainWindow):
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         with suppress(ValueError):  # of a file that somebody has written into
             self.session.set_seed(parse_seed(str(self.settings.value("seed", "0"))))
-        with suppress(ValueError):  # likewise, or there is no limit
-            limit = parse_bytes(str(self.settings.value("memoryLimit", "")))
-            self.session.set_memory_limit(limit)
+        limit, bound = (
+            self._remembered_bytes("memoryLimit"),
+            self._remembered_bytes("memoryBound"),
+        )
+        self.session.set_memory_limit(limit)
+        self.session.set_memory_bound(bound)
+
+    def _remembered_bytes(self, key: str) -> int | None:
+        try:
+            return parse_bytes(str(self.settings.value(key, "")))
+        except ValueError:  # nothing was chosen, or somebody has written into the file
+            return None
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is remembered with its docks

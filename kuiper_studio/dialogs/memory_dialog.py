@@ -1,4 +1,4 @@
-"""Ask how much of what is computed is kept in memory."""
+"""Ask how much memory values may take, and how much of what is computed is kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QRadioButton, QWid
 
 from engine.byte_sizes import bytes_text, parse_bytes, spell_bytes
 from engine.cost import memory
+from engine.memory_bound import default_bound
 from kuiper_studio.dialogs.question import Question
 
 if TYPE_CHECKING:
@@ -22,10 +23,14 @@ _PURPOSE: Final = (
     "What operators compute is kept, to be looked at. With a limit, old values are dropped and "
     "computed again when they are looked at: the same numbers, after a moment."
 )
+_PURPOSE_OF_BOUND: Final = (
+    "An operator that needs more than the bound, beside all that is held, fails before it "
+    "takes memory: the bound keeps a wrong file from taking the machine's."
+)
 
 
 class MemoryDialog(Question):
-    """Asks for a memory limit, or for none.
+    """Asks for a memory limit, or for none, and for the memory bound.
 
     Parameters
     ----------
@@ -35,19 +40,27 @@ class MemoryDialog(Question):
     ----------
     limit : int or None
         What was asked for, in bytes; of use once the dialog is accepted.
+    bound : int or None
+        Likewise; None for half of the machine's memory.
     """
 
     def __init__(self, session: StudioSession, parent: QWidget | None = None) -> None:
-        super().__init__("memory", "Memory limit", _WIDTH, parent)
-        self.limit = session.memory_limit
+        super().__init__("memory", "Memory", _WIDTH, parent)
+        self.limit, self.bound = session.memory_limit, session.memory_bound
         self.everything = QRadioButton("&Keep every value")
         self.limited = QRadioButton("Keep at &most")
         self.amount = QLineEdit(spell_bytes(_OFFERED if self.limit is None else self.limit))
         self.amount.setAccessibleName("Memory limit")
+        self.most = QLineEdit("" if self.bound is None else spell_bytes(self.bound))
+        self.most.setAccessibleName("Memory bound")
+        self.most.setPlaceholderText(
+            f"{bytes_text(default_bound())}, half of this machine's memory"
+        )
         self._arrange(_facts(session))
         (self.everything if self.limit is None else self.limited).setChecked(True)
         self.amount.textEdited.connect(self._choose_limited)
         self.amount.textChanged.connect(self._check)
+        self.most.textChanged.connect(self._check)
         self.limited.toggled.connect(self._check)
         if self.limit is not None:
             self.amount.setFocus()
@@ -65,7 +78,15 @@ class MemoryDialog(Question):
         entry.setSpacing(8)
         entry.addWidget(self.limited)
         entry.addWidget(self.amount, 1)
-        self.build((purpose, explained, self.everything, entry))
+        refused = QLabel("&Refuse more than")
+        refused.setBuddy(self.most)
+        bound = QHBoxLayout()
+        bound.setSpacing(8)
+        bound.addWidget(refused)
+        bound.addWidget(self.most, 1)
+        purpose_of_bound = QLabel(_PURPOSE_OF_BOUND)
+        purpose_of_bound.setWordWrap(True)
+        self.build((purpose, explained, self.everything, entry, purpose_of_bound, bound))
 
     @Slot()
     def _choose_limited(self) -> None:
@@ -77,6 +98,7 @@ class MemoryDialog(Question):
         sentence = ""
         try:
             self.limit = parse_bytes(self.amount.text()) if self.limited.isChecked() else None
+            self.bound = parse_bytes(self.most.text()) if self.most.text().strip() else None
         except ValueError as exc:
             sentence = f"{exc}."
         self.show_error(sentence)

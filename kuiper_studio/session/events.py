@@ -33,7 +33,7 @@ __all__ = [
     "LoadLayersRequest",
     "LogEntry",
     "LookedRequest",
-    "MemoryLimitRequest",
+    "MemoryRequest",
     "OpenRequest",
     "Opened",
     "Progress",
@@ -188,7 +188,7 @@ class OpenRequest:
     backend: str
     kernels_from: Path | None
     seed: int | None
-    memory_limit: int | None
+    memory: MemoryRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +197,19 @@ class CloseRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryLimitRequest:
-    """Keep at most so many bytes of values; None for all. Has no answer."""
+class MemoryRequest:
+    """Keep at most so many bytes of values, and refuse what needs more. Has no answer.
+
+    Attributes
+    ----------
+    limit : int or None
+        None to keep all.
+    bound : int or None
+        None for half of the machine's memory.
+    """
 
     limit: int | None
+    bound: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

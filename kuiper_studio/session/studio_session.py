@@ -39,7 +39,7 @@ from kuiper_studio.session.events import (
     LoadLayersRequest,
     LogEntry,
     LookedRequest,
-    MemoryLimitRequest,
+    MemoryRequest,
     Opened,
     OpenRequest,
     Progress,
@@ -182,7 +182,7 @@ class StudioSession(QObject):
         super().__init__(parent)
         self._backend = backend
         self._seed = 0
-        self._memory_limit: int | None = None
+        self._memory = MemoryRequest(limit=None, bound=None)
         self._recall = Recall()
         self._graph: RuntimeGraph | None = None
         self._model: Model | None = None
@@ -264,7 +264,12 @@ class StudioSession(QObject):
     @property
     def memory_limit(self) -> int | None:
         """Most bytes of computed values to keep; None for all."""
-        return self._memory_limit
+        return self._memory.limit
+
+    @property
+    def memory_bound(self) -> int | None:
+        """Most bytes that values may take; None for half of the machine's memory."""
+        return self._memory.bound
 
     def random_text(self, operator: str) -> str:
         """``random, seed 7``; ``""`` for an operator that draws nothing, or drew nothing."""
@@ -528,12 +533,25 @@ class StudioSession(QObject):
 
         The others are computed again when they are looked at.
         """
-        if limit == self._memory_limit:
+        if limit == self._memory.limit:
             return
-        self._memory_limit = limit
+        self._memory = MemoryRequest(limit, self._memory.bound)
         self.log("info", f"memory limit {spell_bytes(limit) if limit is not None else 'none'}")
         self.memory_limit_changed.emit()
-        self._requested.emit(MemoryLimitRequest(limit))
+        self._requested.emit(self._memory)
+
+    def set_memory_bound(self, bound: int | None) -> None:
+        """Let values take at most so many bytes; None for half of the machine's memory.
+
+        Silent when nothing changes. An operator that needs more fails.
+        """
+        if bound == self._memory.bound:
+            return
+        self._memory = MemoryRequest(self._memory.limit, bound)
+        shown = spell_bytes(bound) if bound is not None else "half of the machine's memory"
+        self.log("info", f"memory bound {shown}")
+        self.memory_limit_changed.emit()
+        self._requested.emit(self._memory)
 
     # Layers of the user's own
 
@@ -769,7 +787,7 @@ class StudioSession(QObject):
         outputs = self._outputs.get(operand)
         if outputs is None:
             return False
-        if self._memory_limit is not None and outputs.kept is not None:
+        if self._memory.limit is not None and outputs.kept is not None:
             self._requested.emit(LookedRequest(outputs))
         self._recall.look(operand, outputs)
         self._recall_next()
@@ -800,7 +818,7 @@ class StudioSession(QObject):
         outputs = self._outputs.get(operand)
         if outputs is None or self._recall.values(outputs) is not None:
             return ""
-        limit = f" of {spell_bytes(self._memory_limit)}" if self._memory_limit else ""
+        limit = f" of {spell_bytes(self._memory.limit)}" if self._memory.limit else ""
         what = self._recall.why_not(outputs) or (
             "It will be computed again when the run has stopped."
             if self._busy
@@ -972,7 +990,7 @@ class StudioSession(QObject):
                 model.backend,
                 model.kernels_from,
                 None if opening.takes_seed else self._seed,
-                self._memory_limit,
+                self._memory,
             )
         )
 

@@ -19,6 +19,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 import engine
 from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
+from engine.memory_bound import default_bound
 from engine.pnnx import pair
 from kuiper_studio.session.events import (
     CloseRequest,
@@ -28,7 +29,7 @@ from kuiper_studio.session.events import (
     LayersLoaded,
     LoadLayersRequest,
     LookedRequest,
-    MemoryLimitRequest,
+    MemoryRequest,
     Opened,
     OpenRequest,
     Progress,
@@ -124,7 +125,7 @@ class Worker(QObject):
             RunRequest: self._run,
             ExportRequest: self._export,
             SelfCheckRequest: self._self_check,
-            MemoryLimitRequest: self._limit_memory,
+            MemoryRequest: self._limit_memory,
             RecallRequest: self._recall,
             LookedRequest: self._take_note,
         }
@@ -148,7 +149,11 @@ class Worker(QObject):
             seed = _seed_of(dump) if dump is not None else 0
         backend = kernels if dump is not None else request.backend
         self._session = engine.Session(
-            graph, backend=backend, seed=seed, memory_limit=request.memory_limit
+            graph,
+            backend=backend,
+            seed=seed,
+            memory_limit=request.memory.limit,
+            memory_bound=request.memory.bound,
         )
         seconds = time.perf_counter() - started
         self.opened.emit(
@@ -180,8 +185,9 @@ class Worker(QObject):
         if len(set(sources)) == 1 and sources[0].kind == "npz" and not sources[0].member:
             sources = sources[:1]  # one archive holds the arrays of all inputs
         try:
-            values = load_inputs(sources, operands, request.options, request.shapes)
-            session.feed(values)
+            with session.within_bound():
+                values = load_inputs(sources, operands, request.options, request.shapes)
+                session.feed(values)
         except EngineError:
             session.clear_inputs()  # it must not run on what was fed before
             raise
@@ -193,8 +199,9 @@ class Worker(QObject):
         try:
             for supply in request.supplies:
                 operands = [session.graph.operand(name) for name in supply.operands]
-                values = load_outputs(supply.source, operands)
-                session.supply_all(values, supply.source.text)
+                with session.within_bound():
+                    values = load_outputs(supply.source, operands)
+                    session.supply_all(values, supply.source.text)
         except EngineError:
             if session.supplied != before:  # those before the one that is wrong stay
                 self._tell_supplied(request.run_id, session)
@@ -257,9 +264,11 @@ class Worker(QObject):
             flush()
         self.ended.emit(RunEnded(request.run_id, session.state, session.position))
 
-    def _limit_memory(self, request: MemoryLimitRequest) -> None:
+    def _limit_memory(self, request: MemoryRequest) -> None:
         if self._session is not None:
             self._session.memory_limit = request.limit
+            bound = request.bound
+            self._session.memory_bound = default_bound() if bound is None else bound
 
     def _recall(self, request: RecallRequest) -> None:
         started, told = time.perf_counter(), False
