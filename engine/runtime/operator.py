@@ -368,7 +368,9 @@ class RuntimeOperator:
         is never annotated.
         """
         shape, dtype = self.outputs[0].shape, self.outputs[0].dtype
-        if self._source.from_onnx and self.type in _TENSORS_IN_ONNX:
+        # A tensor of constants that pnnx folded is annotated too, and a number never.
+        folded = self.type == "pnnx.Expression" and bool(shape)
+        if folded or (self._source.from_onnx and self.type in _TENSORS_IN_ONNX):
             result = _tensor_of(result, annotated=shape is not None)
         if not shape or not isinstance(result, (np.ndarray, np.generic)):
             return result

@@ -55,3 +55,16 @@ def test_lists_of_indices_come_as_operands(make_pair):
     assert odd.tolist() == list(range(1, 2400, 2))
     expected = [p * 41 if p >= 0 else (60 + p) * 40 + 40 + p for p in table.tolist()]
     assert both.tolist() == expected
+
+
+def test_a_tensor_of_one_constant_is_written_as_a_number(make_pair):
+    """What ``x[:, [1]]`` becomes without pnnx's optimisation."""
+    param = make_pair(
+        "pnnx.Input a 0 1 0 #0=(3,2)f32",
+        "pnnx.Expression b 0 1 1 expr=1 #1=(1)i64",
+        "pnnx.Expression c 1 1 1 2 expr=[None,@0]",
+        "Tensor.index d 2 1 0 2 3 $input=0 $expr=2 #3=(3,1)f32",
+        "pnnx.Output e 1 0 3",
+    )
+    (column,) = engine.load(param).forward([np.arange(6, dtype=np.float32).reshape(3, 2)])
+    assert column.tolist() == [[1], [3], [5]]
