@@ -68,7 +68,7 @@ _ALWAYS_ORDERED: Final = frozenset(
     }
 )  # fmt: skip
 
-_MOST: Final = 1 << 31  # elements of an empty array, each a byte of memory that is not touched
+_MOST: Final = 1 << 28  # elements of an empty array, each a byte of memory that is not touched
 
 
 class _Place(NamedTuple):
