@@ -10,12 +10,13 @@ from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.embedding import embedding
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
-from engine.layers.windows import new_output
+from engine.layers.windows import new_output, working_dtype
 from engine.values import Array
 
 __all__ = ["embedding_bag"]
 
 _MODES: Final[dict[int | str, str]] = {0: "sum", 1: "mean", 2: "max"}  # PyTorch's numbers
+_JOIN: Final = {"sum": np.add, "mean": np.add, "max": np.maximum}
 
 
 @register("nn.EmbeddingBag", "F.embedding_bag")
@@ -74,12 +75,16 @@ def embedding_bag(
     counted = np.ones(indices.shape, np.bool_)
     if padding_idx is not None:
         counted = indices != padding_idx % len(weight)
-    result = new_output((len(starts), weight.shape[1]), rows.dtype, 0)
-    for bag, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-        members = rows[start:stop][counted[start:stop]]
-        if len(members):
-            result[bag] = getattr(members, method)(axis=0)
-    return result
+    before = np.concatenate([[0], np.cumsum(counted)])  # rows that count
+    first, last = before[starts], before[stops]
+    result = new_output((len(starts), weight.shape[1]), working_dtype(rows.dtype), 0)
+    filled = first < last
+    if filled.any():
+        members = rows[counted][: last[-1]].astype(result.dtype, copy=False)
+        result[filled] = _JOIN[method].reduceat(members, first[filled], axis=0)
+    if method == "mean":
+        result /= np.maximum(last - first, 1).reshape(-1, 1).astype(result.dtype)
+    return result.astype(rows.dtype, copy=False)
 
 
 @register("aten::embedding_bag")
@@ -112,11 +117,12 @@ def embedding_bag_traced(
 
 def _bounds(
     input: Array, offsets: Array | None, *, include_last_offset: bool
-) -> tuple[list[int], list[int]]:
+) -> tuple[Array, Array]:
     """Where each bag starts and stops in the flattened indices."""
     if input.ndim == 2 and offsets is None:
         count, size = input.shape
-        return [n * size for n in range(count)], [(n + 1) * size for n in range(count)]
+        bounds = np.arange(count + 1) * size
+        return bounds[:-1], bounds[1:]
     if input.ndim != 1 or offsets is None or offsets.ndim != 1:
         shapes = describe_shapes([x.shape for x in (input, offsets) if x is not None])
         raise LayerError(
@@ -124,10 +130,11 @@ def _bounds(
             f"{shapes}",
             InferStatus.kInferArraySizeMismatch,
         )
-    starts = [int(n) for n in offsets]
-    stops = [*starts[1:], len(input)]
-    if include_last_offset and starts:
-        starts, stops = starts[:-1], stops[:-1]
-    if starts and (starts[0] != 0 or min(starts) < 0 or max(stops) > len(input)):
-        raise LayerError(f"offsets must begin with 0 and stay below {len(input)}")
-    return starts, stops
+    bounds = offsets.astype(np.intp)
+    if not include_last_offset or not len(bounds):
+        bounds = np.append(bounds, len(input))
+    if len(bounds) > 1 and (
+        bounds[0] or bounds[-1] > len(input) or (np.diff(bounds) < 0).any()
+    ):
+        raise LayerError(f"offsets must begin with 0, rise and stay below {len(input)}")
+    return bounds[:-1], bounds[1:]

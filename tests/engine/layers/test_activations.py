@@ -241,3 +241,14 @@ def test_against_pytorch(run, module, params, dtype):
     assert found.dtype == expected.dtype
     tolerance = {np.float16: 2e-3, np.float32: 2e-6, np.float64: 1e-12}[dtype]
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("slope", [0.01, 1.0, 0.0, -0.5, 2.0])
+def test_slopes_below_0(run, slope):
+    x = np.array([-np.inf, -2, -0.0, 0.0, 1e-45, 3, np.inf, np.nan], np.float32)
+    expected = [v if v > 0 else v * slope for v in x.tolist()]
+    leaky = run("F.leaky_relu", x, negative_slope=slope)
+    learnt = run("F.prelu", x, np.array([slope], np.float32))
+    for result in (leaky, learnt):
+        np.testing.assert_allclose(result, np.array(expected, np.float32), rtol=1e-6)
+        np.testing.assert_array_equal(np.signbit(result[2:4]), np.signbit(expected[2:4]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,9 @@ def test_traced(run):
     ("operands", "params", "sentence"),
     [
         ((INDICES, TABLE), {}, "or one list with offsets of the bags; the shapes are 4"),
-        ((INDICES, TABLE, OFFSETS + 1), {}, "offsets must begin with 0 and stay below 4"),
+        ((INDICES, TABLE, OFFSETS + 1), {}, "offsets must begin with 0, rise and stay below 4"),
+        ((INDICES, TABLE, np.array([0, 3, 1])), {}, "offsets must begin with 0, rise and stay"),
+        ((INDICES, TABLE, np.array([0, 3, 5])), {}, "offsets must begin with 0, rise and stay"),
         ((INDICES, TABLE, OFFSETS), {"mode": "product"}, "mode product is none of sum, mean"),
     ],
 )
@@ -68,3 +72,24 @@ def test_against_pytorch(run, mode, padding_idx):
     )
     y = run("F.embedding_bag", indices, table, offsets, mode=mode, padding_idx=padding_idx)
     np.testing.assert_allclose(y, expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("mode", "join"), [("sum", sum), ("mean", None), ("max", max)])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_many_bags(run, mode, join, dtype):
+    """Empty ones, ones of padding alone, and rows behind the last."""
+    rng = np.random.default_rng(5)
+    indices, table = rng.integers(0, 4, 500), rng.integers(-9, 9, (4, 3)).astype(dtype)
+    offsets = np.sort(np.concatenate([[0, 0], rng.integers(0, 490, 200)]))
+    y = run(
+        "F.embedding_bag", indices, table, offsets, mode=mode, padding_idx=1,
+        include_last_offset=True,
+    )  # fmt: skip
+    assert (y.shape, y.dtype) == ((201, 3), dtype)
+    for bag, (start, stop) in enumerate(pairwise(offsets)):
+        rows = [table[i].astype(float) for i in indices[start:stop] if i != 1]
+        for column in range(3):
+            numbers = [row[column] for row in rows]
+            expected = sum(numbers) / len(numbers) if join is None and numbers else 0
+            expected = join(numbers) if join is not None and numbers else expected
+            assert y[bag, column] == dtype(expected)
