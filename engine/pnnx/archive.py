@@ -132,8 +132,7 @@ class Archive:
         self._require_same()
 
     def __del__(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        self._close()
 
     def keep(self) -> None:
         """Take what can be had at once, now that the model is known to be this one.
@@ -150,7 +149,9 @@ class Archive:
         with self._lock:
             self._take_whole()
             self._sure = self._watched.is_untouched
-        self._require_same()
+            self._require_same()
+            if self._whole is not None:
+                self._close()
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
         """Bytes of an entry.
@@ -200,6 +201,9 @@ class Archive:
                     nbytes -= self._copy_some(self._private, self._ahead, nbytes)
             except (OSError, ModelFileError):
                 self._ahead.clear()
+                return False
+            if not self._ahead and self._private is not None:
+                self._close()
             return bool(self._ahead) and self._private is not None
 
     @property
@@ -211,6 +215,14 @@ class Archive:
             )
 
     # Inside; the lock is held
+
+    def _close(self) -> None:
+        """Let go of the file: what is needed of it is there."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        if self._private is not None:
+            self._private.close()
 
     def _take_whole(self) -> None:
         """Have the whole file, or a private one to copy pieces to."""
@@ -275,7 +287,7 @@ class Archive:
 
     def _require_stated(self, offset: int, data: npt.NDArray[np.uint8], nbytes: int) -> None:
         """Check bytes that may be another file's by what the directory said of them."""
-        written = self._watched.was_written
+        written = self._whole is None and self._watched.was_written
         name, stated = self._stated[offset]
         # Some writers leave the checksum out.
         sound = zlib.crc32(data.data) == stated or not (stated or written)

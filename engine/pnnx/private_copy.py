@@ -90,8 +90,13 @@ class PrivateCopy:
         self.data: npt.NDArray[np.uint8] = np.frombuffer(mapped, np.uint8)
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take nothing more; `data` stays."""
         if self._file >= 0:
             os.close(self._file)
+            self._file = -1
 
     def clone(self, source: int) -> bool:
         """Take all of another file at once, where the file system lets files share blocks.

@@ -47,30 +47,31 @@ class FileWatch(QObject):
         super().__init__(parent)
         self._versions: tuple[FileVersion, ...] = ()
         self._told: tuple[FileChange, ...] = ()
-        self._watcher = QFileSystemWatcher(self)
-        self._watcher.fileChanged.connect(self._on_file_changed)
-        self._watcher.directoryChanged.connect(self._on_folder_changed)
+        # Of the system's, and let go of by `watch`: it must not be left to the cycle collector,
+        # which may come on another thread.
+        self._watcher: QFileSystemWatcher | None = None
         self._quiet = QTimer(self, singleShot=True, interval=_QUIET_MS)
         self._quiet.timeout.connect(self._look)
 
     def watch(self, versions: tuple[FileVersion, ...]) -> None:
         """Watch these files, which are to stay as they are, and no others."""
-        watched = [*self._watcher.files(), *self._watcher.directories()]
-        if watched:
-            self._watcher.removePaths(watched)
         self._versions, self._told = versions, ()
         self._quiet.stop()
+        self._watcher = None
         if versions:
-            self._add_paths()
+            self._watcher = QFileSystemWatcher()
+            self._watcher.fileChanged.connect(self._on_file_changed)
+            self._watcher.directoryChanged.connect(self._on_folder_changed)
+            self._add_paths(self._watcher)
             self._quiet.start()  # they may have been written before they were watched
 
-    def _add_paths(self) -> None:
+    def _add_paths(self, watcher: QFileSystemWatcher) -> None:
         """Watch what is there; a file that was replaced is no longer watched."""
         files = {v.path.absolute() for v in self._versions}
         wanted = {str(p) for p in (*files, *(f.parent for f in files)) if p.exists()}
-        wanted -= {*self._watcher.files(), *self._watcher.directories()}
+        wanted -= {*watcher.files(), *watcher.directories()}
         if wanted:
-            self._watcher.addPaths(sorted(wanted))
+            watcher.addPaths(sorted(wanted))
 
     @Slot(str)
     def _on_file_changed(self, _path: str) -> None:
@@ -84,7 +85,8 @@ class FileWatch(QObject):
 
     @Slot()
     def _look(self) -> None:
-        self._add_paths()
+        if self._watcher is not None:
+            self._add_paths(self._watcher)
         now = [(was, FileVersion.of(was.path)) for was in self._versions]
         changes = tuple(FileChange(was.path, found) for was, found in now if found != was)
         if changes != self._told:

@@ -51,8 +51,6 @@ class Wanted:
     chosen_late : bool
         Whether the sources were chosen while another model was still there, which gets them
         if it stays.
-    place : str or None
-        Name of the operator that it is run to, ``""`` for the end; None for the start.
     """
 
     sources: tuple[InputSource, ...] = ()
@@ -63,7 +61,6 @@ class Wanted:
     shapes: tuple[str, ...] = ()
     supplies: tuple[tuple[str, InputSource] | Supply, ...] = ()
     chosen_late: bool = False
-    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +75,15 @@ class Opening:
         Whether the seed is that of the dump whose kernels it gets.
     with_layers : bool
         Whether it is asked for only if the files of layers could be run.
+    with_place : bool
+        Whether it is run to where the one before stands when it is open.
     """
 
     model: Model
     wanted: Wanted
     takes_seed: bool = False
     with_layers: bool = False
+    with_place: bool = False
 
 
 class Loads:

@@ -203,7 +203,7 @@ class StudioSession(QObject):
         self._supply_when_fed: tuple[Supply, ...] = ()
         self._step_over = ""
         self._passed_by: list[RuntimeOperator] = []
-        self._return_to: str | None = None  # as `Wanted.place`, until that is reached
+        self._return_to: str | None = None  # see `_place`; until that is reached
         self._return_run = -1
         self._image_options = ImageOptions()
         self._labels: tuple[str, ...] = ()
@@ -939,6 +939,8 @@ class StudioSession(QObject):
         if self._busy:  # inputs are being read, or a restart is under way
             self._deferred = (steps, until)
             return
+        if stops:  # the user goes elsewhere
+            self._return_to = None
         self._failure = None
         self._passed_by.clear()
         self._cancel = threading.Event()
@@ -978,7 +980,6 @@ class StudioSession(QObject):
 
     def _open(self, run_id: int, opening: Opening) -> None:
         model = opening.model
-        self._return_to = None
         self._set_progress(Progress(f"Opening {model.path.name}"))
         if self._graph is None:
             self._set_state(RunState.LOADING)
@@ -1023,12 +1024,11 @@ class StudioSession(QObject):
             self._operand,
             self._shapes.texts,
             (*self._supplies, *self._supplying, *self._supply_when_fed),
-            place=self._place() if with_place else None,
         )
-        return Opening(model, wanted)
+        return Opening(model, wanted, with_place=with_place)
 
     def _place(self) -> str | None:
-        """Where the model stands, or is on its way to."""
+        """Operator at which the model stands or to which it is run; ``""`` for the end."""
         if self._return_to is not None or not self._position:
             return self._return_to
         current = self.current
@@ -1058,7 +1058,7 @@ class StudioSession(QObject):
         self._load_next()
         if self._busy:
             return
-        if self._return_to is not None and state is RunState.READY:
+        if self._return_to is not None and state in {RunState.READY, RunState.STOPPED}:
             self._go_to_place(self._return_to)
         elif self._deferred is not None:
             steps, until = self._deferred
@@ -1068,9 +1068,8 @@ class StudioSession(QObject):
 
     def _go_to_place(self, place: str) -> None:
         """Run to where the model stood before it was reloaded, past all breakpoints."""
-        deferred = self._deferred
         self._run(until=place or None, stops=False)
-        self._return_run, self._deferred = self._run_id, deferred
+        self._return_run = self._run_id
 
     def _feed(self) -> None:
         if self._graph is None:
@@ -1112,8 +1111,8 @@ class StudioSession(QObject):
         self._supplying = ()
         self.supplies_changed.emit()
 
-    def _give(self, graph: RuntimeGraph, wanted: Wanted) -> None:
-        """Use what was chosen for a model before it was open."""
+    def _give(self, graph: RuntimeGraph, wanted: Wanted, place: str | None) -> None:
+        """Use what was chosen for a model before it was open, and run it to its place."""
         self.set_labels(wanted.labels)
         named = [operand.name for operand in graph.input_operands]
         self._set_state(RunState.NEED_INPUT if named else RunState.READY)
@@ -1133,7 +1132,7 @@ class StudioSession(QObject):
             self.set_inputs(sources)
         elif supplies and not named:
             self._supply(supplies)
-        self._return_to = self._place_in(graph, wanted.place)
+        self._return_to = self._place_in(graph, place)
         self._loads.give(giving=self._busy)
         if not self._busy:
             self._idle(self._state)
@@ -1279,6 +1278,8 @@ class StudioSession(QObject):
             return
         self._answered(answer.run_id)
         before = self.kernels_from
+        # A run that was interrupted has told all its steps by now.
+        place = self._place() if opening.with_place else None
         self._model, self._kernels = opening.model, answer.kernels
         graph = answer.graph
         self._sources = {}
@@ -1309,7 +1310,7 @@ class StudioSession(QObject):
         if opening.wanted.operand in graph.operands:
             self.show_operand(opening.wanted.operand)
         self._restore_breakpoints(graph, opening.wanted.breakpoints)
-        self._give(graph, opening.wanted)
+        self._give(graph, opening.wanted, place)
 
     @Slot(object)
     def _on_layers_loaded(self, answer: LayersLoaded) -> None:
@@ -1454,7 +1455,10 @@ class StudioSession(QObject):
             self.backend_changed.emit()
         if opening is not None and opening.wanted.chosen_late:
             self._feed()
-        self._load_next()
+        if self._busy:
+            self._load_next()
+        else:
+            self._idle(self._state)
 
     def _misses_kernels(self, opening: Opening, error: Exception) -> bool:
         """Whether a model was reloaded that the kernels of its dump no longer fit."""

@@ -115,6 +115,8 @@ class Gate:
 
     Attributes
     ----------
+    reached : threading.Event
+        Set when one of them is about to run.
     fault : str
         What they fail with; ``""`` for nothing.
     compute : callable
@@ -124,6 +126,7 @@ class Gate:
     def __init__(self) -> None:
         self._opened = threading.Event()
         self._opened.set()
+        self.reached = threading.Event()
         self.fault = ""
         self.compute: Callable[[np.ndarray], np.ndarray] = lambda x: x
 
@@ -135,6 +138,7 @@ class Gate:
 
     def layer(self, x: np.ndarray) -> np.ndarray:
         """Wait until the gate is open, but not for ever."""
+        self.reached.set()
         self._opened.wait(10)
         if self.fault:
             raise LayerError(self.fault)

@@ -109,7 +109,7 @@ def test_layers_asked_for_while_a_model_opens(qtbot, empty_session, write, make_
     session = empty_session
     session.open(make_pair(*MODEL))
     session.load_layers(write(LAYERS))
-    qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT)
+    qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT and not session.busy)
     assert session.graph.unsupported == ()
 
 
