@@ -49,7 +49,7 @@ run() {
   fi
   read -r python numpy torch < <("$environment/bin/python" -c "$whose" 2>/dev/null)
   note "${python:-?}" "$libraries" "${numpy:-?}" "${torch:-?}" \
-    "$verdict$(grep -E '(passed|failed|error).* in [0-9.]+s' "$log" | tail -n 1 | tr -d '=')"
+    "$verdict$(grep -E '^SKIPPED:|(passed|failed|error).* in [0-9.]+s' "$log" | tail -n 1 | tr -d =)"
 }
 
 main=$("${PYTHON:-python3}" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -61,7 +61,7 @@ for release in 3.11 3.12 3.13 3.14; do
   elif python=$(find_python "$release"); then
     run ".venv-$release-newest" newest test-python PYTHON="$python"
   else
-    note "$release" - - - "SKIPPED: this machine has no such Python"
+    note "$release" - - - "SKIPPED: this machine has no such Python, or one without venv"
     continue
   fi
   case $release$lowest in
