@@ -338,6 +338,7 @@ class MainWindow(QMainWindow):
         session.backend_changed.connect(self._on_state_changed)
         for banner in (self.banner, self.files_banner):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
+        self.banner.reload_offered.connect(self.files_banner.give_way)
         self.banner.layers_requested.connect(self.choose_layers)
         self.banner.supply_requested.connect(self.choose_output)
         self.operators_panel.supply_requested.connect(self.choose_output)

@@ -41,11 +41,14 @@ class FailureBanner(MessageBanner):
         A file of layers is to be chosen.
     reload_requested
         The model is to be opened anew.
+    reload_offered : bool
+        Whether a failure is shown that may be mended so.
     """
 
     supply_requested = Signal(str)
     layers_requested = Signal()
     reload_requested = Signal()
+    reload_offered = Signal(bool)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -100,6 +103,7 @@ class FailureBanner(MessageBanner):
             f"Load {caption_text(layers.name)} again" if layers is not None else ""
         )
         self._load_again.setVisible(layers is not None)
+        self.reload_offered.emit(failure.reload)  # which makes room
         self.show_message(failure.title, failure.reason, failure.hint, detail)
 
     def _layer_file(self) -> Path | None:
@@ -169,6 +173,7 @@ class FailureBanner(MessageBanner):
         """Go away."""
         self._failure = None
         super().clear()
+        self.reload_offered.emit(False)  # noqa: FBT003 - Qt's signature
 
 
 def _go_to(name: str) -> str:

@@ -1,15 +1,19 @@
-"""The banner over the centre that says that the model's files are others by now."""
+"""The strip over the centre that says that the model's files are others by now."""
 
 from __future__ import annotations
 
+import html
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from typing_extensions import override
 
-from kuiper_studio.panels.message_banner import MessageBanner
+from kuiper_studio.icons import pixmap
+from kuiper_studio.panels.message_banner import make_close_button, paint_strip
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
+    from PySide6.QtGui import QPaintEvent
 
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
@@ -17,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["FilesBanner"]
 
 
-class FilesBanner(MessageBanner):
-    """Shows the session's `FilesNotice`, and offers to reload the model.
+class FilesBanner(QFrame):
+    """Shows the session's `FilesNotice` in a line, and offers to reload the model.
 
     Parameters
     ----------
@@ -35,19 +39,55 @@ class FilesBanner(MessageBanner):
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
     ) -> None:
-        super().__init__(theme, parent, warning=True)
+        super().__init__(parent)
         self.setObjectName("filesNotice")
-        self._session = session
-        self._reload = self.add_button("Reload model", "primary")
+        self._session, self._theme = session, theme
+        self._hidden = False
+        self._icon, self._text = QLabel(), QLabel()
+        self._text.setWordWrap(True)
+        self._text.setTextFormat(Qt.TextFormat.RichText)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._reload = QPushButton("Reload model")
         self._reload.clicked.connect(self.reload_requested)
-        self.closed.connect(session.dismiss_files_notice)
-        session.files_changed.connect(self._show_notice)
+        close = make_close_button(theme)
+        close.clicked.connect(session.dismiss_files_notice)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(20, 5, 14, 6)
+        row.setSpacing(10)
+        row.addWidget(self._icon)
+        row.addWidget(self._text, 1)
+        row.addWidget(self._reload)
+        row.addWidget(close)
+        session.files_changed.connect(self._refresh)
+        theme.changed.connect(self._refresh)
+        self._refresh()
+
+    def plain_text(self) -> str:
+        """The notice in words; ``""`` for none."""
+        notice = self._session.files_notice
+        return f"{notice.title}. {notice.text}" if notice is not None else ""
+
+    @Slot(bool)
+    def give_way(self, to_failure: bool) -> None:  # noqa: FBT001 - a slot
+        """Leave the room to a failure that offers to reload as well."""
+        self._hidden = to_failure
+        self._refresh()
 
     @Slot()
-    def _show_notice(self) -> None:
+    def _refresh(self) -> None:
         notice = self._session.files_notice
+        self.setVisible(notice is not None and not self._hidden)
         if notice is None:
-            self.clear()
             return
+        scale = self.devicePixelRatioF()
+        self._icon.setPixmap(pixmap("warning", self._theme, "warn", 16, scale))
+        self._text.setText(f"<b>{html.escape(notice.title)}.</b> {html.escape(notice.text)}")
         self._reload.setEnabled(notice.can_reload)
-        self.show_message(notice.title, notice.text)
+        self.setAccessibleName(self.plain_text())
+        self.update()
+
+    # Override of a Qt method
+
+    @override
+    def paintEvent(self, event: QPaintEvent) -> None:
+        paint_strip(self, self._theme, "curBg", "warn")

@@ -1,10 +1,10 @@
-"""A strip that says what went wrong or has changed, and what to do about it."""
+"""A strip that says what went wrong, and what to do about it."""
 
 from __future__ import annotations
 
 import html
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPainter
@@ -27,19 +27,8 @@ if TYPE_CHECKING:
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["MessageBanner", "mark_differences"]
+__all__ = ["MessageBanner", "make_close_button", "mark_differences", "paint_strip"]
 
-
-class _Look(NamedTuple):
-    """Icon, and names of colours."""
-
-    icon: str
-    color: str
-    background: str
-
-
-_FAILURE: Final = _Look("error", "fail", "failBg")
-_WARNING: Final = _Look("warning", "warn", "curBg")
 _SHAPE: Final = re.compile(r"(?<![\w×.])\d+(?:×\d+)+(?![\w×])")
 
 
@@ -74,14 +63,32 @@ def mark_differences(text: str, color: str) -> str:
     return _SHAPE.sub(mark, html.escape(text))
 
 
+def make_close_button(theme: Theme) -> QToolButton:
+    """The cross at the end of a strip."""
+    button = QToolButton()
+    button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+    button.setIcon(icon("close", theme, "text"))
+    button.setIconSize(QSize(14, 14))
+    button.setToolTip("Close this message")
+    button.setAccessibleName("Close this message")
+    return button
+
+
+def paint_strip(widget: QWidget, theme: Theme, background: str, edge: str) -> None:
+    """Paint what is behind a strip's text, in colours of these names."""
+    painter = QPainter(widget)
+    painter.fillRect(widget.rect(), theme.color(background))
+    painter.fillRect(0, 0, 4, widget.height(), theme.color(edge))
+    painter.fillRect(0, widget.height() - 1, widget.width(), 1, theme.color(edge))
+    painter.end()
+
+
 class MessageBanner(QFrame):
     """Title, reason and advice, with buttons under them.
 
     Parameters
     ----------
     theme : Theme
-    warning : bool
-        Whether nothing has failed, but somebody should know.
 
     Signals
     -------
@@ -91,12 +98,9 @@ class MessageBanner(QFrame):
 
     closed = Signal()
 
-    def __init__(
-        self, theme: Theme, parent: QWidget | None = None, *, warning: bool = False
-    ) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.theme = theme
-        self._look = _WARNING if warning else _FAILURE
         self._texts = ("", "", "", "")
         self._icon = QLabel()
         self._title, self._reason, self._hint = QLabel(), QLabel(), QLabel()
@@ -115,7 +119,9 @@ class MessageBanner(QFrame):
         grid.setColumnStretch(1, 1)
         grid.addWidget(self._icon, 0, 0, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self._title, 0, 1)
-        grid.addWidget(self._make_close_button(), 0, 2, Qt.AlignmentFlag.AlignTop)
+        close = make_close_button(theme)
+        close.clicked.connect(self.closed)
+        grid.addWidget(close, 0, 2, Qt.AlignmentFlag.AlignTop)
         grid.addWidget(self._reason, 1, 1)
         grid.addWidget(self._hint, 2, 1)
         grid.addLayout(self._buttons, 3, 1)
@@ -154,29 +160,18 @@ class MessageBanner(QFrame):
         self._buttons.insertWidget(self._buttons.count() - 1, button)
         return button
 
-    def _make_close_button(self) -> QToolButton:
-        button = QToolButton()
-        button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
-        button.setIcon(icon("close", self.theme, "text"))
-        button.setIconSize(QSize(14, 14))
-        button.setToolTip("Close this message")
-        button.setAccessibleName("Close this message")
-        button.clicked.connect(self.closed)
-        return button
-
     def _refresh(self) -> None:
         title, reason, hint, detail = self._texts
         theme = self.theme
         quiet = theme.color("text2").name()
-        look, scale = self._look, self.devicePixelRatioF()
-        self._icon.setPixmap(pixmap(look.icon, theme, look.color, 20, scale))
+        self._icon.setPixmap(pixmap("error", theme, "fail", 20, self.devicePixelRatioF()))
         head = f'<span style="font-size:14px;font-weight:600">{html.escape(title)}</span>'
         if detail:
             head += (
                 f'<span style="font-size:14px;color:{quiet}"> · {html.escape(detail)}</span>'
             )
         self._title.setText(head)
-        self._reason.setText(mark_differences(reason, theme.color(look.color).name()))
+        self._reason.setText(mark_differences(reason, theme.color("fail").name()))
         self._hint.setText(f'<span style="color:{quiet}">{html.escape(hint)}</span>')
         self._hint.setVisible(bool(hint))
         self.setAccessibleName(self.plain_text())
@@ -186,9 +181,4 @@ class MessageBanner(QFrame):
 
     @override
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        color = self.theme.color(self._look.color)
-        painter.fillRect(self.rect(), self.theme.color(self._look.background))
-        painter.fillRect(0, 0, 4, self.height(), color)
-        painter.fillRect(0, self.height() - 1, self.width(), 1, color)
-        painter.end()
+        paint_strip(self, self.theme, "failBg", "fail")

@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 
 from engine.inputs import InputSource
 from engine.pnnx import archive as archive_module
@@ -84,14 +84,14 @@ def test_it_is_told_and_reloaded(qtbot, window, param, settle):
 def test_it_can_be_closed(qtbot, window, param):
     export(param, scaled(5, 7))
     shown(qtbot, window.files_banner)
-    window.files_banner.closed.emit()
+    window.files_banner.findChild(QToolButton).click()
     assert not window.files_banner.isVisible()
     assert window.session.files_notice is None
 
 
 def test_files_that_are_gone(qtbot, window, param, settle):
     param.unlink()
-    assert shown(qtbot, window.files_banner).startswith("m.pnnx.param is gone\n")
+    assert shown(qtbot, window.files_banner).startswith("m.pnnx.param is gone. The")
     assert not buttons(window.files_banner)["Reload model"].isEnabled()
     trigger(window, "file.reload")  # by its key all the same
     settle(window.session)
@@ -111,7 +111,11 @@ def test_bad_files_are_told_and_reloading_is_still_offered(qtbot, window, param,
     buttons(window.files_banner)["Reload model"].click()
     settle(window.session)
     assert window.banner.plain_text().startswith("The model cannot be reloaded\n")
+    assert not window.files_banner.isVisible()  # one offer is enough
+    window.banner.closed.emit()
     assert window.files_banner.isVisible()
+    buttons(window.files_banner)["Reload model"].click()
+    settle(window.session)
     export(param, scaled(5, 7))
     buttons(window.banner)["Reload model"].click()
     settle(window.session)
