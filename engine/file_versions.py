@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileVersion", "Watched"]
+__all__ = ["FileVersion", "Watched", "opened_steady"]
 
 # Times of files advance by the system's tick, a hundredth of a second at most, and on some
 # file systems by two seconds: what is written twice within that may look the same.
@@ -93,3 +95,20 @@ class Watched:
             and not self.was_written
             and os.fstat(self._descriptor).st_ctime_ns == self._changed
         )
+
+
+@contextmanager
+def opened_steady(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that is read at once, and as a whole or not at all.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or was written while the block read it: then what was read may
+        be of two files.
+    """
+    with path.open("rb") as file:
+        watched = Watched(path, file.fileno())
+        yield file
+        if watched.was_written:
+            raise OSError("it was written while it was read; choose it again")

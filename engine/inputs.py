@@ -12,6 +12,7 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, UnknownNameError, spell_shape
+from engine.file_versions import opened_steady
 from engine.memory_bound import refusal, room
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
@@ -532,7 +533,7 @@ def read_image(path: Path) -> Array:
     try:
         with warnings.catch_warnings():  # what is wrong with the file we say ourselves
             warnings.simplefilter("ignore")
-            with Image.open(path) as image:
+            with opened_steady(path) as file, Image.open(file) as image:
                 limit = Image.MAX_IMAGE_PIXELS or 1 << 28
                 _require_reasonable(path, image.width, image.height, limit)
                 upright = ImageOps.exif_transpose(image)

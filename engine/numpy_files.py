@@ -7,6 +7,7 @@ memory is taken.
 from __future__ import annotations
 
 import math
+import os
 import zipfile
 import zlib
 from tokenize import TokenError
@@ -16,6 +17,7 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, spell_shape
+from engine.file_versions import opened_steady
 from engine.memory_bound import Room, refusal, room
 
 if TYPE_CHECKING:
@@ -45,8 +47,8 @@ def read_npy(path: Path) -> Array:
         If it cannot be read, or holds no numbers.
     """
     try:
-        with path.open("rb") as file:
-            return _read_array(file, path.stat().st_size, str(path))
+        with opened_steady(path) as file:
+            return _read_array(file, os.fstat(file.fileno()).st_size, str(path))
     except OSError as exc:
         raise FeedError(f"{path} cannot be read: {spoken(exc)}") from exc
 
@@ -74,7 +76,7 @@ def read_npz(
         If it cannot be read, or holds no numbers.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with opened_steady(path) as whole, zipfile.ZipFile(whole) as archive:
             members = {
                 info.filename.removesuffix(".npy"): info
                 for info in archive.infolist()

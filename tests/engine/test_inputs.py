@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 import engine
 from engine.errors import FeedError, UnknownNameError
@@ -235,6 +235,51 @@ class TestNumpyFiles:
             archive.writestr("a.npy", buffer.getvalue()[:-4])
         with pytest.raises(FeedError, match="cut short|claims"):
             load_input(parse_source(str(tmp_path / "a.npz")), FakeOperand())
+
+
+class TestFilesWrittenMeanwhile:
+    """What is read of such a file may be the beginning of one and the end of another."""
+
+    def load(self, path):
+        return load_input(parse_source(str(path)), FakeOperand(shape=(1, 3, 2, 2)))
+
+    @pytest.fixture
+    def write_meanwhile(self, monkeypatch):
+        """A function that has a file written again when a function of a module is called."""
+
+        def arrange(module, name, path):
+            call, data = getattr(module, name), path.read_bytes()
+
+            def write(*arguments, **named):
+                path.write_bytes(data + b"more")
+                return call(*arguments, **named)
+
+            monkeypatch.setattr(module, name, write)
+
+        return arrange
+
+    def test_npy(self, tmp_path, write_meanwhile):
+        path = tmp_path / "a.npy"
+        np.save(path, np.zeros((1, 3, 2, 2), np.float32))
+        write_meanwhile(np.lib.format, "read_magic", path)
+        with pytest.raises(FeedError) as caught:
+            self.load(path)
+        assert str(caught.value) == (
+            f"{path} cannot be read: it was written while it was read; choose it again"
+        )
+
+    def test_npz(self, tmp_path, write_meanwhile):
+        path = tmp_path / "a.npz"
+        np.savez(path, a=np.zeros((1, 3, 2, 2), np.float32))
+        write_meanwhile(np.lib.format, "read_magic", path)
+        with pytest.raises(FeedError, match=r"as \.npz: it was written while it was read"):
+            self.load(path)
+
+    def test_picture(self, tmp_path, write_meanwhile):
+        path = write_picture(tmp_path / "a.png", np.zeros((2, 2, 3)))
+        write_meanwhile(ImageOps, "exif_transpose", path)
+        with pytest.raises(FeedError, match="as a picture: it was written while it was read"):
+            self.load(path)
 
 
 class TestOutputs:
