@@ -31,7 +31,7 @@ class Attribute(Layer):
     """Give the constant that the operator holds.
 
     The file calls it ``@data``; whatever its name, the operator's first attribute is meant,
-    as in pnnx. The output is the mapped weight itself, or, where that does not begin at a
+    as in pnnx. The output is the weight itself, or, where that does not begin at a
     multiple of its elements' size, a copy that does: the same one each time.
     """
 

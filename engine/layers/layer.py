@@ -150,7 +150,8 @@ class OperatorCall:
     params : mapping of str to Value
         Parameters as plain values.
     attributes : mapping of str to Array
-        Weights; read-only and mapped lazily.
+        Weights; read-only. Zeros of their shapes and dtypes while the operator is only checked,
+        which is done without reading them: a layer is built anew with what they hold.
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
     output_count : int

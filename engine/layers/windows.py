@@ -118,7 +118,7 @@ def ready(array: Array, dtype: DType) -> Array:
     Parameters
     ----------
     array : ndarray of any shape
-        A mapped weight may start at any byte of the file.
+        A weight may start at any byte of the file.
     dtype : dtype
 
     Returns

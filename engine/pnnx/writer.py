@@ -38,7 +38,7 @@ def save(graph: Graph, param_path: str | Path, bin_path: str | Path | None) -> N
     ----------
     graph : Graph
     param_path, bin_path : path
-        Replaced at the end, when all is written; the model may be mapped from the very file
+        Replaced at the end, when all is written; weights may be read from the very file
         that is replaced. With None for `bin_path` only the structure is written.
 
     Raises

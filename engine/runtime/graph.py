@@ -446,7 +446,8 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     Returns
     -------
     RuntimeGraph
-        In state COMPLETE. Weights are mapped, not read.
+        In state COMPLETE. Weights are read when they are first needed, those of a small file
+        at once; what was read stays, whatever becomes of the files.
 
     Raises
     ------
