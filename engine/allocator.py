@@ -22,12 +22,13 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Allocator", "asking_allocator"]
+__all__ = ["asking_allocator", "use_allocator"]
 
 _SET_HANDLER: Final = 304  # PyDataMem_SetHandler, PyDataMem_GetHandler
 _GET_HANDLER: Final = 305
 _CAPSULE: Final = b"mem_handler"
 _VERSION: Final = 1
+_SMALL: Final = 1 << 12  # bytes; a question takes as long as small arrays do
 
 _VOID, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MALLOC: Final = ctypes.PYFUNCTYPE(_VOID, _VOID, _SIZE)
@@ -49,36 +50,12 @@ class _Handler(ctypes.Structure):
     ]
 
 
-class Allocator:
-    """A place that NumPy takes memory from.
-
-    Parameters
-    ----------
-    capsule : object
-        With a ``PyDataMem_Handler`` in it.
-    """
-
-    def __init__(self, capsule: object) -> None:
-        self._capsule = capsule
-
-    def install(self) -> Allocator:
-        """Let the present context use it; returns the one before."""
-        return Allocator(_set_handler()(self._capsule))
-
-
 @cache
 def _table() -> Any:  # noqa: ANN401 - an array of pointers
     """NumPy's C interface."""
     package = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "numpy.core"
     capsule = import_module(f"{package}._multiarray_umath")._ARRAY_API  # noqa: SLF001
     return ctypes.cast(_pointer_in(capsule, None), ctypes.POINTER(_VOID))
-
-
-@cache
-def _set_handler() -> Callable[[object], object]:
-    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
-    function: Callable[[object], object] = kind(_table()[_SET_HANDLER])
-    return function
 
 
 def _pointer_in(capsule: object, name: bytes | None) -> int:
@@ -88,34 +65,49 @@ def _pointer_in(capsule: object, name: bytes | None) -> int:
     return pointer
 
 
-def asking_allocator(fits: Callable[[int], bool]) -> Allocator | None:
+@cache
+def use_allocator() -> Callable[[object], object]:
+    """Give NumPy's function that lets the present context use an allocator.
+
+    Returns
+    -------
+    callable
+        Takes an allocator and returns the one before.
+    """
+    kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
+    function: Callable[[object], object] = kind(_table()[_SET_HANDLER])
+    return function
+
+
+def asking_allocator(fits: Callable[[int], bool]) -> object:
     """Make an allocator that asks first.
 
     Parameters
     ----------
     fits : callable
         Takes a number of bytes; where it says no, NumPy raises MemoryError with shape and
-        dtype. Must not raise.
+        dtype. Not asked about a few. Must not raise.
 
     Returns
     -------
-    Allocator or None
-        None where this NumPy's allocator is of another kind than is known here.
+    object
+        For `use_allocator`; NumPy's own where that is of another kind than is known here.
     """
     present = ctypes.PYFUNCTYPE(ctypes.py_object)(_table()[_GET_HANDLER])()
     own = _Handler.from_address(_pointer_in(present, _CAPSULE))
     if own.version != _VERSION:
-        return None
+        return present
     take, take_zeros, change = _MALLOC(own.malloc), _CALLOC(own.calloc), _REALLOC(own.realloc)
 
     def malloc(context: Any, size: int) -> Any:  # noqa: ANN401 - a pointer
-        return take(context, size) if fits(size) else None
+        return take(context, size) if size < _SMALL or fits(size) else None
 
     def calloc(context: Any, count: int, size: int) -> Any:  # noqa: ANN401
-        return take_zeros(context, count, size) if fits(count * size) else None
+        few = count * size < _SMALL or fits(count * size)
+        return take_zeros(context, count, size) if few else None
 
     def realloc(context: Any, memory: Any, size: int) -> Any:  # noqa: ANN401
-        return change(context, memory, size) if fits(size) else None
+        return change(context, memory, size) if size < _SMALL or fits(size) else None
 
     functions = (_MALLOC(malloc), _CALLOC(calloc), _REALLOC(realloc))
     pointers = (ctypes.cast(function, _VOID) for function in functions)
@@ -125,4 +117,5 @@ def asking_allocator(fits: Callable[[int], bool]) -> Allocator | None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, [_VOID, ctypes.c_char_p, _VOID]
-    return Allocator(make(ctypes.addressof(handler), _CAPSULE, None))
+    allocator: object = make(ctypes.addressof(handler), _CAPSULE, None)
+    return allocator

@@ -448,9 +448,9 @@ class HeldMemory:
         """Bytes of what values lie in, by identity, also where others share it."""
         return {key: self._sizes[key] for key in self._taken[holder]}
 
-    def new_in(self, values: Iterable[Held]) -> int:
+    def new_in(self, sizes: Mapping[int, int]) -> int:
         """Bytes that values would add."""
-        return sum(n for key, n in sizes_of(values).items() if key not in self._sizes)
+        return sum(nbytes for key, nbytes in sizes.items() if key not in self._sizes)
 
 
 def sizes_of(values: Iterable[Held]) -> dict[int, int]:

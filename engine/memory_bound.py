@@ -21,18 +21,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.allocator import asking_allocator
+from engine.allocator import asking_allocator, use_allocator
 from engine.byte_sizes import bytes_text
 from engine.errors import LayerError, MemoryBoundError, spell_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextvars import Token
     from types import TracebackType
 
     import numpy as np
 
-    from engine.allocator import Allocator
 
 __all__ = [
     "Room",
@@ -51,9 +50,9 @@ _GROUPS: Final = Path("/sys/fs/cgroup")
 _UNKNOWN: Final = 8 << 30  # a machine that does not say how much it has
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Room:
-    """Memory for values.
+    """Memory for values; whoever holds them says how much.
 
     Attributes
     ----------
@@ -97,11 +96,13 @@ class bounded:  # noqa: N801 - a context manager
 
     def __init__(self, room: Room) -> None:
         self._room = room
+        self._token: Token[Room | None] | None = None
 
     def __enter__(self) -> None:
-        self._token: Token[Room | None] = _ROOM.set(self._room)
-        allocator = _allocator()
-        self._before: Allocator | None = None if allocator is None else allocator.install()
+        if _ROOM.get() is not self._room:
+            self._token = _ROOM.set(self._room)
+            use, allocator = _allocators()
+            self._before = use(allocator)
 
     def __exit__(
         self,
@@ -109,22 +110,23 @@ class bounded:  # noqa: N801 - a context manager
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._before is not None:
-            self._before.install()
-        try:
-            if isinstance(error, MemoryError):
-                raise MemoryBoundError(memory_sentence(error)) from error
-        finally:
+        sentence = memory_sentence(error) if isinstance(error, MemoryError) else ""
+        if self._token is not None:
+            _allocators()[0](self._before)
             _ROOM.reset(self._token)
+        if sentence:
+            raise MemoryBoundError(sentence) from error
 
 
 @cache
-def _allocator() -> Allocator | None:
+def _allocators() -> tuple[Callable[[object], object], object]:
+    """What lets NumPy use an allocator, and the one that asks whether there is room."""
+
     def fits(nbytes: int) -> bool:
         present = _ROOM.get()
         return present is None or nbytes <= present.bound - present.held
 
-    return asking_allocator(fits)
+    return use_allocator(), asking_allocator(fits)
 
 
 def require_extent(shape: Sequence[int], dtype: np.dtype[Any]) -> None:

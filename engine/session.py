@@ -156,7 +156,7 @@ class Session:
     memory_limit : int, optional
         See the property; no limit by default.
     memory_bound : int, optional
-        See the attribute; half of the machine's memory by default.
+        See the property; half of the machine's memory by default.
 
     Attributes
     ----------
@@ -170,11 +170,6 @@ class Session:
         Why the session failed.
     breakpoints : set of str
         Names of operators that `run` stops before.
-    memory_bound : int
-        Most bytes that one operand, and all values that the session holds, may take: what
-        was fed, supplied and computed. An operator that needs more fails, before memory is
-        taken. (A memory limit never makes anything fail: it drops values and computes them
-        again.) May be changed at any time.
 
     Raises
     ------
@@ -191,9 +186,8 @@ class Session:
         memory_bound: int | None = None,
     ) -> None:
         self._seed = _checked_seed(seed)
+        self._room = Room(0)
         self.memory_bound = default_bound() if memory_bound is None else memory_bound
-        if self.memory_bound < 0:
-            raise SessionStateError(f"a memory bound is a number of bytes, not {memory_bound}")
         self.graph = graph
         self.backend = backend if isinstance(backend, str) else "recorded"
         self.state = SessionState.NEED_INPUT
@@ -323,6 +317,7 @@ class Session:
         try:
             with self.within_bound():
                 record = self._execute(operator)
+            sizes = self._sizes_of(record)
         except EngineError as exc:
             self.error = exc
             self.state = SessionState.FAILED
@@ -333,7 +328,7 @@ class Session:
             raise
         self._records[operator.name] = record
         self._values.update(record.outputs.held or {})
-        self._held.add(record.outputs, self._sizes_of(record))
+        self._held.add(record.outputs, sizes)
         self.position += 1
         if self._keeper is not None:
             self._keeper.take(record, self._seed)
@@ -384,23 +379,24 @@ class Session:
             if cancelled is not None and cancelled():
                 raise _CancelledError
 
-        while self.position < count:
-            if cancelled is not None and cancelled():
-                break
-            # A breakpoint that the session stands on does not stop it from leaving.
-            if self.position == stop or (
-                self.breakpoints
-                and records
-                and operators[self.position].name in self.breakpoints
-            ):
-                break
-            try:
-                record = self.step(go_on)
-            except _CancelledError:
-                break
-            records.append(record)
-            if on_step is not None:
-                on_step(record)
+        with self.within_bound():  # once for all of them
+            while self.position < count:
+                if cancelled is not None and cancelled():
+                    break
+                # A breakpoint that the session stands on does not stop it from leaving.
+                if self.position == stop or (
+                    self.breakpoints
+                    and records
+                    and operators[self.position].name in self.breakpoints
+                ):
+                    break
+                try:
+                    record = self.step(go_on)
+                except _CancelledError:
+                    break
+                records.append(record)
+                if on_step is not None:
+                    on_step(record)
         return tuple(records)
 
     def step_back(self) -> None:
@@ -538,6 +534,22 @@ class Session:
         return self._keeper.nbytes if self._keeper is not None else None
 
     @property
+    def memory_bound(self) -> int:
+        """Most bytes that one operand, and all values that the session holds, may take.
+
+        What was fed and supplied counts as well as what was computed. An operator that needs
+        more fails, before memory is taken. (A memory limit never makes anything fail: it drops
+        values and computes them again.) May be changed at any time.
+        """
+        return self._room.bound
+
+    @memory_bound.setter
+    def memory_bound(self, nbytes: int) -> None:
+        if nbytes < 0:
+            raise SessionStateError(f"a memory bound is a number of bytes, not {nbytes}")
+        self._room.bound = nbytes
+
+    @property
     def held_bytes(self) -> int:
         """Bytes that all values take which the session holds, fed and supplied ones too."""
         return self._held.nbytes
@@ -550,7 +562,8 @@ class Session:
         context manager
             See `engine.memory_bound.bounded`.
         """
-        return bounded(Room(self.memory_bound, self._held.nbytes))
+        self._room.held = self._held.nbytes
+        return bounded(self._room)
 
     def has_value(self, operand: str) -> bool:
         """Whether an operand has a value, kept or dropped."""
@@ -653,9 +666,30 @@ class Session:
         return [supplied.value for supplied in self._supplied.values()]
 
     def _sizes_of(self, record: StepRecord) -> dict[int, int]:
-        """What the outputs of a step lie in; weights are the model's."""
-        sizes = sizes_of((record.outputs.held or {}).values())
-        return dict.fromkeys(sizes, 0) if record.operator.type == WEIGHT else sizes
+        """What the outputs of a step lie in; weights are the model's.
+
+        Raises
+        ------
+        InferenceError
+            If there is no room for all of them beside what is held. Each by itself was asked
+            about before memory was taken.
+        """
+        outputs, operator = record.outputs.held or {}, record.operator
+        sizes = sizes_of(outputs.values())
+        if operator.type == WEIGHT:
+            return dict.fromkeys(sizes, 0)
+        room = self._room
+        if sum(sizes.values()) > room.bound - self._held.nbytes:
+            nbytes = self._held.new_in(sizes)
+            if nbytes > room.bound - self._held.nbytes:
+                what = f"what it gives to {', '.join(outputs)}"
+                raise InferenceError(
+                    operator.name,
+                    operator.type,
+                    [describe_value(self._values[o.name]) for o in operator.inputs],
+                    refusal(what, nbytes, room),
+                )
+        return sizes
 
     def _require_room_for(self, inputs: Mapping[str, Array]) -> None:
         nbytes, room = sum(sizes_of(inputs.values()).values()), Room(self.memory_bound)
@@ -762,7 +796,6 @@ class Session:
             started = time.perf_counter()
             results = compute()
             seconds = kernel.spent(time.perf_counter() - started)
-            self._require_room(results)
         except (LayerError, MemoryError) as exc:  # outside of the frame around a layer
             reason = memory_sentence(exc) if isinstance(exc, MemoryError) else str(exc)
             shapes = [describe_value(value) for value in arguments]
@@ -773,14 +806,6 @@ class Session:
                 raise
             raise exc.under(found.text, found.suspect) from exc
         return results, seconds
-
-    def _require_room(self, results: Sequence[Held]) -> None:
-        """Check that results have room beside what is held; each by itself was asked about."""
-        if len(results) == 1 and not isinstance(results[0], tuple):
-            return
-        room, nbytes = Room(self.memory_bound, self._held.nbytes), self._held.new_in(results)
-        if nbytes > room.left:
-            raise LayerError(refusal("its outputs", nbytes, room))
 
     def _shape_of(self, operand: str) -> tuple[int, ...] | None:
         facts = self.facts(operand) if self.has_value(operand) else None

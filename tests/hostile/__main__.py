@@ -1,0 +1,142 @@
+"""Runs models that are made to do harm, and tells what they did."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import threading
+from collections import Counter
+from queue import Empty, Queue
+from typing import IO, NamedTuple
+
+from hostile.worker import BACKENDS
+
+SECONDS = 30.0  # that one model may take on one backend
+
+
+class Finding(NamedTuple):
+    """What a model did that none may do.
+
+    Attributes
+    ----------
+    seed : int
+    backend : str
+    what : str
+    """
+
+    seed: int
+    backend: str
+    what: str
+
+
+def watch(
+    first: int, last: int, backends: tuple[str, ...] = BACKENDS, seconds: float = SECONDS
+) -> tuple[list[Finding], Counter[str]]:
+    """Run the models of some seeds, each on each backend.
+
+    Parameters
+    ----------
+    first, last : int
+        Seeds.
+    backends : tuple of str
+    seconds : float
+        After which a model counts as endless.
+
+    Returns
+    -------
+    findings : list of Finding
+    outcomes : Counter
+        How many ran, and how many were refused.
+    """
+    findings: list[Finding] = []
+    outcomes: Counter[str] = Counter()
+    seed, todo = first, backends
+    while seed <= last:
+        # After a crash: the other backends of its seed, then all of those behind.
+        until = last if todo == backends else seed
+        stopped = _run_worker(seed, until, todo, seconds, findings, outcomes)
+        if stopped is None:
+            seed, todo = until + 1, backends
+            continue
+        seed, backend = stopped
+        todo = backends[backends.index(backend) + 1 :]
+        if not todo:
+            seed, todo = seed + 1, backends
+    return findings, outcomes
+
+
+def _run_worker(
+    first: int, last: int, backends: tuple[str, ...], seconds: float,
+    findings: list[Finding], outcomes: Counter[str],
+) -> tuple[int, str] | None:  # fmt: skip
+    """Run one worker to its end; the seed and backend at which it ended too early."""
+    command = [
+        sys.executable,
+        "-m",
+        "hostile.worker",
+        str(first),
+        str(last),
+        ",".join(backends),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        lines: Queue[str | None] = Queue()
+        assert process.stdout is not None
+        threading.Thread(target=_collect, args=(process.stdout, lines), daemon=True).start()
+        present: tuple[int, str] | None = None
+        while True:
+            try:
+                # To begin, the process imports all that the first model needs.
+                line = lines.get(timeout=seconds if present else 4 * seconds)
+            except Empty:
+                process.kill()
+                if present is None:
+                    raise RuntimeError("a worker did not begin") from None
+                findings.append(Finding(*present, f"endless: more than {seconds:g} s"))
+                return present
+            if line is None:
+                break
+            word, seed, backend, *rest = line.rstrip("\n").split(" ", 4)
+            present = (int(seed), backend)
+            if word == "end":
+                outcome = rest[1]
+                outcomes[outcome.split(":")[0].split(" ")[0]] += 1
+                if not outcome.startswith(("ran", "refused")):
+                    findings.append(Finding(int(seed), backend, outcome))
+        process.wait()
+    if process.returncode and present is not None:
+        findings.append(Finding(*present, f"crashed: exit status {process.returncode}"))
+        return present
+    if process.returncode:
+        raise RuntimeError(f"a worker did not begin: exit status {process.returncode}")
+    return None
+
+
+def _collect(stream: IO[str], lines: Queue[str | None]) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="hostile", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=100, help="how many")
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--backends", default=",".join(BACKENDS))
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    given = parser.parse_args()
+    found, outcomes = watch(
+        given.first, given.first + given.seeds - 1, tuple(given.backends.split(",")),
+        given.seconds,
+    )  # fmt: skip
+    for finding in found:
+        print(f"seed {finding.seed} {finding.backend}: {finding.what}")
+    print(", ".join(f"{count} {word}" for word, count in outcomes.items()))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
