@@ -405,6 +405,22 @@ class TestPrivateFiles:
         del kept
         assert (descriptors(), mappings()) == before
 
+    @pytest.mark.parametrize("way", WAYS)
+    def test_file_systems_that_share_blocks(self, param, large, monkeypatch, way):
+        """All of the file is there at once, where the system can (as on btrfs and XFS)."""
+
+        def clone(private, source):
+            size = os.fstat(source).st_size
+            assert os.pwrite(private._file, os.pread(source, size, 0), 0) == size
+            return True
+
+        monkeypatch.setattr(private_copy.PrivateCopy, "clone", clone)
+        graph = engine.load(param)
+        assert graph.file.archive.is_kept
+        assert not graph.file.archive.copy_ahead(1 << 20)
+        WAYS[way](bin_of(param))
+        assert_old(arrays_of(graph))
+
     def test_no_file_is_left_or_seen(self, param, large):
         before = sorted(param.parent.iterdir())
         graph = engine.load(param)
