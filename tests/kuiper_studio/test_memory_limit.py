@@ -48,7 +48,8 @@ def window(qtbot, open_window, make_pair, gate):
     """A window in which the chain has run to its end, with a limit of nothing."""
 
     def make(kinds=None, limit=0):
-        made = open_window(make_pair(*lines(kinds)), [expected(0)])
+        path = make_pair(*lines(kinds), name=f"limit-{limit}")  # each window has its own
+        made = open_window(path, [expected(0)])
         made.session.set_memory_limit(limit)
         trigger(qtbot, made, "debug.continue")
         qtbot.waitUntil(lambda: made.session.state is RunState.FINISHED, timeout=10_000)
