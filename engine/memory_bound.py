@@ -60,10 +60,13 @@ class Room:
         Bytes that values may take in all.
     held : int
         Bytes that they take already.
+    refused : int
+        Bytes that NumPy was refused last.
     """
 
     bound: int
     held: int = 0
+    refused: int = 0
 
     @property
     def left(self) -> int:
@@ -124,7 +127,10 @@ def _allocators() -> tuple[Callable[[object], object], object]:
 
     def fits(nbytes: int) -> bool:
         present = _ROOM.get()
-        return present is None or nbytes <= present.bound - present.held
+        if present is None or nbytes <= present.bound - present.held:
+            return True
+        present.refused = nbytes
+        return False
 
     return use_allocator(), asking_allocator(fits)
 
@@ -181,7 +187,10 @@ def memory_sentence(error: MemoryError) -> str:
     """Say what a MemoryError means: beyond the bound, or more than the machine has."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     present = room()
-    if shape is None or dtype is None:  # none of NumPy's
+    refused, present.refused = present.refused, 0
+    if refused and shape is None:  # by code of NumPy that does not say more
+        return refusal("an array", refused, present)
+    if shape is None or dtype is None:
         return f"not enough memory: {error}" if str(error) else "not enough memory"
     what, nbytes = _spelt(shape, dtype), math.prod(shape) * dtype.itemsize
     if nbytes > present.left:

@@ -146,7 +146,7 @@ def facts_of(value: Held) -> ValueFacts:
     return value
 
 
-MOST_MEMBERS: Final = 1 << 16
+MOST_MEMBERS: Final = 1 << 13
 """Members of a list, those of lists in it counted; whoever looks goes through all of them."""
 _DEEPEST: Final = 64  # lists in lists
 

@@ -38,6 +38,8 @@ __all__ = [
 # Arguments of PyTorch's factories that say where a tensor lies, for `register`'s `unused`.
 PLACEMENT: Final = "layout device pin_memory requires_grad"
 
+_MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
+
 # PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
 # holds the values of both in the next wider dtype.
 DTYPE_OF_NAME: Final[dict[str, DType]] = {
@@ -157,7 +159,7 @@ def as_int(value: Value, name: str) -> int:
     raise LayerError(f"{name} is {describe_value(value)}, not an integer")
 
 
-def require_few(count: int, what: str) -> None:
+def require_few(count: int, what: str, most: int = MOST_MEMBERS) -> None:
     """Check that a list has no more members than a value may have, before they are made.
 
     Raises
@@ -165,10 +167,8 @@ def require_few(count: int, what: str) -> None:
     LayerError
         Naming `what` has too many.
     """
-    if count > MOST_MEMBERS:
-        raise LayerError(
-            f"{what} would have {count} members, a list has at most {MOST_MEMBERS}"
-        )
+    if count > most:
+        raise LayerError(f"{what} has {count} members; a list has at most {most}")
 
 
 def as_ints(value: Value, name: str) -> tuple[int, ...]:
@@ -188,7 +188,7 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
     if value is None:
         return ()
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        require_few(value.size, name)
+        require_few(value.size, name, _MOST_NUMBERS)
         return tuple(as_int(item, name) for item in value[..., np.newaxis])
     if isinstance(value, tuple):
         if {*map(type, value)} == {int}:  # as they come from parameters, at every step

@@ -13,6 +13,7 @@ from typing import IO, NamedTuple
 from hostile.worker import BACKENDS
 
 SECONDS = 30.0  # that one model may take on one backend
+WORKER = ("-m", "hostile.worker")  # what Python is to run
 
 
 class Finding(NamedTuple):
@@ -31,7 +32,11 @@ class Finding(NamedTuple):
 
 
 def watch(
-    first: int, last: int, backends: tuple[str, ...] = BACKENDS, seconds: float = SECONDS
+    first: int,
+    last: int,
+    backends: tuple[str, ...] = BACKENDS,
+    seconds: float = SECONDS,
+    worker: tuple[str, ...] = WORKER,
 ) -> tuple[list[Finding], Counter[str]]:
     """Run the models of some seeds, each on each backend.
 
@@ -42,6 +47,8 @@ def watch(
     backends : tuple of str
     seconds : float
         After which a model counts as endless.
+    worker : tuple of str
+        Arguments of Python, for a program that is told seeds and backends behind them.
 
     Returns
     -------
@@ -55,7 +62,8 @@ def watch(
     while seed <= last:
         # After a crash: the other backends of its seed, then all of those behind.
         until = last if todo == backends else seed
-        stopped = _run_worker(seed, until, todo, seconds, findings, outcomes)
+        command = [sys.executable, *worker, str(seed), str(until), ",".join(todo)]
+        stopped = _run_worker(command, seconds, findings, outcomes)
         if stopped is None:
             seed, todo = until + 1, backends
             continue
@@ -67,18 +75,9 @@ def watch(
 
 
 def _run_worker(
-    first: int, last: int, backends: tuple[str, ...], seconds: float,
-    findings: list[Finding], outcomes: Counter[str],
-) -> tuple[int, str] | None:  # fmt: skip
+    command: list[str], seconds: float, findings: list[Finding], outcomes: Counter[str]
+) -> tuple[int, str] | None:
     """Run one worker to its end; the seed and backend at which it ended too early."""
-    command = [
-        sys.executable,
-        "-m",
-        "hostile.worker",
-        str(first),
-        str(last),
-        ",".join(backends),
-    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
