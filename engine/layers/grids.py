@@ -108,6 +108,8 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Ar
         raise LayerError(f"{count} elements cannot be chosen")
     if count == 0:
         return np.empty(0, input.dtype)
+    if count > len(input) and not with_replacement:
+        return np.empty((0, count), input.dtype)
     _require_few(len(input), count, with_replacement=with_replacement)
     choose = (
         itertools.combinations_with_replacement if with_replacement else itertools.combinations
