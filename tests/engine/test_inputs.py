@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import random
+import re
 import zipfile
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from engine.inputs import (
     read_image,
     read_labels,
 )
+from engine.memory_bound import Room, bounded
 
 
 @dataclass
@@ -216,6 +218,54 @@ class TestNumpyFiles:
         (tmp_path / "a.npy").write_bytes(header.getvalue() + b"1234")
         with pytest.raises(FeedError, match="claims 1099511627776 float32"):
             load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+
+    @pytest.mark.parametrize(
+        ("shape", "sentence"),
+        [
+            ("(-1,)", "claims the shape (-1,), which no array has"),
+            ("(-1, -3, 4)", "claims the shape (-1, -3, 4), which no array has"),
+            ("(True,)", "claims the shape (True,), which no array has"),
+            (f"({'1, ' * 70})", "claims 70 dimensions; arrays have"),
+            (f"(0, {(1 << 63) - 1})", "more than an array can have"),
+            (f"(0, {(1 << 62)}, {1 << 62})", "more than an array can have"),
+            (f"({1 << 70},)", "more than an array can have"),
+        ],
+    )
+    def test_shapes_that_no_array_has(self, tmp_path, shape, sentence):
+        header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+        content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(8)
+        (tmp_path / "a.npy").write_bytes(content)
+        with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+            archive.writestr("a.npy", content)
+        for name in ("a.npy", "a.npz"):
+            with pytest.raises(FeedError, match=re.escape(sentence)):
+                load_input(parse_source(str(tmp_path / name)), FakeOperand())
+
+    @pytest.mark.parametrize(
+        "method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+    )
+    def test_damaged_compression(self, tmp_path, method):
+        buffer = io.BytesIO()
+        np.save(buffer, np.arange(4000, dtype=np.float32))
+        with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+            archive.writestr("a.npy", buffer.getvalue())
+            start = archive.infolist()[0].header_offset
+        content = bytearray((tmp_path / "a.npz").read_bytes())
+        for place in range(start + 60, start + 90):
+            content[place] ^= 0x5A
+        (tmp_path / "a.npz").write_bytes(content)
+        with pytest.raises(FeedError):
+            load_input(parse_source(str(tmp_path / "a.npz")), FakeOperand())
+
+    def test_more_than_the_memory_bound(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.zeros(1000, np.float32))
+        np.savez(tmp_path / "a.npz", x=np.zeros(300, np.float32), y=np.zeros(300, np.float32))
+        with bounded(Room(2000)):
+            with pytest.raises(FeedError, match="would take 3.9 KiB; the memory bound is 2.0"):
+                load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
+            operands = [FakeOperand(name="x"), FakeOperand(name="y")]
+            with pytest.raises(FeedError, match="y in .* of which 1.2 KiB are taken"):
+                load_inputs([parse_source(str(tmp_path / "a.npz"))], operands)
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY\x09\x00"])
     def test_not_npy(self, tmp_path, content):

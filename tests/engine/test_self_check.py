@@ -281,3 +281,28 @@ def test_forms_that_know_their_limits_are_no_comparisons(digits, monkeypatch):
     found = self_check(digits)
     assert {c.kernel.partition("/")[0] for c in found.comparisons} == {"ncnn", "numpy"}
     assert "nn.AdaptiveAvgPool2d" in {operator.type for operator in found.alone}
+
+
+def test_what_is_behind_an_operator_that_was_left_to_numpy(make_pair):
+    """In a session it is given NumPy's result, and not the library's own."""
+    lines = (
+        "pnnx.Input in 0 1 0",
+        ("nn.MaxPool1d pool 1 1 0 1 kernel_size=(2) stride=(1) padding=(1) dilation=(1)"
+        " ceil_mode=False return_indices=False"),
+        "nn.ReLU relu 1 1 1 2",
+        "Tensor.reshape flat 1 1 2 3 shape=(1,-1)",
+        "nn.Sigmoid sigmoid 1 1 3 4",
+        "pnnx.Output out 1 0 4",
+    )  # fmt: skip
+    session = Session(engine.load(make_pair(*lines)))
+    x = np.ones((1, 3, 6), np.float32)
+    x[0, 0, 3] = np.nan
+    session.feed([x])
+    found = self_check(session)
+    assert not found.differing
+    at_once = [c for c in found.comparisons if computed_together(c.kernel)]
+    assert {c.operator.name for c in at_once} == {"pool"}
+    # Where there are none, all are compared.
+    session.feed([np.ones((1, 3, 6), np.float32)])
+    at_once = [c for c in self_check(session).comparisons if computed_together(c.kernel)]
+    assert {c.operator.name for c in at_once} >= {"pool", "relu", "sigmoid"}

@@ -424,3 +424,60 @@ def test_no_channels():
     s = channel_statistics(np.zeros((2, 0, 3)), 1)
     assert s.min.shape == s.nan.shape == (0,)
     assert s.nan.dtype == np.int64
+
+
+LARGEST = np.finfo(np.float64).max
+LEAST = 5e-324
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [-1e308],
+        [1e308, 1e308],
+        [LARGEST, -LARGEST],
+        [LARGEST, LARGEST, -LARGEST, 0.0],
+        [1e154, -1e155, 3e200],
+        [1e160, 1e160 * (1 + 1e-10)],
+        [1e-160, 3e-160, -7e-170],
+        [LEAST, 0.0],
+        [LEAST, LEAST * 3, -LEAST],
+        [1e308, 1.0, -1e-308],
+    ],
+)
+def test_numbers_whose_squares_no_float_holds(values):
+    """Scaled by a power of two, so that the sums are those of ordinary numbers."""
+    mean, squares = exact_parts(values)
+    for array in (np.array(values), np.array([*values, inf, nan, -inf])):
+        s = statistics(array)
+        assert (s.min, s.max) == (min(values), max(values))
+        assert s.mean == pytest.approx(mean, rel=1e-9, abs=LEAST)
+        assert s.std == pytest.approx(squares, rel=1e-6, abs=LEAST)
+        channels = channel_statistics(np.stack([array, np.zeros_like(array)]), 0)
+        assert channels.mean[0] == pytest.approx(mean, rel=1e-9, abs=LEAST)
+        assert channels.std[0] == pytest.approx(squares, rel=1e-6, abs=LEAST)
+        assert (channels.mean[1], channels.std[1]) == (0, 0)
+
+
+def exact_parts(values):
+    """Mean and deviation, the root drawn of a fraction in the middle of the floats."""
+    numbers = [Fraction(value) for value in values]
+    variance = stdlib.pvariance(numbers)
+    shift = max(abs(n) for n in numbers)
+    root = math.sqrt(variance / shift**2) * shift if shift else 0
+    return float(stdlib.mean(numbers)), float(root)
+
+
+def test_large_numbers_in_several_chunks():
+    """Each chunk is of one number, and their means are as far apart as floats can be."""
+    array = np.repeat([1e308, -1e308, 1e308], 1 << 20)
+    s = statistics(array)
+    assert s.mean == pytest.approx(1e308 / 3, rel=1e-12)
+    assert s.std == pytest.approx(1e308 * math.sqrt(8 / 9), rel=1e-12)
+
+
+def test_a_histogram_of_the_least_numbers():
+    array = np.array([0.0, LEAST, LEAST, 2 * LEAST, 3 * LEAST])
+    assert histogram(array, 0.0, 3 * LEAST, 3).tolist() == [1, 2, 2]
+    array = np.array([0.0, 0.6e-300, 1.4e-300, 1.8e-300, 2e-300])
+    assert histogram(array, 0.0, 2e-300, 2).tolist() == [2, 3]

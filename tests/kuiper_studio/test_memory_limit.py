@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
@@ -293,6 +295,69 @@ class TestSetting:
         assert open_window().session.memory_limit is None
         settings.setValue("memoryLimit", "nonsense")
         assert open_window().session.memory_limit is None
+
+    def test_the_bound(self, qtbot, open_window, settings, answer, monkeypatch):
+        window = open_window()
+        shown: dict[str, Any] = {}
+
+        def fill(dialog):
+            shown["before"] = dialog.most.text(), dialog.most.placeholderText()
+            dialog.most.setText("much")
+            shown["wrong"] = dialog.findChild(QLabel, "memoryError").text()
+            assert not dialog.ok.isEnabled()
+            dialog.most.setText(shown["wanted"])
+            dialog.accept()
+            return dialog.result()
+
+        monkeypatch.setattr(MemoryDialog, "exec", fill)
+        for text, bound in (("3GiB", 3 << 30), ("", None)):
+            shown["wanted"] = text
+            trigger(qtbot, window, "debug.memoryLimit")
+            assert window.session.memory_bound == bound
+            again = open_window()
+            assert again.session.memory_bound == bound
+            assert again.session.memory_limit is None
+            assert "is no amount of memory" in shown["wrong"]
+        assert shown["before"][0] == "3 GiB"
+        assert shown["before"][1].endswith("GiB, half of this machine's memory")
+
+    def test_both_are_remembered(self, open_window):
+        window = open_window()
+        window.session.set_memory_limit(5000)
+        window.session.set_memory_bound(6000)
+        again = open_window()
+        assert (again.session.memory_limit, again.session.memory_bound) == (5000, 6000)
+
+    @pytest.mark.parametrize("before", [True, False])
+    def test_the_bound_holds_for_the_model(self, qtbot, open_window, make_pair, before):
+        """Set before the model is opened, or while it is open."""
+        window = open_window()
+        if before:
+            window.session.set_memory_bound(3 * BYTES)
+        window.open_model(make_pair(*lines()))
+        qtbot.waitUntil(lambda: window.session.graph is not None)
+        window.session.set_inputs({"0": array_source(expected(0))})
+        qtbot.waitUntil(lambda: window.session.state is RunState.READY)
+        window.session.set_memory_bound(3 * BYTES)
+        trigger(qtbot, window, "debug.continue")
+        failure = window.session.failure
+        assert failure is not None
+        assert "op3" in f"{failure.title} {failure.reason}"
+        assert "the memory bound is 6.0 KiB, of which 6.0 KiB are taken" in failure.reason
+        assert window.session.at_hand("2")
+        window.session.set_memory_bound(None)
+        window.session.restart()
+        qtbot.waitUntil(lambda: not window.session.busy)
+        trigger(qtbot, window, "debug.continue")
+        qtbot.waitUntil(lambda: window.session.state is RunState.FINISHED)
+
+    def test_inputs_beyond_the_bound(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*lines()), [expected(0)])
+        window.session.set_memory_bound(BYTES - 1)
+        window.session.set_inputs({"0": array_source(expected(1))})
+        qtbot.waitUntil(lambda: window.session.failure is not None)
+        assert "the memory bound is 2.0 KiB" in window.session.failure.reason
+        assert window.session.state is not RunState.READY
 
     def test_models_that_are_opened_later_have_it(self, qtbot, open_window, make_pair):
         window = open_window()

@@ -342,3 +342,37 @@ def test_what_is_no_memory_limit(run, digits, command, limit):
         f"argument --memory-limit: {limit!r} is no amount of memory, such as 500MB, 2GiB or "
         f"1000000; kuiper-studio {command} --help lists what can be given\n"
     )
+
+
+@pytest.mark.parametrize("backend", ["numpy", "auto"])
+def test_a_memory_bound(run, digits, backend):
+    """The first convolution's result is the largest, the session holds much less."""
+    options = ("--input", digits / "digit_3.png", "--backend", backend)
+    assert run("run", digits, *options, "--memory-bound", "10MB").status == 0
+    ended = run("run", digits, *options, "--memory-bound", "20kB")
+    assert ended.status == 2
+    (sentence,) = ended.err.splitlines()
+    assert sentence.startswith("kuiper-studio: nn.Conv2d")
+    assert sentence.endswith(
+        "; the memory bound is 19.5 KiB, of which 4.0 KiB are taken: --memory-bound raises it, "
+        "or Debug → Memory… in the window"
+    )
+    assert "would take" in sentence
+
+
+def test_what_is_fed_is_held_to_the_memory_bound(run, make_pair):
+    model = make_pair("pnnx.Input in0 0 1 0 #0=(1,?)f32", "pnnx.Output out 1 0 0")
+    fed = ("--input", "random", "--shape", "1,2147483647", "--memory-bound", "1MB")
+    ended = run("run", model, *fed)
+    assert ended.status == 2
+    assert ended.err == (
+        "kuiper-studio: input 0 of 1×2147483647 would take 8.0 GiB; the memory bound is "
+        "976.6 KiB: --memory-bound raises it, or Debug → Memory… in the window\n"
+    )
+
+
+@pytest.mark.parametrize("command", ["run", "check", "dump", "info"])
+def test_what_is_no_memory_bound(run, digits, command):
+    ended = run(command, digits, "--memory-bound=much")
+    assert ended.status == 2
+    assert "argument --memory-bound: 'much' is no amount of memory" in ended.err
