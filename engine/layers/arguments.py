@@ -33,11 +33,13 @@ __all__ = [
     "require_few",
     "require_ndim",
     "require_order",
+    "require_steps",
 ]
 
 # Arguments of PyTorch's factories that say where a tensor lies, for `register`'s `unused`.
 PLACEMENT: Final = "layout device pin_memory requires_grad"
 
+_MOST_STEPS: Final = 1 << 20  # a recurrent layer takes half a minute for as many
 _MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
 
 # PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
@@ -169,6 +171,18 @@ def require_few(count: int, what: str, most: int = MOST_MEMBERS) -> None:
     """
     if count > most:
         raise LayerError(f"{what} has {count} members; a list has at most {most}")
+
+
+def require_steps(count: int, what: str) -> None:
+    """Check how often a layer would do something one after the other, which takes Python time.
+
+    Raises
+    ------
+    LayerError
+        Naming `what` there are too many of.
+    """
+    if count > _MOST_STEPS:
+        raise LayerError(f"{count} {what} are too many to go through one by one")
 
 
 def as_ints(value: Value, name: str) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_int, as_ints
+from engine.layers.arguments import as_int, as_ints, require_steps
 from engine.layers.layer import Ints
 from engine.layers.losses import Reduction, reduced
 from engine.layers.registry import register
@@ -59,6 +59,7 @@ def ctc_loss(
         raise LayerError(f"a label is not one of the {classes} classes")
     if times.min(initial=0) < 0 or times.max(initial=0) > len(batch):
         raise LayerError(f"input_lengths must be from 0 to {len(batch)}")
+    require_steps(int(times.sum()), "steps of sequences")
     wide = batch.astype(np.float64)
     losses = np.array(
         [

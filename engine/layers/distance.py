@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import axis_of, cast, require_ndim
+from engine.layers.arguments import axis_of, cast, require_ndim, require_steps
 from engine.layers.norm import vector_norm
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
@@ -97,6 +97,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
     except ValueError:
         raise _unequal(x1, x2) from None
     result = new_output((*batch, left.shape[-2], right.shape[-2]), left.dtype)
+    require_steps(left.shape[-2], "vectors")
     for row in range(left.shape[-2]):  # one at a time, for all differences are many
         result[..., row, :] = vector_norm(left[..., row, np.newaxis, :] - right, p, -1)
     return result

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import InferStatus, LayerError
-from engine.layers.arguments import along, as_int, axis_of, require_order
+from engine.layers.arguments import along, as_int, axis_of, require_order, require_steps
 from engine.layers.layer import Outputs
 from engine.layers.partition import partitioned
 from engine.layers.reduction import REDUCTIONS, reduce
@@ -327,6 +327,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
         return _taken(input, order, axis)
     _require_elements(input.shape[axis])
     rows = np.moveaxis(np.take_along_axis(input, order, axis), axis, -1)
+    require_steps(rows.shape[-1], "elements")
     runs = np.ones(rows.shape, np.int64)  # how long the run is that ends here
     for place in range(1, rows.shape[-1]):
         runs[..., place] += runs[..., place - 1] * (rows[..., place - 1] == rows[..., place])

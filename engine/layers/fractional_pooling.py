@@ -14,6 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.arguments import require_steps
 from engine.layers.layer import Floats, Ints, OperatorCall, Outputs
 from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
@@ -130,6 +131,7 @@ def fractional_max_pool(
     flat = input.reshape(planes, math.prod(image))
     best = new_output(shape, input.dtype, -np.inf)
     places = np.zeros(shape, np.int64)
+    require_steps(math.prod(kernel), "positions of a window")
     for tap in itertools.product(*map(range, kernel)):
         place = np.zeros((planes, *(1,) * rank), np.int64)
         for axis, (start, offset) in enumerate(zip(starts, tap, strict=True)):

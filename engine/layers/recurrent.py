@@ -16,6 +16,7 @@ from numpy.random import Generator
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.arguments import require_steps
 from engine.layers.dropout import drop
 from engine.layers.layer import Outputs, PreparingLayer
 from engine.layers.random_numbers import require_probability
@@ -53,6 +54,7 @@ def _scan(
     -------
     ndarray of shape (L, N, P), and the last states
     """
+    require_steps(len(x), "steps of a sequence")
     gates = weights.of_input(x)
     result = np.empty((*x.shape[:2], states[0].shape[-1]), x.dtype)
     for step in range(len(x))[:: -1 if backwards else 1]:

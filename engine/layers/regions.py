@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import require_steps
 from engine.layers.custom_operators import register_extension
 from engine.layers.layer import Ints, Outputs
 from engine.layers.registry import register
@@ -211,6 +212,7 @@ def _checked(input: Array, boxes: Any) -> Array:
             f"{describe_shapes([input.shape, boxes.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
+    require_steps(len(boxes), "boxes")
     rois: Array = boxes
     return rois
 

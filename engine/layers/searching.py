@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_int
+from engine.layers.arguments import as_int, require_steps
 from engine.layers.registry import register
 from engine.layers.windows import new_output
 from engine.promotion import promote
@@ -61,6 +62,7 @@ def searchsorted(
             f"shape {describe_shapes([values.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
+    require_steps(math.prod(values.shape[:-1]), "sequences")
     result = np.empty(values.shape, dtype)
     for place in np.ndindex(*values.shape[:-1]):
         result[place] = np.searchsorted(sequence[place], values[place], way)  # type: ignore[call-overload]

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from engine.errors import LayerError, describe_shapes
-from engine.layers.arguments import cast
+from engine.layers.arguments import cast, require_steps
 from engine.layers.registry import register
 from engine.promotion import float_dtype, promote_types
 from engine.values import Array
@@ -312,6 +312,7 @@ def _continued(signal: Array, count: int, pad_mode: str) -> Array:
 def _overlapped(pieces: Array, hop: int) -> Array:
     """Sum of pieces (..., T, N), each `hop` behind the one before."""
     count, size = pieces.shape[-2:]
+    require_steps(count, "pieces")
     total = np.zeros((*pieces.shape[:-2], size + hop * (count - 1)), pieces.dtype)
     for number in range(count):
         start = number * hop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import require_steps
 from engine.layers.custom_operators import register_extension
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
@@ -39,6 +40,7 @@ def nms(boxes: Array, scores: Array, iou_threshold: float) -> Array:
             f"{describe_shapes([boxes.shape, scores.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
+    require_steps(len(boxes), "boxes")
     order = np.argsort(-scores.astype(np.float64), kind="stable")
     # In the boxes' own precision, as PyTorch, so that ties fall the same way.
     corners = boxes.astype(working_dtype(float_dtype(boxes.dtype)), copy=False)[order]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.arguments import require_steps
 from engine.memory_bound import require_memory
 
 if TYPE_CHECKING:
@@ -318,6 +319,7 @@ class Windows:
             )
             for axis, part in enumerate(block)
         ]
+        require_steps(math.prod(map(len, axes)), "positions of a window")
         for taps in itertools.product(*axes):
             number = 0
             for (tap, _, _), kernel in zip(taps, self.kernel, strict=True):

@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 import zipfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from hostile.any_operator import any_operator
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-__all__ = ["Model", "model_of", "write_model"]
+__all__ = ["Maker", "Model", "model_of", "write_model"]
+
+Thing = TypeVar("Thing")
 
 _ENDS: Final = (
     0, 1, 2, 3, 4, 7, 8, 16, 31, 64, 1000, (1 << 15) - 1, 1 << 15, (1 << 15) + 1, 1 << 16,
@@ -85,10 +89,10 @@ def write_model(model: Model, folder: Path) -> Path:
 
 def model_of(seed: int) -> Model:
     """Make the model of a seed: the same one each time."""
-    return _Maker(seed).make()
+    return Maker(seed).make()
 
 
-class _Maker:
+class Maker:
     """Makes one model, a line at a time."""
 
     def __init__(self, seed: int) -> None:
@@ -110,8 +114,10 @@ class _Maker:
         if self._draw.random() < 0.2:
             self._input(shape)
         for _ in range(self._draw.choice((1, 1, 1, 2, 3, 6))):
-            if self._draw.random() < 0.06:
+            if self.chance(0.06):
                 self._chain()
+            elif self.chance(0.3):
+                any_operator(self)
             else:
                 self._draw.choice(_VECTORS if len(shape) == 1 else _OPERATORS)(self)
         for number, name in enumerate(self._operands[-2:]):
@@ -147,6 +153,12 @@ class _Maker:
 
     def choice(self, *words: str) -> str:
         return self._draw.choice(words)
+
+    def one_of(self, things: Sequence[Thing]) -> Thing:
+        return self._draw.choice(things)
+
+    def chance(self, share: float) -> bool:
+        return self._draw.random() < share
 
     @property
     def rank(self) -> int:
@@ -207,7 +219,7 @@ class _Maker:
             self._model.lines[-1] = " ".join(line)
 
 
-def _windows(m: _Maker, rank: int, *, kernel: bool = True) -> str:
+def _windows(m: Maker, rank: int, *, kernel: bool = True) -> str:
     if m._draw.random() < 0.5:
         return _wide_windows(m, rank, kernel=kernel)
     parts = [f"stride={m.numbers(rank, 1, 2, 3)}", f"padding={m.numbers(rank, 0, 1, 2)}"]
@@ -217,7 +229,7 @@ def _windows(m: _Maker, rank: int, *, kernel: bool = True) -> str:
     return " ".join(parts)
 
 
-def _wide_windows(m: _Maker, rank: int, *, kernel: bool) -> str:
+def _wide_windows(m: Maker, rank: int, *, kernel: bool) -> str:
     """One large number, such that there still are few windows: of padding and stride."""
     large = max(m.number(), 1)
     axes = [m._draw.random() < 0.7 for _ in range(rank)]
@@ -234,7 +246,7 @@ def _wide_windows(m: _Maker, rank: int, *, kernel: bool) -> str:
     return " ".join(parts)
 
 
-def _convolution(m: _Maker) -> None:
+def _convolution(m: Maker) -> None:
     rank = m.rank
     inputs = m._channels
     groups = m._draw.choice((1, 1, 1, 1, inputs, m.number(1)))
@@ -251,7 +263,7 @@ def _convolution(m: _Maker) -> None:
     )
 
 
-def _transposed(m: _Maker) -> None:
+def _transposed(m: Maker) -> None:
     rank = m.rank
     outputs = m._draw.choice((1, 2, 4))
     kernel = [m._draw.choice((1, 2, 3)) for _ in range(rank)]
@@ -264,7 +276,7 @@ def _transposed(m: _Maker) -> None:
     )
 
 
-def _pool(m: _Maker) -> None:
+def _pool(m: Maker) -> None:
     rank = m.rank
     kind = m.choice("MaxPool", "AvgPool", "LPPool")
     flags = f"ceil_mode={m.choice('True', 'False')}"
@@ -283,7 +295,7 @@ def _pool(m: _Maker) -> None:
     m.add(f"nn.{kind}{rank}d", f"{windows} {flags}")
 
 
-def _adaptive(m: _Maker) -> None:
+def _adaptive(m: Maker) -> None:
     rank = m.rank
     m.add(
         f"nn.Adaptive{m.choice('Avg', 'Max')}Pool{rank}d",
@@ -291,14 +303,14 @@ def _adaptive(m: _Maker) -> None:
     )
 
 
-def _fold(m: _Maker) -> None:
+def _fold(m: Maker) -> None:
     if m._draw.random() < 0.5:
         m.add("nn.Unfold", _windows(m, 2))
     else:
         m.add("nn.Fold", f"output_size={m.numbers(2, 8, 9)} {_windows(m, 2)}")
 
 
-def _pad(m: _Maker) -> None:
+def _pad(m: Maker) -> None:
     if m._draw.random() < 0.5:
         mode = m.choice("constant", "reflect", "replicate", "circular")
         m.add("F.pad", f"pad={m.numbers(m._draw.choice((2, 4)), 0, 1, 2)} mode={mode}")
@@ -308,7 +320,7 @@ def _pad(m: _Maker) -> None:
         m.add(f"nn.{kind}Pad2d", f"padding={m.numbers(4, 0, 1, 2)}{value}")
 
 
-def _resize(m: _Maker) -> None:
+def _resize(m: Maker) -> None:
     of_rank = {1: "linear", 2: m.choice("bilinear", "bicubic"), 3: "trilinear"}[m._rank]
     mode = m.choice("nearest", "area", "nearest-exact", of_rank, of_rank)
     if m._draw.random() < 0.6:
@@ -317,7 +329,7 @@ def _resize(m: _Maker) -> None:
         m.add("nn.Upsample", f"scale_factor=({m.real()}) mode={mode} align_corners=False")
 
 
-def _normalisation(m: _Maker) -> None:
+def _normalisation(m: Maker) -> None:
     channels = m._channels
     kind = m._draw.randrange(5)
     if kind == 0:
@@ -338,7 +350,7 @@ def _normalisation(m: _Maker) -> None:
         m.add("F.normalize", f"p={m.real()} dim={m.axis} eps={m.real()}")
 
 
-def _creation(m: _Maker) -> None:
+def _creation(m: Maker) -> None:
     dtype = m._draw.choice(_DTYPES)
     rank = m._draw.choice((1, 2, 3))
     kind = m._draw.randrange(9)
@@ -364,7 +376,7 @@ def _creation(m: _Maker) -> None:
         m.add(f"torch.{window}_window", f"window_length={m.number(8)}", inputs=0)
 
 
-def _repetition(m: _Maker) -> None:
+def _repetition(m: Maker) -> None:
     rank = m._draw.choice((1, 2, 4, 4, 5))
     kind = m._draw.randrange(5)
     if kind == 0:
@@ -379,7 +391,7 @@ def _repetition(m: _Maker) -> None:
         m.add("torch.roll", f"shifts={m.numbers(1, 1)} dims={m.numbers(1, 0)}")
 
 
-def _pieces(m: _Maker) -> None:
+def _pieces(m: Maker) -> None:
     kind = m._draw.randrange(6)
     if kind == 0:
         m.add("torch.split", f"split_size_or_sections={m.number(1, 2)} dim={m.axis}")
@@ -396,7 +408,7 @@ def _pieces(m: _Maker) -> None:
         m.add("torch.narrow", f"dim={m.axis} start={m.number(0)} length={m.number(1)}")
 
 
-def _joins(m: _Maker) -> None:
+def _joins(m: Maker) -> None:
     kind = m.choice(
         "torch.cat", "torch.stack", "torch.hstack", "torch.block_diag", "torch.cartesian_prod",
         "torch.meshgrid", "torch.kron", "torch.outer",
@@ -405,7 +417,7 @@ def _joins(m: _Maker) -> None:
     m.add(kind, dim, inputs=m._draw.choice((1, 2, 2, 3)))
 
 
-def _indices(m: _Maker) -> None:
+def _indices(m: Maker) -> None:
     kind = m._draw.randrange(8)
     if kind == 0:
         m.add("F.one_hot", f"num_classes={m.number(-1, 10)}")
@@ -428,7 +440,7 @@ def _indices(m: _Maker) -> None:
         m.add("Tensor.unfold", f"dimension={m.axis} size={m.number(2)} step={m.number(1)}")
 
 
-def _shapes(m: _Maker) -> None:
+def _shapes(m: Maker) -> None:
     kind = m._draw.randrange(7)
     if kind == 0:
         m.add("Tensor.reshape", f"shape={m.numbers(2, -1, 2, 8)}")
@@ -446,7 +458,7 @@ def _shapes(m: _Maker) -> None:
         m.add("torch.flatten", f"start_dim={m.axis} end_dim={m.axis}")
 
 
-def _elementwise(m: _Maker) -> None:
+def _elementwise(m: Maker) -> None:
     kind = m._draw.randrange(6)
     if kind == 0:
         m.add(
@@ -466,7 +478,7 @@ def _elementwise(m: _Maker) -> None:
         m.add("torch.clamp", f"min={m.real()} max={m.real()}")
 
 
-def _products(m: _Maker) -> None:
+def _products(m: Maker) -> None:
     kind = m._draw.randrange(6)
     if kind == 0:
         m.add("torch.matmul", inputs=2)
@@ -490,7 +502,7 @@ def _products(m: _Maker) -> None:
                        "out_proj.weight": (8, 8), "out_proj.bias": (8,)})  # fmt: skip
 
 
-def _others(m: _Maker) -> None:
+def _others(m: Maker) -> None:
     pieces = f"n_fft={m.number(4, 8)} hop_length={m.number(2)} win_length={m.number(4)}"
     pad_mode = m.choice("reflect", "circular", "constant")
     kind = m._draw.randrange(11)
@@ -511,12 +523,12 @@ def _others(m: _Maker) -> None:
     m.add(name, params, inputs=2 if name == "nn.MaxUnpool2d" else 1)
 
 
-_OPERATORS: Final[tuple[Callable[[_Maker], None], ...]] = (
+_OPERATORS: Final[tuple[Callable[[Maker], None], ...]] = (
     _convolution, _convolution, _convolution, _transposed, _transposed, _pool, _pool, _adaptive,
     _fold, _pad, _resize, _normalisation, _creation, _creation, _repetition, _pieces, _joins,
     _indices, _shapes, _elementwise, _products, _others,
 )  # fmt: skip
-_VECTORS: Final[tuple[Callable[[_Maker], None], ...]] = (
+_VECTORS: Final[tuple[Callable[[Maker], None], ...]] = (
     _creation,
     _repetition,
     _pieces,

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
 from engine.layers.activations import sigmoid
+from engine.layers.arguments import require_steps
 from engine.layers.layer import OperatorCall, Outputs
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
@@ -211,6 +212,7 @@ def _scan(
     x: Array, lengths: Array, step: Step, states: States, way: _Direction, *, backwards: bool
 ) -> tuple[Array, States]:
     """Run a direction over sequences of different lengths; behind their ends all is 0."""
+    require_steps(len(x), "steps of a sequence")
     gates = x @ way.w.T
     result = np.zeros((*x.shape[:2], states[0].shape[-1]), x.dtype)
     order = range(len(x))

@@ -162,6 +162,37 @@ class TestLists:
             run("Tensor.reshape", np.zeros(4), np.ones(1_000_000, np.int64))
 
 
+def many(*shape):
+    """Zeros that take no memory."""
+    return np.broadcast_to(np.float32(0), shape)
+
+
+MORE = (1 << 20) + 1
+
+
+@pytest.mark.parametrize(
+    ("operator_type", "operands", "params"),
+    [
+        ("torch.mode", (many(MORE),), {}),
+        ("torch.cdist", (many(MORE, 1), many(1, 1)), {}),
+        ("torch.searchsorted", (many(MORE, 1), many(MORE, 1)), {}),
+        ("torchvision.ops.nms", (many(MORE, 4), many(MORE)), {"iou_threshold": 0.5}),
+        ("torchvision.ops.RoIPool", (many(1, 1, 2, 2), many(MORE, 5)), {"output_size": 1}),
+        ("nn.Unfold", (image(1, 1, 2048, 1024),), {"kernel_size": (2048, 1024)}),
+        ("RNN", (many(MORE, 1, 1), many(1, 1, 1), many(1, 1, 1)), {}),
+    ],
+)
+def test_what_goes_one_by_one_is_not_endless(run, operator_type, operands, params):
+    with pytest.raises(LayerError, match=r"are too many to go through one by one"):
+        run(operator_type, *operands, **params)
+
+
+def test_a_sequence_of_too_many_steps(run):
+    weights = {n: np.zeros((4, 1), np.float32) for n in ("weight_ih_l0", "weight_hh_l0")}
+    with pytest.raises(LayerError, match="1048577 steps of a sequence are too many"):
+        run("nn.LSTM", many(MORE, 1, 1), weights=weights, bias=False)
+
+
 class TestCombinations:
     @pytest.mark.parametrize("with_replacement", [False, True])
     @pytest.mark.parametrize(
