@@ -9,7 +9,7 @@ ARGUMENTS ?=
 MODELS ?=
 LIBRARIES ?= newest
 
-.PHONY: run test test-python test-pythons crosscheck accuracy bench bench-networks lint format \
+.PHONY: run test test-python test-pythons crosscheck hostile accuracy bench bench-networks lint format \
   wheel check samples clean system-libraries
 
 run: $(VENV)/.app system-libraries
@@ -41,6 +41,10 @@ crosscheck: $(VENV)/.crosscheck
 # by PyTorch where it is installed. ARGUMENTS="--only silu" and so on.
 accuracy: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m accuracy $(ARGUMENTS)
+
+# Models that are made to do harm, on every backend; no test. SEEDS is how many.
+hostile: $(VENV)/.test
+	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m hostile --seeds $(SEEDS) $(ARGUMENTS)
 
 # How fast everything is, beside what it is compared with; no test. MODELS is a folder of
 # exported networks, which bench-networks makes; ARGUMENTS="--only 4" and so on.

@@ -471,4 +471,4 @@ def test_no_descriptor_is_leaked(session, param, settle, monkeypatch):
         reload(session, settle)
         gc.collect()
         counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208
-    assert counts[-1] == counts[2]
+    assert counts[-1] <= counts[2]  # less where something of another test is let go of
