@@ -29,7 +29,7 @@ def test_none_does_harm():
     findings, outcomes = watch(0, SEEDS - 1, seconds=120)
     assert not findings
     assert sum(outcomes.values()) == 4 * SEEDS
-    assert outcomes["ran"] > SEEDS  # or they would be refused before they can do harm
+    assert outcomes["ran"] > SEEDS // 2  # or all would be refused before they can do harm
 
 
 def test_a_seed_is_a_model(tmp_path):
