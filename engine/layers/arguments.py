@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DTYPE_OF_NAME",
+    "MOST_PRODUCTS",
     "PLACEMENT",
     "along",
     "as_dtype",
@@ -33,12 +34,15 @@ __all__ = [
     "require_few",
     "require_ndim",
     "require_order",
+    "require_products",
     "require_steps",
 ]
 
 # Arguments of PyTorch's factories that say where a tensor lies, for `register`'s `unused`.
 PLACEMENT: Final = "layout device pin_memory requires_grad"
 
+MOST_PRODUCTS: Final = 1 << 43
+"""Multiplications of one operator: the largest networks there are take a hundredth."""
 _MOST_STEPS: Final = 1 << 20  # a recurrent layer takes half a minute for as many
 _MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
 
@@ -183,6 +187,18 @@ def require_steps(count: int, what: str) -> None:
     """
     if count > _MOST_STEPS:
         raise LayerError(f"{count} {what} are too many to go through one by one")
+
+
+def require_products(count: int, most: int = MOST_PRODUCTS) -> None:
+    """Check how many numbers are multiplied, which sizes decide that a file makes up.
+
+    Raises
+    ------
+    LayerError
+        If it would take hours.
+    """
+    if count > most:
+        raise LayerError(f"{count:.0e} products are too many; at most {most:.0e} are computed")
 
 
 def as_ints(value: Value, name: str) -> tuple[int, ...]:

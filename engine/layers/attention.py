@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import require_products
 from engine.layers.dropout import drop
 from engine.layers.random_numbers import require_probability
 from engine.layers.registry import register
@@ -24,6 +25,7 @@ from engine.values import Array
 
 __all__ = ["attend", "attention_weights", "scaled_dot_product_attention"]
 
+_MOST_SCORES: Final = 1 << 36  # each takes an exponential
 _SCORE_BYTES: Final = 32 << 20  # of scores at a time; one query's may exceed it
 
 
@@ -107,6 +109,7 @@ def attend(
     query = np.broadcast_to(query, (*batch, *query.shape[-2:]))
     if mask is not None:
         mask = _broadcast_mask(mask, (*batch, rows, columns))
+    require_products(math.prod((*batch, rows, columns)), _MOST_SCORES)
     result = new_output((*batch, rows, value.shape[-1]), query.dtype)
     row_bytes = math.prod((*batch, columns)) * query.dtype.itemsize
     step = max(1, _SCORE_BYTES // max(1, row_bytes))

@@ -15,6 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError
+from engine.layers.arguments import require_products
 from engine.layers.layer import Ints, PreparingLayer
 from engine.layers.padding import PADDING_MODES, pad_axes
 from engine.layers.registry import register
@@ -122,6 +123,7 @@ class Convolution(PreparingLayer[Array]):
         work = working_dtype(dtype)
         batch = input if input.ndim == rank + 2 else input[np.newaxis]
         counts = windows.counts(batch.shape[2:])
+        require_products(len(batch) * math.prod(counts) * self.weight.size)
         output = new_output((len(batch), self.weight.shape[0], *counts), work)
         self._compute(batch.astype(work, copy=False), windows, output)
         shape = (*input.shape[: -rank - 1], *output.shape[1:])

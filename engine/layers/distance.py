@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import axis_of, cast, require_ndim, require_steps
+from engine.layers.arguments import axis_of, cast, require_ndim, require_products, require_steps
 from engine.layers.norm import vector_norm
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
@@ -14,6 +17,8 @@ from engine.promotion import float_dtype, promote
 from engine.values import Array
 
 __all__ = ["cdist", "cosine_similarity", "dist", "pairwise_distance", "pdist"]
+
+_MOST_POWERS: Final = 1 << 38  # of differences
 
 
 @register("F.pairwise_distance", "torch.pairwise_distance", "nn.PairwiseDistance")
@@ -98,6 +103,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
         raise _unequal(x1, x2) from None
     result = new_output((*batch, left.shape[-2], right.shape[-2]), left.dtype)
     require_steps(left.shape[-2], "vectors")
+    require_products(math.prod((*batch, left.shape[-2], *right.shape[-2:])), _MOST_POWERS)
     for row in range(left.shape[-2]):  # one at a time, for all differences are many
         result[..., row, :] = vector_norm(left[..., row, np.newaxis, :] - right, p, -1)
     return result

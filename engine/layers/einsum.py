@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from engine.errors import LayerError, describe_shapes
-from engine.layers.arguments import cast, require_array
+from engine.layers.arguments import cast, require_array, require_products
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
 from engine.promotion import promote
@@ -41,6 +43,8 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
     if len(operands) == 1 and isinstance(operands[0], tuple):
         members = operands[0]
     arrays = promote(*(require_array(m, f"operand {i}") for i, m in enumerate(members)))
+    if len(arrays) == 2:  # of more, the order of multiplying decides
+        require_products(_places(equation, arrays))
     wide = [array.astype(accumulator(array.dtype), copy=False) for array in arrays]
     try:
         product = np.einsum(equation, *wide, optimize=len(wide) > 1)
@@ -48,3 +52,15 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
         shapes = describe_shapes(array.shape for array in arrays)
         raise LayerError(f"equation {equation} does not fit shapes {shapes}: {exc}") from exc
     return cast(np.asarray(product), arrays[0].dtype)
+
+
+def _places(equation: str, arrays: tuple[Array, ...]) -> int:
+    """How many places the indices of an equation run through."""
+    sizes: dict[str, int] = {}
+    terms = equation.replace(" ", "").partition("->")[0].split(",")
+    for term, array in zip(terms, arrays, strict=False):
+        before, _, after = term.partition("...")
+        spread = [f"...{place}" for place in range(array.ndim - len(before) - len(after))]
+        for label, size in zip([*before, *reversed(spread), *after], array.shape, strict=False):
+            sizes[label] = max(size, sizes.get(label, 1))
+    return math.prod(sizes.values())

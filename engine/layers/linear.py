@@ -6,6 +6,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.arguments import require_products
 from engine.layers.layer import PreparingLayer
 from engine.layers.registry import register
 from engine.layers.windows import ready, working_dtype
@@ -134,6 +135,7 @@ def _product(input: Array, weight: Array, bias: Array | None, dtype: DType) -> A
             pinned_by="in_features",
         )
     # One product of two matrices is much faster than one per leading index.
+    require_products(input.size * len(weight))
     rows = input.astype(weight.dtype, copy=False).reshape(-1, weight.shape[-1])
     result: Array = np.matmul(rows, weight.T)
     if bias is not None:

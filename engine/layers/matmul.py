@@ -13,7 +13,14 @@ import math
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
-from engine.layers.arguments import as_ints, axis_of, cast, require_array, require_ndim
+from engine.layers.arguments import (
+    as_ints,
+    axis_of,
+    cast,
+    require_array,
+    require_ndim,
+    require_products,
+)
 from engine.layers.layer import Ints
 from engine.layers.reduction import accumulator
 from engine.layers.registry import register
@@ -54,6 +61,8 @@ def matmul(input: Array, other: Array) -> Array:
     half = left.dtype == np.float16
     if half:
         left, right = left.astype(np.float32), right.astype(np.float32)
+    rows, columns = math.prod(left.shape[-2:-1]), math.prod(right.shape[1:][-1:])
+    require_products(max(left.size * columns, right.size * rows))
     try:
         product = np.asarray(np.matmul(left, right))
     except ValueError:

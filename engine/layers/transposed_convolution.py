@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError
+from engine.layers.arguments import require_products
 from engine.layers.convolution import (
     check_bias,
     check_channels,
@@ -112,6 +113,7 @@ class TransposedConvolution(PreparingLayer[Array]):
         batch = input if input.ndim == rank + 2 else input[np.newaxis]
         channels = self.weight.shape[1] * self.groups
         counts = self._output_sizes(batch.shape[2:])
+        require_products(len(batch) * math.prod(batch.shape[2:]) * self.weight.size)
         output = new_output((len(batch), channels, *counts), work, 0)
         if self.bias is not None:
             output += ready(self.bias, work).reshape(-1, *(1,) * rank)

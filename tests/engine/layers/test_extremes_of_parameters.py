@@ -193,6 +193,28 @@ def test_a_sequence_of_too_many_steps(run):
         run("nn.LSTM", many(MORE, 1, 1), weights=weights, bias=False)
 
 
+LONG = 1 << 22
+
+
+@pytest.mark.parametrize(
+    ("operator_type", "operands", "params"),
+    [
+        ("torch.matmul", (many(LONG, 1), many(1, LONG)), {}),
+        ("torch.matmul", (many(LONG, 64), many(64, LONG)), {}),
+        ("F.linear", (many(LONG, 64), many(LONG, 64)), {}),
+        ("torch.einsum", (many(LONG), many(LONG)), {"equation": "i,j->"}),
+        ("torch.einsum", (many(2, LONG), many(2, LONG)), {"equation": "...i,...j->..."}),
+        ("torch.cdist", (many(1 << 20, 1), many(1 << 20, 1)), {}),
+        ("F.scaled_dot_product_attention", (many(1, 1 << 20, 1),) * 3, {}),
+        ("F.conv1d", (many(1, 1, LONG), many(LONG, 1, 1)), {}),
+    ],
+)
+def test_products_of_long_operands(run, operator_type, operands, params):
+    """Refused for the work, or for the memory where the result is as large."""
+    with pytest.raises(LayerError, match=r"products are too many|the memory bound is"):
+        run(operator_type, *operands, **params)
+
+
 class TestCombinations:
     @pytest.mark.parametrize("with_replacement", [False, True])
     @pytest.mark.parametrize(
