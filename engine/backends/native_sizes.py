@@ -87,10 +87,7 @@ def require_windows(
     """
     samples, own, *sizes = shape
     counts = windows.counts(sizes)
-    padded = [
-        size + before + after
-        for size, (before, after) in zip(sizes, windows.padding, strict=True)
-    ]
+    padded = _padded(windows, sizes)
     result = samples * channels * math.prod(counts)
     _require_numbers(windows)
     _require_image(windows, padded)
@@ -126,19 +123,10 @@ def require_spread(
         If a library should not compute it.
     """
     samples, _, *sizes = shape
-    whole = [
-        (size - 1) * stride + dilation * (kernel - 1) + 1 + extra
-        for size, stride, dilation, kernel, extra in zip(
-            sizes, windows.stride, windows.dilation, windows.kernel,
-            output_padding or (0,) * windows.rank, strict=True,
-        )
-    ]  # fmt: skip
-    given = [
-        size - before - after
-        for size, (before, after) in zip(whole, windows.padding, strict=True)
-    ]
+    given = windows.spread_sizes(sizes, output_padding or (0,) * windows.rank)
     if min(given) < 1:
         raise NoFormError("an empty result")
+    whole = _padded(windows, given)
     _require_numbers(windows)
     _require_image(windows, whole)
     result = samples * channels * math.prod(given)
@@ -148,6 +136,13 @@ def require_spread(
     columns = channels * windows.tap_count * math.prod(sizes)
     _require_few(columns, _MOST_GATHERED, around)
     require_scratch(columns)
+
+
+def _padded(windows: Windows, sizes: Sequence[int]) -> list[int]:
+    return [
+        size + before + after
+        for size, (before, after) in zip(sizes, windows.padding, strict=True)
+    ]
 
 
 def _require_numbers(windows: Windows) -> None:

@@ -133,13 +133,7 @@ def _transposed(graph: None, layer: TransposedConvolution, input: Operand) -> Nc
     inputs, outputs = layer.weight.shape[:2]
     channels, *sizes = _single_image(input, layer.windows, inputs)
     require_spread(layer.windows, (1, channels, *sizes), outputs)
-    counts = [
-        (size - 1) * stride + dilation * (kernel - 1) + 1 - before - after
-        for size, stride, dilation, kernel, (before, after) in zip(
-            sizes, layer.windows.stride, layer.windows.dilation, layer.windows.kernel,
-            layer.windows.padding, strict=True,
-        )
-    ]  # fmt: skip
+    counts = layer.windows.spread_sizes(sizes, layer.output_padding)
     weights = weights_of(np.ascontiguousarray(layer.weight.swapaxes(0, 1)), layer.bias)
     return NcnnLayer(
         "Deconvolution", _params(layer.windows, weights), weights, (channels, *sizes),

@@ -122,18 +122,21 @@ class TransposedConvolution(PreparingLayer[Array]):
         return output.reshape(shape).astype(dtype, copy=False)
 
     def _output_sizes(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
-        windows = self.windows
-        return tuple(
-            _output_size(*numbers)
-            for numbers in zip(
-                sizes,
-                windows.kernel,
-                windows.stride,
-                windows.dilation,
-                (before for before, _ in windows.padding),
-                self.output_padding,
-                strict=True,
-            )
+        found = self.windows.spread_sizes(sizes, self.output_padding)
+        for axis, (size, result) in enumerate(zip(sizes, found, strict=True)):
+            if result <= 0 or size == 0:
+                raise LayerError(
+                    f"the output would have size {self._formula(axis, size)} = {result}, "
+                    "which is not positive",
+                    InferStatus.kInferArraySizeMismatch,
+                )
+        return found
+
+    def _formula(self, axis: int, size: int) -> str:
+        windows, behind = self.windows, self.output_padding[axis]
+        return (
+            f"({size} − 1) × {windows.stride[axis]} − 2 × {windows.padding[axis][0]} + "
+            f"{windows.dilation[axis]} × ({windows.kernel[axis]} − 1) + {behind} + 1"
         )
 
     def _add_windows(self, batch: Array, output: Array) -> None:
@@ -238,16 +241,3 @@ def either_convolution(
             input, weight, bias, stride, padding, output_padding, groups, dilation
         )
     return convolution(input, weight, bias, stride, padding, dilation, groups)
-
-
-def _output_size(
-    size: int, kernel: int, stride: int, dilation: int, padding: int, behind: int
-) -> int:
-    result = (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + behind + 1
-    if result <= 0 or size == 0:
-        raise LayerError(
-            f"the output would have size ({size} − 1) × {stride} − 2 × {padding} + "
-            f"{dilation} × ({kernel} − 1) + {behind} + 1 = {result}, which is not positive",
-            InferStatus.kInferArraySizeMismatch,
-        )
-    return result

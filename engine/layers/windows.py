@@ -276,6 +276,31 @@ class Windows:
             )
         return count
 
+    def spread_sizes(
+        self, sizes: Sequence[int], output_padding: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Spatial sizes of what windows cover together, one for each input position.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+            Spatial sizes of the input.
+        output_padding : sequence of int
+            Positions added behind.
+
+        Returns
+        -------
+        tuple of int
+            Without the padding, which is cut off. May be less than 1.
+        """
+        return tuple(
+            (size - 1) * stride - before - after + dilation * (kernel - 1) + behind + 1
+            for size, stride, (before, after), dilation, kernel, behind in zip(
+                sizes, self.stride, self.padding, self.dilation, self.kernel, output_padding,
+                strict=True,
+            )
+        )  # fmt: skip
+
     def axis_taps(self, axis: int, size: int, count: int) -> Iterator[tuple[slice, slice]]:
         """Taps of one axis (see the function `axis_taps`)."""
         return axis_taps(
