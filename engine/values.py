@@ -25,6 +25,7 @@ __all__ = [
     "Held",
     "Value",
     "ValueFacts",
+    "address_of",
     "all_settled",
     "describe_value",
     "facts_of",
@@ -232,3 +233,9 @@ def value_nbytes(value: Value | ValueFacts) -> int:
     if isinstance(value, tuple):
         return sum(map(value_nbytes, value))
     return value.nbytes if isinstance(value, (np.ndarray, ArrayFacts)) else 0
+
+
+def address_of(array: Array) -> int:
+    """Where the first element of an array lies in memory."""
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.values import address_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -96,11 +98,6 @@ def unload(array: Array) -> None:
     advice = getattr(mmap, "MADV_DONTNEED", None)
     if advice is None or not isinstance(mapped, mmap.mmap) or not array.flags.c_contiguous:
         return
-    begin = _address(array) - _address(root)
+    begin = address_of(array) - address_of(root)
     first = begin // mmap.PAGESIZE * mmap.PAGESIZE
     mapped.madvise(advice, first, begin + array.nbytes - first)
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

@@ -23,7 +23,7 @@ from engine.backends.forms import (
 )
 from engine.backends.heap import keeps_memory
 from engine.backends.native_sizes import require_elements
-from engine.values import Deferred, settled
+from engine.values import Deferred, address_of, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -310,7 +310,7 @@ class OnnxProgram:
             if not (array.flags.c_contiguous and array.flags.aligned):
                 array = np.require(array, None, ["C", "A"])
                 kept.append(array)
-            address = array.__array_interface__["data"][0]
+            address = address_of(array)
             if address != self._addresses[place]:
                 self._binding.bind_input(
                     declared.name, "cpu", 0, declared.dtype, declared.shape, address
@@ -346,7 +346,7 @@ class OnnxProgram:
 
     def _bind_output(self, place: int) -> None:
         memory = self._buffers[place].memory
-        address = memory.__array_interface__["data"][0]
+        address = address_of(memory)
         name = self._outputs[place].name
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
 

@@ -26,7 +26,7 @@ from engine.backends.forms import NoFormError
 from engine.backends.kernel import signature_of
 from engine.backends.ncnn_segment import NcnnSegmentProgram
 from engine.backends.onnx_runtime import OnnxProgram, write_operator
-from engine.values import Deferred, settled
+from engine.values import Deferred, address_of, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -246,7 +246,7 @@ def _is_reshaped(array: Array, other: Array) -> bool:
         and other.flags.c_contiguous
         and array.nbytes == other.nbytes
         and array.dtype == other.dtype
-        and _address(array) == _address(other)
+        and address_of(array) == address_of(other)
     )
 
 
@@ -270,7 +270,7 @@ class _View:
 
     @classmethod
     def of(cls, array: Array, root: str, other: Array) -> _View:
-        return cls(root, _address(array) - _address(other), array.shape, array.strides)
+        return cls(root, address_of(array) - address_of(other), array.shape, array.strides)
 
     def fits(self, array: Array, other: Array) -> bool:
         """Whether an array lies in another one like this."""
@@ -285,11 +285,6 @@ def _free(given: Sequence[Part]) -> frozenset[str]:
         for part in given
         if here.issuperset(c.index for c in part.operator.outputs[0].consumers)
     )
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 class Draft:

@@ -17,6 +17,7 @@ import numpy as np
 
 from engine.errors import EngineError, LayerError
 from engine.layers import Storage, layer_table
+from engine.values import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,7 @@ class _Finder:
         if isinstance(place, str):
             operator.lies_in(None, Storage(unknown=place))
         elif place.part is not None:
-            offset = _address(place.part) - _address(self.memory) if place.part.size else 0
+            offset = address_of(place.part) - address_of(self.memory) if place.part.size else 0
             operator.lies_in(place.base, Storage(offset, place.part.strides))
 
     def _places(self, operator: RuntimeOperator) -> Sequence[_Found]:
@@ -214,7 +215,3 @@ def _count(operand: RuntimeOperand) -> int:
             return -1
         count *= size
     return count if count <= _MOST else -1
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])
