@@ -17,8 +17,6 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -53,8 +51,7 @@ class _Handler(ctypes.Structure):
 @cache
 def _table() -> Any:  # noqa: ANN401 - an array of pointers
     """NumPy's C interface."""
-    package = "numpy._core" if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else "numpy.core"
-    capsule = import_module(f"{package}._multiarray_umath")._ARRAY_API  # noqa: SLF001
+    capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API  # noqa: SLF001
     return ctypes.cast(_pointer_in(capsule, None), ctypes.POINTER(_VOID))
 
 

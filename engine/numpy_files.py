@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_DIMENSIONS", "read_npy", "read_npz"]
 
-MOST_DIMENSIONS: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+MOST_DIMENSIONS: Final = 64
 """That an array may have."""
 _LARGEST: Final = (1 << 63) - 1  # bytes that NumPy can say, axes of size 0 left out
 

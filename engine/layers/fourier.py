@@ -27,7 +27,7 @@ from engine.memory_bound import require_memory
 from engine.promotion import DEFAULT_FLOAT, DType
 from engine.values import Array, Value
 
-__all__ = ["TRANSFORMS"]
+__all__ = ["TRANSFORMS", "require_room_for_points"]
 
 Transform = Callable[..., Any]  # of an array, sizes, axes and a norm
 
@@ -54,7 +54,7 @@ TRANSFORMS: Final[dict[str, tuple[str, Transform, bool, bool]]] = {
     "ihfft": ("Inverse of ``hfft``", _ihfftn, False, False),
 }
 
-_WORKING: Final = 4  # what NumPy needs on the way, in numbers for each point
+_WORKING: Final = 4  # what NumPy needs on the way, in complex numbers for each point
 _OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
 
 
@@ -77,10 +77,21 @@ def _transformed(
         raise LayerError(f"{name} takes real numbers, not {input.dtype}")
     points = [n for axis, n in enumerate(input.shape) if axis not in axes]
     require_memory((*points, *used), np.dtype(np.complex128))
-    require_memory((_WORKING, max(used)), np.dtype(np.complex128))
+    require_room_for_points(max(used))
     wide = np.complex128 if input.dtype.kind == "c" else np.float64
     result = np.asarray(transform(input.astype(wide), used, axes, norm or "backward"))
     return cast(result, _result_dtype(input.dtype, gives_real))
+
+
+def require_room_for_points(count: int) -> None:
+    """Check that there is room for what NumPy needs on the way to a transform.
+
+    Raises
+    ------
+    LayerError
+        If so many points are too many.
+    """
+    require_memory((_WORKING, count), np.dtype(np.complex128))
 
 
 def _result_dtype(dtype: DType, gives_real: bool) -> DType:

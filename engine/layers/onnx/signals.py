@@ -8,15 +8,14 @@ import numpy as np
 
 from engine.errors import LayerError, describe_shapes
 from engine.layers.arguments import as_int, axis_of
+from engine.layers.fourier import require_room_for_points
 from engine.layers.onnx.arguments import dtype_of_code
 from engine.layers.registry import register
-from engine.memory_bound import require_memory
 from engine.values import Array
 
 __all__ = ["dft", "stft"]
 
 _FLOAT: Final = 1  # ONNX's number of float32
-_WORKING: Final = 4  # what NumPy needs for a transform, in numbers for each point
 
 # Coefficients of cos(0), cos(2 pi n / N), cos(4 pi n / N)
 _COSINES: Final = {
@@ -121,7 +120,7 @@ def dft(
     place = axis_of(axis, input.ndim, "axis")
     signal = _complex(input)
     length = None if dft_length is None else as_int(dft_length, "dft_length")
-    require_memory((_WORKING, length or signal.shape[place]), signal.dtype)
+    require_room_for_points(length or signal.shape[place])
     if inverse and onesided:
         return np.fft.irfft(signal, length, place)[..., np.newaxis].astype(input.dtype)
     if inverse:
