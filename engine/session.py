@@ -282,7 +282,7 @@ class Session:
         self._values.clear()
         self._records.clear()
         self._held.clear()
-        self._held.add(self, sizes_of([*self._inputs.values(), *self._supplied_values()]))
+        self._count_given()
         self.position = 0
         self._let_keeper_go_back()
         self._settle()
@@ -449,8 +449,7 @@ class Session:
                 for name, value in values.items()
             }
         self._supplied.update(checked)
-        self._held.remove(self)
-        self._held.add(self, sizes_of([*self._inputs.values(), *self._supplied_values()]))
+        self._count_given()
         self._go_back_behind(checked)
 
     def withdraw(self, *operands: str) -> None:
@@ -466,6 +465,7 @@ class Session:
         known = [name for name in operands if self.graph.operand(name).name in self._supplied]
         for name in known:
             del self._supplied[name]
+        self._count_given()
         self._go_back_behind(known)
 
     # Looking
@@ -662,8 +662,11 @@ class Session:
             if name not in self._values and (outputs := self._outputs_with(name)) is not None:
                 outputs.look(go_on)
 
-    def _supplied_values(self) -> list[Value]:
-        return [supplied.value for supplied in self._supplied.values()]
+    def _count_given(self) -> None:
+        """Count what was fed and supplied among the values that are held."""
+        supplied = (each.value for each in self._supplied.values())
+        self._held.remove(self)
+        self._held.add(self, sizes_of([*self._inputs.values(), *supplied]))
 
     def _sizes_of(self, record: StepRecord) -> dict[int, int]:
         """What the outputs of a step lie in; weights are the model's.

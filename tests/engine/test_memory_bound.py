@@ -288,6 +288,8 @@ class TestSession:
         assert made.held_bytes == 3 << 10
         made.run()
         assert made.held_bytes == 7 << 10
+        made.withdraw("1")
+        assert made.held_bytes == 1 << 10
 
     def test_dropped_values_do_not_count(self, session):
         count = 40
