@@ -54,7 +54,7 @@ _ELEMENTWISE: Final[dict[str, Callable[[Mapping[str, Any]], tuple[str, list[obje
     "Relu": lambda _: ("ReLU", []),
     "LeakyRelu": lambda given: ("ReLU", [_number(given["alpha"])]),
     "Sigmoid": lambda _: ("Sigmoid", []),
-    "Gelu": lambda given: ("GELU", [int(given["approximate"] == b"tanh")]),
+    "Gelu": lambda _: ("GELU", [0]),
     "HardSigmoid": lambda given: (
         "HardSigmoid", [_number(given["alpha"]), _number(given["beta"])],
     ),

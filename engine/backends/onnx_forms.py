@@ -481,8 +481,7 @@ def _multihead(
     graph.require_finite()  # it gives NaN to a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
-    rows, columns = (math.prod(s.shape[:2]) for s in sequences[:2])
-    require_scratch(layer.heads * rows * columns // _samples(layer, sequences))
+    require_scratch(layer.heads * math.prod(_sizes_of_scores(layer, sequences)))
     mask = "" if attn_mask is None else _mask(graph, layer, sequences, attn_mask)
     if _is_of_windows(layer, sequences):
         rows = _fused_attention(graph, layer, sequences[0], mask)
@@ -505,9 +504,13 @@ def _multihead(
     return _product(graph, rows, layer.output), natural
 
 
-def _samples(layer: MultiheadAttention, sequences: Sequence[Any]) -> int:
-    samples: int = sequences[0].shape[0 if layer.batch_first else 1]
-    return samples
+def _sizes_of_scores(
+    layer: MultiheadAttention, sequences: Sequence[Any]
+) -> tuple[int, int, int]:
+    """N, L and S of a head's scores."""
+    samples, length = (0, 1) if layer.batch_first else (1, 0)
+    queries, keys = sequences[0].shape, sequences[1].shape
+    return queries[samples], queries[length], keys[length]
 
 
 def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
@@ -550,12 +553,10 @@ def _mask(
     graph: OnnxGraph, layer: MultiheadAttention, sequences: Sequence[Any], mask: Any
 ) -> str:
     """A mask that is added, of shape (N, H, L, S) or (1, 1, L, S)."""
-    samples_axis, length_axis = (0, 1) if layer.batch_first else (1, 0)
-    samples = sequences[0].shape[samples_axis]
-    scores = sequences[0].shape[length_axis], sequences[1].shape[length_axis]
+    samples, *scores = _sizes_of_scores(layer, sequences)
     if mask.shape == (samples * layer.heads, *scores):
         return graph.read(mask, (samples, layer.heads, *scores))
-    if mask.shape == scores:
+    if mask.shape == tuple(scores):
         return graph.read(mask, (1, 1, *scores))
     raise NoFormError("a mask of another shape, or no mask")
 
