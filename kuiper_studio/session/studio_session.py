@@ -134,7 +134,7 @@ class StudioSession(QObject):
     layers_changed
         Files of the user's own layers came or went.
     memory_limit_changed
-        Another part of the values is kept.
+        Another part of the values is kept, or another number of bytes is the most for them.
     recalled
         Name of an operand whose value is at hand again, or cannot be.
     self_checked
@@ -533,25 +533,16 @@ class StudioSession(QObject):
 
         The others are computed again when they are looked at.
         """
-        if limit == self._memory.limit:
-            return
-        self._memory = MemoryRequest(limit, self._memory.bound)
-        self.log("info", f"memory limit {spell_bytes(limit) if limit is not None else 'none'}")
-        self.memory_limit_changed.emit()
-        self._requested.emit(self._memory)
+        shown = spell_bytes(limit) if limit is not None else "none"
+        self._set_memory(replace(self._memory, limit=limit), f"memory limit {shown}")
 
     def set_memory_bound(self, bound: int | None) -> None:
         """Let values take at most so many bytes; None for half of the machine's memory.
 
         Silent when nothing changes. An operator that needs more fails.
         """
-        if bound == self._memory.bound:
-            return
-        self._memory = MemoryRequest(self._memory.limit, bound)
         shown = spell_bytes(bound) if bound is not None else "half of the machine's memory"
-        self.log("info", f"memory bound {shown}")
-        self.memory_limit_changed.emit()
-        self._requested.emit(self._memory)
+        self._set_memory(replace(self._memory, bound=bound), f"memory bound {shown}")
 
     # Layers of the user's own
 
@@ -1239,6 +1230,13 @@ class StudioSession(QObject):
             self._state = state
             self._long_step.stop()
             self.state_changed.emit()
+
+    def _set_memory(self, memory: MemoryRequest, text: str) -> None:
+        if memory != self._memory:
+            self._memory = memory
+            self.log("info", text)
+            self.memory_limit_changed.emit()
+            self._requested.emit(memory)
 
     def _set_notice(self, notice: FilesNotice | None) -> None:
         if notice != self._notice:
