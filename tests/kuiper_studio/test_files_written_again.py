@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-
 import numpy as np
 import pytest
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
@@ -11,27 +9,14 @@ from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 from engine.inputs import InputSource
 from engine.pnnx import archive as archive_module
 from kuiper_studio.session import RunState
+from rewriting import SIZE, WEIGHTED, export, scaled
 
-SIZE = 40
-WEIGHTED = f"bias=False in_features={SIZE} out_features={SIZE} @weight=({SIZE},{SIZE})f32"
 LINES = (
     f"pnnx.Input in 0 1 0 #0=(1,{SIZE})f32",
     f"nn.Linear first 1 1 0 1 {WEIGHTED}",
     f"nn.Linear second 1 1 1 2 {WEIGHTED}",
     "pnnx.Output out 1 0 2",
 )
-
-
-def scaled(first, second):
-    eye = np.eye(SIZE, dtype=np.float32)
-    return {"first.weight": eye * np.float32(first), "second.weight": eye * np.float32(second)}
-
-
-def export(param, weights):
-    """Write the weights in place, as pnnx does."""
-    with param.with_suffix(".bin").open("wb") as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in weights.items():
-            archive.writestr(name, array.tobytes())
 
 
 @pytest.fixture

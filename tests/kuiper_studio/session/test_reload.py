@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import zipfile
 from datetime import datetime
 from pathlib import Path
 
@@ -18,9 +17,8 @@ from engine.pnnx import archive as archive_module
 from engine.shapes import InputShapes
 from kuiper_studio.session import RunState
 from kuiper_studio.session.file_watch import FileWatch
+from rewriting import SIZE, WEIGHTED, export, scaled
 
-SIZE = 64
-WEIGHTED = f"bias=False in_features={SIZE} out_features={SIZE} @weight=({SIZE},{SIZE})f32"
 LINES = (
     f"pnnx.Input in 0 1 0 #0=(1,{SIZE})f32",
     f"nn.Linear first 1 1 0 1 {WEIGHTED}",
@@ -29,25 +27,6 @@ LINES = (
     "F.softmax last 1 1 3 4 dim=1",
     "pnnx.Output out 1 0 4",
 )
-
-
-def scaled(first, second):
-    """Weights that multiply their input by a number each."""
-    eye = np.eye(SIZE, dtype=np.float32)
-    return {"first.weight": eye * np.float32(first), "second.weight": eye * np.float32(second)}
-
-
-def export(param, weights, lines=None):
-    """Write a model over its files, as pnnx does: in place, one after the other."""
-    if lines is not None:
-        names = {
-            n for line in lines for n in line.split()[4:][: sum(map(int, line.split()[2:4]))]
-        }
-        text = "\n".join(["7767517", f"{len(lines)} {len(names)}", *lines, ""])
-        param.write_text(text, encoding="utf-8")
-    with param.with_suffix(".bin").open("wb") as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in weights.items():
-            archive.writestr(name, array.tobytes())
 
 
 @pytest.fixture
