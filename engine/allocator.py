@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["asking_allocator", "use_allocator"]
+__all__ = ["get_allocator_setter", "make_checked_allocator"]
 
 _SET_HANDLER: Final = 304  # PyDataMem_SetHandler, PyDataMem_GetHandler
 _GET_HANDLER: Final = 305
@@ -63,7 +63,7 @@ def _pointer_in(capsule: object, name: bytes | None) -> int:
 
 
 @cache
-def use_allocator() -> Callable[[object], object]:
+def get_allocator_setter() -> Callable[[object], object]:
     """Give NumPy's function that lets the present context use an allocator.
 
     Returns
@@ -76,7 +76,7 @@ def use_allocator() -> Callable[[object], object]:
     return function
 
 
-def asking_allocator(fits: Callable[[int], bool]) -> object:
+def make_checked_allocator(fits: Callable[[int], bool]) -> object:
     """Make an allocator that asks first.
 
     Parameters
@@ -88,7 +88,8 @@ def asking_allocator(fits: Callable[[int], bool]) -> object:
     Returns
     -------
     object
-        For `use_allocator`; NumPy's own where that is of another kind than is known here.
+        For `get_allocator_setter`. NumPy's own where that is of a kind that is not known
+        here.
     """
     present = ctypes.PYFUNCTYPE(ctypes.py_object)(_table()[_GET_HANDLER])()
     own = _Handler.from_address(_pointer_in(present, _CAPSULE))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileVersion", "Watched", "opened_steady"]
+__all__ = ["FileVersion", "Watched", "open_steady"]
 
 # Times of files advance by the system's tick, a hundredth of a second at most, and on some
 # file systems by two seconds: what is written twice within that may look the same.
@@ -98,7 +98,7 @@ class Watched:
 
 
 @contextmanager
-def opened_steady(path: Path) -> Iterator[BinaryIO]:
+def open_steady(path: Path) -> Iterator[BinaryIO]:
     """Open a file that is read at once, and as a whole or not at all.
 
     Raises

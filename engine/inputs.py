@@ -12,8 +12,8 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, UnknownNameError, spell_shape
-from engine.file_versions import opened_steady
-from engine.memory_bound import refusal, room
+from engine.file_versions import open_steady
+from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
 
@@ -469,8 +469,10 @@ def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> No
             f"input {name} has {len(shape)} dimensions; arrays have {MOST_DIMENSIONS} at most"
         )
     nbytes = math.prod(shape) * dtype.itemsize
-    if nbytes > room().left:
-        raise FeedError(refusal(f"input {name} of {spell_shape(shape)}", nbytes, room()))
+    if nbytes > current_room().left:
+        raise FeedError(
+            format_refusal(f"input {name} of {spell_shape(shape)}", nbytes, current_room())
+        )
 
 
 def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
@@ -533,7 +535,7 @@ def read_image(path: Path) -> Array:
     try:
         with warnings.catch_warnings():  # what is wrong with the file we say ourselves
             warnings.simplefilter("ignore")
-            with opened_steady(path) as file, Image.open(file) as image:
+            with open_steady(path) as file, Image.open(file) as image:
                 limit = Image.MAX_IMAGE_PIXELS or 1 << 28
                 _require_reasonable(path, image.width, image.height, limit)
                 upright = ImageOps.exif_transpose(image)

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from engine.allocator import asking_allocator, use_allocator
+from engine.allocator import get_allocator_setter, make_checked_allocator
 from engine.byte_sizes import bytes_text
 from engine.errors import LayerError, MemoryBoundError, spell_shape
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Room",
     "bounded",
+    "current_room",
     "default_bound",
+    "format_memory_error",
+    "format_refusal",
     "machine_memory",
-    "memory_sentence",
-    "refusal",
     "require_extent",
     "require_memory",
-    "room",
 ]
 
 _PROCESS_GROUPS: Final = Path("/proc/self/cgroup")
@@ -77,7 +77,7 @@ class Room:
 _ROOM: Final[ContextVar[Room | None]] = ContextVar("room", default=None)
 
 
-def room() -> Room:
+def current_room() -> Room:
     """Memory that the present work has; by default that of a machine with nothing held."""
     return _ROOM.get() or Room(default_bound())
 
@@ -113,7 +113,7 @@ class bounded:  # noqa: N801 - a context manager
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        sentence = memory_sentence(error) if isinstance(error, MemoryError) else ""
+        sentence = format_memory_error(error) if isinstance(error, MemoryError) else ""
         if self._token is not None:
             _allocators()[0](self._before)
             _ROOM.reset(self._token)
@@ -132,7 +132,7 @@ def _allocators() -> tuple[Callable[[object], object], object]:
         present.refused = nbytes
         return False
 
-    return use_allocator(), asking_allocator(fits)
+    return get_allocator_setter(), make_checked_allocator(fits)
 
 
 def require_extent(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
@@ -145,7 +145,7 @@ def require_extent(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     LayerError
         If it would be too large for the bound.
     """
-    _require(shape, dtype, Room(room().bound))
+    _require(shape, dtype, Room(current_room().bound))
 
 
 def require_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
@@ -156,16 +156,16 @@ def require_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     LayerError
         If there is not.
     """
-    _require(shape, dtype, room())
+    _require(shape, dtype, current_room())
 
 
 def _require(shape: Sequence[int], dtype: np.dtype[Any], present: Room) -> None:
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > present.left:
-        raise LayerError(refusal(_spelt(shape, dtype), nbytes, present))
+        raise LayerError(format_refusal(_format_array(shape, dtype), nbytes, present))
 
 
-def refusal(what: str, nbytes: int, present: Room) -> str:
+def format_refusal(what: str, nbytes: int, present: Room) -> str:
     """Say that something has no room, and what to do.
 
     Parameters
@@ -183,22 +183,22 @@ def refusal(what: str, nbytes: int, present: Room) -> str:
     )
 
 
-def memory_sentence(error: MemoryError) -> str:
+def format_memory_error(error: MemoryError) -> str:
     """Say what a MemoryError means: beyond the bound, or more than the machine has."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
-    present = room()
+    present = current_room()
     refused, present.refused = present.refused, 0
     if refused and shape is None:  # by code of NumPy that does not say more
-        return refusal("an array", refused, present)
+        return format_refusal("an array", refused, present)
     if shape is None or dtype is None:
         return f"not enough memory: {error}" if str(error) else "not enough memory"
-    what, nbytes = _spelt(shape, dtype), math.prod(shape) * dtype.itemsize
+    what, nbytes = _format_array(shape, dtype), math.prod(shape) * dtype.itemsize
     if nbytes > present.left:
-        return refusal(what, nbytes, present)
+        return format_refusal(what, nbytes, present)
     return f"not enough memory: {what} would take {bytes_text(nbytes)}"
 
 
-def _spelt(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
+def _format_array(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
     return f"an array {spell_shape(shape)} of {dtype}"
 
 

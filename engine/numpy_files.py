@@ -17,8 +17,8 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, spell_shape
-from engine.file_versions import opened_steady
-from engine.memory_bound import Room, refusal, room
+from engine.file_versions import open_steady
+from engine.memory_bound import Room, current_room, format_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def read_npy(path: Path) -> Array:
         If it cannot be read, or holds no numbers.
     """
     try:
-        with opened_steady(path) as file:
+        with open_steady(path) as file:
             return _read_array(file, os.fstat(file.fileno()).st_size, str(path))
     except OSError as exc:
         raise FeedError(f"{path} cannot be read: {spoken(exc)}") from exc
@@ -76,7 +76,7 @@ def read_npz(
         If it cannot be read, or holds no numbers.
     """
     try:
-        with opened_steady(path) as whole, zipfile.ZipFile(whole) as archive:
+        with open_steady(path) as whole, zipfile.ZipFile(whole) as archive:
             members = {
                 info.filename.removesuffix(".npy"): info
                 for info in archive.infolist()
@@ -129,9 +129,9 @@ def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> A
         raise FeedError(
             f"{where} claims {spell_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
         )
-    present = Room(room().bound, room().held + taken)
+    present = Room(current_room().bound, current_room().held + taken)
     if wanted > present.left:
-        raise FeedError(refusal(where, wanted, present))
+        raise FeedError(format_refusal(where, wanted, present))
     data = file.read(wanted)
     if len(data) != wanted:
         raise FeedError(f"{where} is cut short: {len(data)} of {wanted} bytes")

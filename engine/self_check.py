@@ -21,8 +21,8 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Draft, Segment, Way, part_of, parts_for
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
-from engine.layers.exactness import is_element_by_element
-from engine.memory_bound import room
+from engine.layers.exactness import is_elementwise
+from engine.memory_bound import current_room
 from engine.session import OperatorStatus, SessionState
 from engine.values import settled, value_nbytes
 
@@ -363,7 +363,7 @@ class _Check:
             found,
             tuple(record.outputs.values()) if expect is None else expect(),
             self._tolerance,
-            elementwise=is_element_by_element(record.operator.layer),
+            elementwise=is_elementwise(record.operator.layer),
         )
         return replace(
             comparison,
@@ -393,7 +393,7 @@ class _Check:
         self._row, self._values = [], {}
         if self._ended or sum(part.given for part, _ in row) < 2:
             return
-        if value_nbytes(tuple(values.values())) > room().left:
+        if value_nbytes(tuple(values.values())) > current_room().left:
             return  # a library would have all of them once more
         for way in self._ways:
             parts = parts_for(way, [part for part, _ in row], values)
@@ -427,7 +427,7 @@ class _Check:
                 continue
             # Its operands are rounded otherwise there, which of a small element is much.
             expect = None
-            if is_element_by_element(operator.layer):
+            if is_elementwise(operator.layer):
                 expect = partial(operator.forward, seen)
             inputs = [values[name] for name in part.sources]
             make = partial(_handing_out, segment, part, own)

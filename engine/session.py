@@ -31,7 +31,13 @@ from engine.errors import (
     ValueNotComputedError,
 )
 from engine.keeping import WEIGHT, HeldMemory, Keeper, StepOutputs, sizes_of
-from engine.memory_bound import Room, bounded, default_bound, memory_sentence, refusal
+from engine.memory_bound import (
+    Room,
+    bounded,
+    default_bound,
+    format_memory_error,
+    format_refusal,
+)
 from engine.runtime.circumstances import circumstances
 from engine.values import ArrayFacts, all_settled, describe_value, flatten_value, settled
 
@@ -690,7 +696,7 @@ class Session:
                     operator.name,
                     operator.type,
                     [describe_value(self._values[o.name]) for o in operator.inputs],
-                    refusal(what, nbytes, room),
+                    format_refusal(what, nbytes, room),
                 )
         return sizes
 
@@ -698,7 +704,7 @@ class Session:
         nbytes, room = sum(sizes_of(inputs.values()).values()), Room(self.memory_bound)
         if nbytes > room.left:
             names = ", ".join(inputs)
-            raise MemoryBoundError(refusal(f"what is fed to {names}", nbytes, room))
+            raise MemoryBoundError(format_refusal(f"what is fed to {names}", nbytes, room))
 
     def _forget(self, operator: RuntimeOperator) -> None:
         record = self._records.pop(operator.name, None)
@@ -800,7 +806,7 @@ class Session:
             results = compute()
             seconds = kernel.spent(time.perf_counter() - started)
         except (LayerError, MemoryError) as exc:  # outside of the frame around a layer
-            reason = memory_sentence(exc) if isinstance(exc, MemoryError) else str(exc)
+            reason = format_memory_error(exc) if isinstance(exc, MemoryError) else str(exc)
             shapes = [describe_value(value) for value in arguments]
             raise InferenceError(operator.name, operator.type, shapes, reason) from exc
         except InferenceError as exc:

@@ -19,8 +19,8 @@ from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import ALONE, REFERENCE, alone, made
 from engine.differences import agrees
 from engine.errors import EngineError
-from engine.layers.exactness import is_element_by_element
-from engine.memory_bound import room
+from engine.layers.exactness import is_elementwise
+from engine.memory_bound import current_room
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Automatic:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
-        if value_nbytes(expected) > room().left / _RESULTS_OF_A_RACE:
+        if value_nbytes(expected) > current_room().left / _RESULTS_OF_A_RACE:
             return ALONE, reference
         race = _Race(inputs, cold=is_cold([operator]))
         typical = True
@@ -222,7 +222,7 @@ def _computes(
     inputs: Sequence[Value],
     expected: tuple[Value, ...],
 ) -> bool:
-    elementwise = is_element_by_element(operator.layer)
+    elementwise = is_elementwise(operator.layer)
     try:
         return agrees(program(inputs), expected, elementwise=elementwise)
     except SpecialNumbersError:

@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from engine.backends.forms import NoFormError
-from engine.memory_bound import room
+from engine.memory_bound import current_room
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def require_scratch(elements: int) -> None:
     NoFormError
         If it is much, or there is no room for it.
     """
-    if elements * _ITEM > min(_MOST_SCRATCH, room().left):
+    if elements * _ITEM > min(_MOST_SCRATCH, current_room().left):
         raise NoFormError("too much memory on the way")
 
 

@@ -1,4 +1,4 @@
-"""Nodes that ONNX Runtime computes too coarsely, spelled out in others.
+"""Nodes that ONNX Runtime computes too inexactly, expanded to others.
 
 Its Sigmoid is a quotient of polynomials whose error is about 1e-7 whatever the result: 3 %
 at -11, six times the result at -17.7. What its Exp and its divisions give is right to a unit
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     Constant = Callable[[float], str]
 
-__all__ = ["spelled_out"]
+__all__ = ["expand_inexact"]
 
 
-def spelled_out(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[onnx.NodeProto]:
-    """Write nodes anew, each that is computed too coarsely as several.
+def expand_inexact(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[onnx.NodeProto]:
+    """Replace each node that is computed too inexactly by several.
 
     Parameters
     ----------
@@ -38,25 +38,25 @@ def spelled_out(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[onn
     """
     written: list[onnx.NodeProto] = []
     for node in nodes:
-        spell = _SPELLINGS.get(node.op_type)
-        written += [node] if spell is None else spell(node, constant)
+        expand = _EXPANSIONS.get(node.op_type)
+        written += [node] if expand is None else expand(node, constant)
     return written
 
 
 def _sigmoid(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
-    """Spell out ``1 / (1 + exp(-x))``."""
+    """Expand to ``1 / (1 + exp(-x))``."""
     nodes, divisor = _divisor(node, constant)
     return [*nodes, helper.make_node("Reciprocal", [divisor], node.output)]
 
 
 def _swish(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
-    """Spell out ``x / (1 + exp(-x))``, a node of ONNX from its version 24 on."""
+    """Expand to ``x / (1 + exp(-x))``, a node of ONNX from its version 24 on."""
     nodes, divisor = _divisor(node, constant)
     return [*nodes, helper.make_node("Div", [node.input[0], divisor], node.output)]
 
 
 def _divisor(node: onnx.NodeProto, constant: Constant) -> tuple[list[onnx.NodeProto], str]:
-    """Spell out ``1 + exp(-x)``, and how it is called."""
+    """Compute ``1 + exp(-x)``; also returns the name of it."""
     (source,), (result,) = node.input, node.output
     negative, power, divisor = (f"{result}.{part}" for part in ("negative", "power", "divisor"))
     nodes = [
@@ -67,4 +67,4 @@ def _divisor(node: onnx.NodeProto, constant: Constant) -> tuple[list[onnx.NodePr
     return nodes, divisor
 
 
-_SPELLINGS: Final = {"Sigmoid": _sigmoid, "Swish": _swish}
+_EXPANSIONS: Final = {"Sigmoid": _sigmoid, "Swish": _swish}

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 from engine.backends.forms import NoFormError, Operand
 from engine.backends.heap import aligned
 from engine.backends.ncnn_graph import NcnnNetwork, NcnnWriter
-from engine.backends.onnx_accurate import spelled_out
+from engine.backends.onnx_accurate import expand_inexact
 from engine.backends.onnx_blocked import opsets, written_in_blocks
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class OnnxGraph:
         self._above_infinity: list[int] = []
         self._finite = False
         self._count = 0
-        self._spelled: list[onnx.NodeProto] | None = None  # once no more nodes come
+        self._expanded: list[onnx.NodeProto] | None = None  # once no more nodes come
 
     def read(
         self, operand: object, shape: Sequence[int] | None = None, *, integers: bool = False
@@ -353,9 +353,9 @@ class OnnxGraph:
         )
 
     def _for_onnx_runtime(self) -> list[onnx.NodeProto]:
-        if self._spelled is None:
-            self._spelled = spelled_out(self._nodes, self.constant)
-        return self._spelled
+        if self._expanded is None:
+            self._expanded = expand_inexact(self._nodes, self.constant)
+        return self._expanded
 
     def _values_of(self, operands: Iterable[str]) -> frozenset[str]:
         return frozenset(self._computed[operand][0] for operand in operands)

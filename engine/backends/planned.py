@@ -30,7 +30,7 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Draft, Segment, SegmentKernel, Way, part_of, parts_for
 from engine.differences import agrees
 from engine.errors import EngineError
-from engine.memory_bound import room
+from engine.memory_bound import current_room
 from engine.values import Deferred, all_settled, settled, value_nbytes
 
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ def tried(
         if part is None:
             break
         taken += value_nbytes(outputs[0])
-        if taken > room().left / _COPIES:
+        if taken > current_room().left / _COPIES:
             break
         part.seconds = seconds
         spent += seconds

@@ -16,7 +16,7 @@ from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import axis_of
-from engine.layers.exactness import element_by_element
+from engine.layers.exactness import mark_elementwise
 from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
@@ -82,7 +82,7 @@ def elementwise(
                 result[start : start + _RUN] = formula(run, *args, **kwargs)
             return result.reshape(input.shape)
 
-        return layer if cancels else element_by_element(layer)
+        return layer if cancels else mark_elementwise(layer)
 
     return decorate
 
@@ -298,7 +298,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
 
 
 @register("nn.PReLU", "F.prelu", "torch.prelu", "aten::prelu")
-@element_by_element
+@mark_elementwise
 def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Array:
     """``x`` where positive, else ``weight * x``: ``torch.nn.PReLU``.
 

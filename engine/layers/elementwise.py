@@ -16,7 +16,7 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError
 from engine.expression.functions import FUNCTIONS, Elementwise
-from engine.layers.exactness import element_by_element
+from engine.layers.exactness import mark_elementwise
 from engine.layers.registry import register
 from engine.promotion import Numbers, Scalar
 from engine.special import digamma, erfinv
@@ -308,7 +308,7 @@ def _register_all() -> None:
     """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
     for row in OPERATIONS:
         make = _unary if row.operands == 1 else _binary
-        function = element_by_element(make(row.compute))
+        function = mark_elementwise(make(row.compute))
         function.__name__ = function.__qualname__ = row.name
         function.__doc__ = _NOTES.format(
             name=row.name,

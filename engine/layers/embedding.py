@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
-from engine.layers.index_places import taken
+from engine.layers.index_places import take_along
 from engine.layers.registry import register
 from engine.values import Array
 
@@ -48,7 +48,7 @@ def embedding(
         raise LayerError(
             f"indices run from {input.min()} to {input.max()}, the table has {len(weight)} rows"
         )
-    rows = taken(weight, 0, input)
+    rows = take_along(weight, 0, input)
     return rows if max_norm is None else _shortened(rows, max_norm, norm_type)
 
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
     from engine.layers.layer import Layer
 
-__all__ = ["element_by_element", "is_element_by_element"]
+__all__ = ["is_elementwise", "mark_elementwise"]
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 _FUNCTIONS: Final[set[Callable[..., Any]]] = set()
 
 
-def element_by_element(function: Function) -> Function:
+def mark_elementwise(function: Function) -> Function:
     """Say of a layer's function that it computes each element by itself."""
     _FUNCTIONS.add(function)
     return function
 
 
-def is_element_by_element(layer: Layer | None) -> bool:
+def is_elementwise(layer: Layer | None) -> bool:
     """Whether a layer computes each element by itself.
 
     An expression does that if it is a single call: the difference of two results may cancel.

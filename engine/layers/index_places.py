@@ -19,7 +19,15 @@ from engine.layers.windows import blocks
 if TYPE_CHECKING:
     from engine.values import Array
 
-__all__ = ["Join", "counted", "integers", "join_at", "positions", "replace", "taken"]
+__all__ = [
+    "Join",
+    "flat_positions",
+    "join_at",
+    "normalize_indices",
+    "replace_at",
+    "require_integers",
+    "take_along",
+]
 
 # Joins elements to those at positions of a flat array, one after the other.
 Join: TypeAlias = Callable[[Any, Any, Any], object]
@@ -27,14 +35,14 @@ Join: TypeAlias = Callable[[Any, Any, Any], object]
 _CHUNK: Final = 1 << 18  # elements whose positions are worked out at once
 
 
-def integers(index: Array) -> Array:
+def require_integers(index: Array) -> Array:
     """Check that a tensor of indices holds integers."""
     if index.dtype.kind not in "iu":
         raise LayerError(f"indices have the dtype {index.dtype}, not an integer one")
     return index
 
 
-def counted(index: Array, size: int, axis: int) -> Array:
+def normalize_indices(index: Array, size: int, axis: int) -> Array:
     """Count indices from the front.
 
     Parameters
@@ -54,7 +62,7 @@ def counted(index: Array, size: int, axis: int) -> Array:
     LayerError
         With the first index that is farthest out.
     """
-    if not integers(index).size:
+    if not require_integers(index).size:
         return index.astype(np.intp)
     low, high = int(index.min()), int(index.max())
     if low < -size or high >= size:
@@ -64,7 +72,7 @@ def counted(index: Array, size: int, axis: int) -> Array:
     return np.where(index < 0, index + size, index) if low < 0 else index
 
 
-def taken(input: Array, axis: int, index: Array) -> Array:
+def take_along(input: Array, axis: int, index: Array) -> Array:
     """Take places of one axis: ``input[:, index]`` for the axis 1.
 
     Parameters
@@ -86,11 +94,11 @@ def taken(input: Array, axis: int, index: Array) -> Array:
     """
     # Several times as fast, but it would copy all of a view, and of a weight that lies askew.
     if input.flags.c_contiguous and input.flags.aligned:
-        return np.asarray(input.take(integers(index), axis))
-    return np.asarray(input[along(axis, integers(index))])
+        return np.asarray(input.take(require_integers(index), axis))
+    return np.asarray(input[along(axis, require_integers(index))])
 
 
-def positions(
+def flat_positions(
     shape: tuple[int, ...], axis: int, index: Array, part: tuple[slice, ...]
 ) -> Array:
     """Positions of ``array[i, index[i, j, k], k]`` in the flattened array.
@@ -119,7 +127,7 @@ def positions(
     return places
 
 
-def replace(flat: Array, places: Array, new: Array) -> None:
+def replace_at(flat: Array, places: Array, new: Array) -> None:
     """Replace elements; the last one counts."""
     flat[places] = new
 
@@ -130,7 +138,7 @@ def join_at(join: Join, result: Array, axis: int, index: Array, new: Array) -> N
     Parameters
     ----------
     join : callable
-        ``ufunc.at``, or `replace`.
+        ``ufunc.at``, or `replace_at`.
     result : C-contiguous ndarray of shape (A, N, B)
         Written in place.
     axis : int
@@ -142,5 +150,5 @@ def join_at(join: Join, result: Array, axis: int, index: Array, new: Array) -> N
         return
     flat = result.reshape(-1)
     for part in blocks(index.shape, 1, _CHUNK):
-        places = positions(result.shape, axis, index, part)
+        places = flat_positions(result.shape, axis, index, part)
         join(flat, places.reshape(-1), new[part].reshape(-1))

@@ -26,12 +26,12 @@ from engine.layers.elementwise import Operand
 from engine.layers.expression import expression_text
 from engine.layers.index_places import (
     Join,
-    counted,
-    integers,
+    flat_positions,
     join_at,
-    positions,
-    replace,
-    taken,
+    normalize_indices,
+    replace_at,
+    require_integers,
+    take_along,
 )
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.registry import register
@@ -86,7 +86,7 @@ class Index(Layer):
         places = _places(expr) if self._constant is None else self._whole(input.ndim)
         sole = _sole(places)
         if sole is not None:
-            return taken(input, sole, places[sole])
+            return take_along(input, sole, places[sole])
         return np.asarray(input[places])
 
     def _whole(self, ndim: int) -> Places:
@@ -155,7 +155,7 @@ def _add_rows(result: Array, places: Places, new: Array) -> None:
         raise LayerError(f"{depth} lists of indices are too many for {len(shape)} dimensions")
     rows: Array = np.zeros((), np.intp)
     for axis, index in enumerate(places):
-        rows = rows * shape[axis] + counted(index, shape[axis], axis)
+        rows = rows * shape[axis] + normalize_indices(index, shape[axis], axis)
     new = np.broadcast_to(new, rows.shape + shape[depth:])
     table = result.reshape(math.prod(shape[:depth]), math.prod(shape[depth:]))
     new = new.reshape(rows.size, table.shape[1])
@@ -179,7 +179,7 @@ def index_select(input: Array, dim: int, index: Array) -> Array:
         A copy.
     """
     axis = axis_of(dim, input.ndim)
-    selected = taken(np.atleast_1d(input), axis, np.atleast_1d(index))
+    selected = take_along(np.atleast_1d(input), axis, np.atleast_1d(index))
     return selected.reshape(()) if input.ndim == 0 else selected
 
 
@@ -197,7 +197,7 @@ def take(input: Array, index: Array) -> Array:
     ndarray of the shape of `index`
         A copy.
     """
-    return taken(input.reshape(-1), 0, index)
+    return take_along(input.reshape(-1), 0, index)
 
 
 @register("torch.gather", "Tensor.gather", "aten::gather")
@@ -222,7 +222,7 @@ def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
         return np.empty(index.shape, input.dtype)
     axis, places = _fitting(input, dim, index)
     whole = tuple(slice(0, size) for size in places.shape)
-    places = positions(np.atleast_1d(input).shape, axis, places, whole)
+    places = flat_positions(np.atleast_1d(input).shape, axis, places, whole)
     return input.reshape(-1).take(places).reshape(index.shape)
 
 
@@ -243,13 +243,13 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
         A copy.
     """
     if dim is None:
-        return taken(input.reshape(-1), 0, indices.reshape(-1))
-    return np.take_along_axis(input, integers(indices), axis_of(dim, input.ndim))
+        return take_along(input.reshape(-1), 0, indices.reshape(-1))
+    return np.take_along_axis(input, require_integers(indices), axis_of(dim, input.ndim))
 
 
 # How an element that is there already and one that comes are joined
 _JOIN: Final[dict[str | None, Join]] = {
-    None: replace,
+    None: replace_at,
     "add": np.add.at,
     "sum": np.add.at,
     "multiply": np.multiply.at,
@@ -374,7 +374,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     axis, result = axis_of(dim, input.ndim), np.atleast_1d(input.copy("C"))
     factor = as_operand(alpha, result_dtype(source, alpha))
     new = np.atleast_1d(cast(source * factor, input.dtype))
-    places = counted(np.atleast_1d(index), result.shape[axis], axis)
+    places = normalize_indices(np.atleast_1d(index), result.shape[axis], axis)
     fits = (*result.shape[:axis], places.size, *result.shape[axis + 1 :])
     if new.shape != fits:
         raise LayerError(
@@ -447,7 +447,7 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
         A copy.
     """
     result = input.copy()
-    flat, places = result.reshape(-1), integers(index).reshape(-1)
+    flat, places = result.reshape(-1), require_integers(index).reshape(-1)
     values = cast(source, input.dtype).reshape(-1)
     if values.size != places.size:
         raise LayerError(f"{places.size} places do not take {values.size} elements")
@@ -481,7 +481,7 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
 
 def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Places]:
     """Copy a tensor, with a dimension for the index to go along where there is none."""
-    places = along(axis_of(dim, input.ndim), np.atleast_1d(integers(index)))
+    places = along(axis_of(dim, input.ndim), np.atleast_1d(require_integers(index)))
     return np.atleast_1d(input.copy()), places
 
 
@@ -533,7 +533,7 @@ def _fitting(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
             f"an index of shape {index.shape} does not fit an input of shape {input.shape}",
             InferStatus.kInferArraySizeMismatch,
         )
-    return axis, counted(places, array.shape[axis], axis)
+    return axis, normalize_indices(places, array.shape[axis], axis)
 
 
 def _column(index: Array, axis: int, source: Array) -> Array:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import EngineError, ParameterError
-from engine.memory_bound import memory_sentence
+from engine.memory_bound import format_memory_error
 
 __all__ = ["USER_PACKAGE", "reason_of", "user_place"]
 
@@ -32,7 +32,7 @@ def reason_of(error: BaseException) -> str:
     kind = type(error).__name__
     text = error.reason if isinstance(error, ParameterError) else str(error)
     if isinstance(error, MemoryError):
-        text = memory_sentence(error)
+        text = format_memory_error(error)
     place = user_place(error)
     if not place:
         return text or kind

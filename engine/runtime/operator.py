@@ -20,7 +20,7 @@ from engine.errors import (
 )
 from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
-from engine.memory_bound import require_extent, room
+from engine.memory_bound import current_room, require_extent
 from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.runtime.storage import BASE
@@ -408,7 +408,7 @@ def _bounded(value: Value) -> Value:
 
     What stretches an axis of an array takes no memory by itself.
     """
-    if isinstance(value, np.ndarray) and value.nbytes > room().bound:
+    if isinstance(value, np.ndarray) and value.nbytes > current_room().bound:
         require_extent(value.shape, value.dtype)
     return value
 

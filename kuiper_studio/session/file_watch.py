@@ -46,7 +46,7 @@ class FileWatch(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._versions: tuple[FileVersion, ...] = ()
-        self._told: tuple[FileChange, ...] = ()
+        self._reported: tuple[FileChange, ...] = ()
         # Of the system's, and let go of by `watch`: it must not be left to the cycle collector,
         # which may come on another thread.
         self._watcher: QFileSystemWatcher | None = None
@@ -55,7 +55,7 @@ class FileWatch(QObject):
 
     def watch(self, versions: tuple[FileVersion, ...]) -> None:
         """Watch these files, which are to stay as they are, and no others."""
-        self._versions, self._told = versions, ()
+        self._versions, self._reported = versions, ()
         self._quiet.stop()
         self._watcher = None
         if versions:
@@ -89,6 +89,6 @@ class FileWatch(QObject):
             self._add_paths(self._watcher)
         now = [(was, FileVersion.of(was.path)) for was in self._versions]
         changes = tuple(FileChange(was.path, found) for was, found in now if found != was)
-        if changes != self._told:
-            self._told = changes
+        if changes != self._reported:
+            self._reported = changes
             self.changed.emit(changes)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session.events import Supply
     from kuiper_studio.session.file_watch import FileChange
 
-__all__ = ["Loads", "Model", "Opening", "Wanted", "notice_of"]
+__all__ = ["LoadQueue", "Model", "Opening", "Wanted", "make_notice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Opening:
     with_place: bool = False
 
 
-class Loads:
+class LoadQueue:
     """Models and files of layers that are asked for; the worker gets one of them at a time.
 
     So the window has taken in every model that the worker holds, with its inputs, before the
@@ -163,7 +163,7 @@ class Loads:
         self._layers = ()
 
 
-def notice_of(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> FilesNotice:
+def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> FilesNotice:
     """Say what became of the files of an open model.
 
     Parameters

@@ -62,7 +62,7 @@ from kuiper_studio.session.events import (
 )
 from kuiper_studio.session.file_watch import FileWatch
 from kuiper_studio.session.hints import hint_for, suspect_for
-from kuiper_studio.session.opening import Loads, Model, Opening, Wanted, notice_of
+from kuiper_studio.session.opening import LoadQueue, Model, Opening, Wanted, make_notice
 from kuiper_studio.session.recall import Recall
 from kuiper_studio.session.worker import Worker
 
@@ -186,7 +186,7 @@ class StudioSession(QObject):
         self._recall = Recall()
         self._graph: RuntimeGraph | None = None
         self._model: Model | None = None
-        self._loads = Loads()
+        self._loads = LoadQueue()
         self._kernels: Mapping[str, str] = {}
         self._state = RunState.EMPTY
         self._position = 0
@@ -1331,7 +1331,7 @@ class StudioSession(QObject):
             return
         archive = self._graph.file.archive
         kept = archive is None or archive.is_kept
-        notice = notice_of(changes, datetime.now().astimezone(), kept=kept)
+        notice = make_notice(changes, datetime.now().astimezone(), kept=kept)
         self.log("warning", notice.title)
         self._set_notice(notice)
 

@@ -15,8 +15,8 @@ from engine.memory_bound import (
     Room,
     bounded,
     default_bound,
+    format_memory_error,
     machine_memory,
-    memory_sentence,
     require_extent,
     require_memory,
     room,
@@ -107,8 +107,8 @@ class TestBounded:
         )
 
     def test_of_others(self):
-        assert memory_sentence(MemoryError()) == "not enough memory"
-        assert memory_sentence(MemoryError("huge")) == "not enough memory: huge"
+        assert format_memory_error(MemoryError()) == "not enough memory"
+        assert format_memory_error(MemoryError("huge")) == "not enough memory: huge"
         with pytest.raises(MemoryBoundError, match="not enough memory: huge"), bounded(room()):
             raise MemoryError("huge")
 
