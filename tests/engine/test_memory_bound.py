@@ -14,12 +14,12 @@ from engine.errors import InferenceError, LayerError, MemoryBoundError, SessionS
 from engine.memory_bound import (
     Room,
     bounded,
+    current_room,
     default_bound,
     format_memory_error,
     machine_memory,
     require_extent,
     require_memory,
-    room,
 )
 from engine.session import Session, SessionState
 
@@ -109,7 +109,10 @@ class TestBounded:
     def test_of_others(self):
         assert format_memory_error(MemoryError()) == "not enough memory"
         assert format_memory_error(MemoryError("huge")) == "not enough memory: huge"
-        with pytest.raises(MemoryBoundError, match="not enough memory: huge"), bounded(room()):
+        with (
+            pytest.raises(MemoryBoundError, match="not enough memory: huge"),
+            bounded(current_room()),
+        ):
             raise MemoryError("huge")
 
     def test_more_than_the_machine_has(self):
@@ -120,21 +123,21 @@ class TestBounded:
         )
 
     def test_other_errors_pass(self):
-        with pytest.raises(ZeroDivisionError), bounded(room()):
+        with pytest.raises(ZeroDivisionError), bounded(current_room()):
             raise ZeroDivisionError
 
     def test_one_in_another(self):
         outer, inner = Room(8 * MIB), Room(MIB)
         with bounded(outer):
             with bounded(outer):
-                assert room() is outer
+                assert current_room() is outer
             with bounded(inner):
-                assert room() is inner
+                assert current_room() is inner
                 with pytest.raises(LayerError):
                     require_memory((2, MIB), FLOAT32)
-            assert room() is outer
+            assert current_room() is outer
             np.empty((2, MIB), np.uint8)
-        assert room().bound == default_bound()
+        assert current_room().bound == default_bound()
 
     def test_other_threads_are_not_held(self):
         made = []
