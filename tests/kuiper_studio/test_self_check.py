@@ -128,7 +128,7 @@ def test_a_small_difference_is_relative_to_its_element(
     """Far from what it should be, and next to nothing beside the largest number."""
     from engine.backends import onnx_accurate
 
-    monkeypatch.setitem(onnx_accurate._SPELLINGS, "Sigmoid", lambda node, constant: [node])
+    monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])
     param = make_pair(
         "pnnx.Input in 0 1 0 #0=(1,2,8,8)f32",
         "nn.Sigmoid squash 1 1 0 1",

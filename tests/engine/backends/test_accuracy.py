@@ -135,7 +135,7 @@ def test_the_librarys_own_sigmoid_would_be_seen(name, monkeypatch):
             onnx_accurate.helper.make_node("Mul", [*node.input, "gate"], node.output),
         ],
     }
-    monkeypatch.setattr(onnx_accurate, "_SPELLINGS", own)
+    monkeypatch.setattr(onnx_accurate, "_EXPANSIONS", own)
     function = FUNCTIONS[name]
     found = {way: too_large(function, largest) for way, largest in errors(function, COUNT)}
     wrong = {way.split()[1].partition("-")[0] for way, ranges in found.items() if ranges}

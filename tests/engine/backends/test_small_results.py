@@ -189,7 +189,7 @@ def test_the_check_tells_a_coarse_sigmoid(detector, monkeypatch):
     """Six times a number of 2e-8: next to nothing absolutely, and yet not the same."""
     from engine.backends import onnx_accurate
 
-    monkeypatch.setitem(onnx_accurate._SPELLINGS, "Sigmoid", lambda node, constant: [node])
+    monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])
     session = engine.Session(detector)
     session.feed([near_zero()])
     found = self_check(session)
@@ -210,7 +210,7 @@ def test_nothing_coarse_is_chosen(detector, choices, monkeypatch):
     """A kernel is taken only if each element is right, not only beside the largest."""
     from engine.backends import onnx_accurate
 
-    monkeypatch.setitem(onnx_accurate._SPELLINGS, "Sigmoid", lambda node, constant: [node])
+    monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])
     operator = detector.operator("score")
     kernel = engine.Session(detector)._kernels.own(operator.index)
     far = np.full((1, 12, 64, 64), -17.7, np.float32)
