@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
+from engine.backends.activity import announce
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.kernel import NumpyKernel, made
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
@@ -350,6 +351,7 @@ class _Check:
     ) -> Comparison:
         """Compare a program with the reference, or with what is expected of it instead."""
         comparison = Comparison(record.operator, kernel, Verdict.LEFT)
+        announce(record.operator.name, kernel)
         try:
             program = make()
             started = time.perf_counter()

@@ -21,7 +21,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.backends import SUPPLIED, backend_of, make_kernels
+from engine.backends import REFERENCE, SUPPLIED, backend_of, make_kernels
+from engine.backends.activity import announce
 from engine.errors import (
     EngineError,
     InferenceError,
@@ -802,6 +803,8 @@ class Session:
             compute = partial(operator.forward, all_settled(arguments), generator)
         try:
             kernel.prepare(arguments)
+            if generator is not None:
+                announce(operator.name, REFERENCE)
             started = time.perf_counter()
             results = compute()
             seconds = kernel.spent(time.perf_counter() - started)

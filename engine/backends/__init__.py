@@ -26,7 +26,7 @@ from engine.backends.kernel import (
     SpecializedKernel,
     alone,
     backend_of,
-    made,
+    candidates,
 )
 from engine.backends.ncnn_net import NcnnBackend
 from engine.backends.numpy_buffers import NumpyBuffers
@@ -218,8 +218,8 @@ class _Pinned:
         self._backend = backend
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
-        for variant, make in self._backend.programs(operator, inputs).items():
-            program = made(make)
+        for name, compile_kernel in candidates(self._backend, operator, inputs).items():
+            program = compile_kernel()
             if program is not None:
-                return f"{self._backend.name}/{variant}", program
+                return name, program
         return ALONE, alone(operator)

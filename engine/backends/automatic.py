@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.backends.activity import announce
 from engine.backends.choices import key_of
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
-from engine.backends.kernel import ALONE, REFERENCE, alone, made
+from engine.backends.kernel import ALONE, REFERENCE, alone, backend_of, candidates
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.layers.exactness import is_elementwise
@@ -83,10 +84,10 @@ class Automatic:
         known = self._choices.get(key) or ""
         if known == ALONE:
             return ALONE, reference
-        name, _, variant = known.partition("/")
-        if name in self._backends:
-            make = self._backends[name].programs(operator, inputs).get(variant)
-            program = None if make is None else made(make)
+        backend = self._backends.get(backend_of(known))
+        if backend is not None:
+            compile_kernel = candidates(backend, operator, inputs).get(known)
+            program = None if compile_kernel is None else compile_kernel()
             if program is not None:
                 return known, program
         return self._measured(operator, inputs, key)
@@ -95,22 +96,24 @@ class Automatic:
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
     ) -> tuple[str, Program]:
         reference = alone(operator)
+        announce(operator.name, ALONE)
         try:
             expected = reference(inputs)
         except EngineError:
             return ALONE, reference  # which says what is wrong
         if value_nbytes(expected) > current_room().left / _RESULTS_OF_A_RACE:
             return ALONE, reference
-        race = _Race(inputs, cold=is_cold([operator]))
+        race = _Race(operator, inputs, cold=is_cold([operator]))
         typical = True
-        for name, backend in self._backends.items():
-            for variant, make in backend.programs(operator, inputs).items():
-                program = made(make)
+        for backend in self._backends.values():
+            for name, compile_kernel in candidates(backend, operator, inputs).items():
+                program = compile_kernel()
+                announce(operator.name, name)
                 try:
                     if program is not None and _computes(operator, program, inputs, expected):
                         if not race.programs:
                             race.enter(ALONE, reference)
-                        race.enter(f"{name}/{variant}", program)
+                        race.enter(name, program)
                 except SpecialNumbersError:
                     typical = False
         best, program = race.winner() if race.programs else (ALONE, reference)
@@ -125,6 +128,7 @@ class _Race:
 
     Parameters
     ----------
+    operator : RuntimeOperator
     inputs : sequence of Value
     cold : bool
         Whether weights are so large that they are to be driven out of the processor's cache
@@ -136,8 +140,10 @@ class _Race:
         Those that may still win, by kernel.
     """
 
-    def __init__(self, inputs: Sequence[Value], *, cold: bool) -> None:
-        self._inputs, self._cold = inputs, cold
+    def __init__(
+        self, operator: RuntimeOperator, inputs: Sequence[Value], *, cold: bool
+    ) -> None:
+        self._operator, self._inputs, self._cold = operator, inputs, cold
         self._cache = ColdCache()
         self._least: dict[str, float] = {}
         self.programs: dict[str, Program] = {}
@@ -176,6 +182,7 @@ class _Race:
         while rounds < _ROUNDS and spent < _SECONDS:
             if self._cold:
                 self._cache.drive_out()
+            announce(self._operator.name, name)
             seconds = _seconds(self.programs[name], self._inputs)
             self._least[name] = min(self._least[name], seconds)
             spent, rounds = spent + seconds, rounds + 1

@@ -7,10 +7,12 @@ and another one when they change.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
+from engine.backends.activity import announce
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
 from engine.values import all_settled
@@ -38,6 +40,7 @@ __all__ = [
     "SpecializedKernel",
     "alone",
     "backend_of",
+    "candidates",
     "made",
     "signature_of",
 ]
@@ -135,10 +138,11 @@ class NumpyKernel:
     operator : RuntimeOperator
     """
 
-    __slots__ = ("_forward", "name")
+    __slots__ = ("_forward", "_operator_name", "name")
 
     def __init__(self, operator: RuntimeOperator) -> None:
         self.name = REFERENCE
+        self._operator_name = operator.name
         self._forward = operator.forward
 
     def prepare(self, inputs: Sequence[Held]) -> None:
@@ -146,6 +150,7 @@ class NumpyKernel:
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
+        announce(self._operator_name, REFERENCE)
         return self._forward(all_settled(inputs))
 
     def spent(self, seconds: float) -> float:
@@ -191,12 +196,14 @@ class SpecializedKernel:
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
         values = all_settled(inputs)
+        announce(self._operator.name, self.name)
         try:
             return self._chosen[1](values)
         except EngineError:
             raise
         except Exception:  # noqa: BLE001 - whatever a library raises
             self.name = ALONE
+            announce(self._operator.name, ALONE)
             return alone(self._operator)(values)
 
     def spent(self, seconds: float) -> float:
@@ -263,6 +270,30 @@ def alone(operator: RuntimeOperator) -> Program:
             return operator.forward(inputs)
 
     return run
+
+
+def candidates(
+    backend: Backend, operator: RuntimeOperator, inputs: Sequence[Value]
+) -> dict[str, Callable[[], Program | None]]:
+    """Kernels that a backend may have for an operator, each announced when it is compiled.
+
+    Returns
+    -------
+    dict of str to callable
+        By name, in the order of `Backend.programs`. Each makes the program, or gives None
+        where the library will not.
+    """
+
+    def compile_kernel(name: str, make: Callable[[], Program]) -> Program | None:
+        announce(operator.name, name)
+        return made(make)
+
+    announce(operator.name, backend.name)
+    return {
+        name: partial(compile_kernel, name, make)
+        for variant, make in backend.programs(operator, inputs).items()
+        for name in [f"{backend.name}/{variant}"]
+    }
 
 
 def made(make: Callable[[], Made]) -> Made | None:

@@ -15,6 +15,7 @@ from engine.backends.kernel import (
     SpecializedKernel,
     alone,
     backend_of,
+    candidates,
     made,
     signature_of,
 )
@@ -116,9 +117,9 @@ class RecordedKernels(Kernels):
         name = self._names[operator.name]
         if name == ALONE:
             return name, alone(operator)
-        backend, _, variant = name.partition("/")
-        make = self._installed[backend].programs(operator, inputs).get(variant)
-        program = None if make is None else made(make)
+        installed = self._installed[backend_of(name)]
+        compile_kernel = candidates(installed, operator, inputs).get(name)
+        program = None if compile_kernel is None else compile_kernel()
         if program is None:
             # Another kernel would compute it, with other numbers than were asked for.
             raise InferenceError(

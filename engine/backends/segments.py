@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
+from engine.backends.activity import announce
 from engine.backends.forms import NoFormError
 from engine.backends.kernel import signature_of
 from engine.backends.ncnn_segment import NcnnSegmentProgram
@@ -230,6 +231,8 @@ def parts_for(way: Way, parts: Sequence[Part], values: Mapping[str, Held]) -> Se
         return parts
     names = {name for part in parts for name in (*part.sources, part.output)}
     graph = _written(parts, {name: settled(values[name]) for name in names})
+    if parts:
+        announce(parts[0].operator.name, way.value)
     foreign = graph.foreign_to_ncnn()
     count = len(parts)
     if foreign is not None:
@@ -367,9 +370,11 @@ class Segment:
     """
 
     def __init__(self, draft: Draft) -> None:
+        first, last = (draft.parts[place].operator for place in (0, -1))
+        self.name = str(SegmentName(draft.way, draft.threads, first.index, last.index))
+        self._first = first.name
+        announce(self._first, self.name)
         self._program = draft.program()
-        first, last = (draft.parts[place].operator.index for place in (0, -1))
-        self.name = str(SegmentName(draft.way, draft.threads, first, last))
         self.way, self.length = draft.way, len(draft.parts)
         given = [part for part in draft.parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
@@ -423,6 +428,7 @@ class Segment:
         # Whoever holds an operand keeps its memory from being used again.
         waiting, self._waiting = self._waiting, []
         if waiting:
+            announce(self._first, self.name)
             self._program.run(waiting)
             self._valid = self._fresh = True
 
