@@ -115,7 +115,8 @@ class SelfCheck:
     comparisons : tuple of Comparison
         In execution order.
     alone : tuple of RuntimeOperator
-        Those that were computed and that no library has a form of: nothing to compare.
+        Those that were computed, and that no library has a form of or may compute: nothing to
+        compare.
     not_run : tuple of RuntimeOperator
         Those that failed or could not run, and those that the check did not come to.
     error : EngineError or None
@@ -218,7 +219,7 @@ def self_check(
     Parameters
     ----------
     session : Session
-        Fed; its inputs, supplied outputs and seed are used, it stays as it is.
+        Fed; its inputs, supplied outputs, seed and exclusions are used, it stays as it is.
     tolerance : float
         See `engine.differences.difference`. What computes each element by itself is held to it
         element by element.
@@ -321,14 +322,19 @@ class _Check:
         names = [operand.name for operand in operator.inputs]
         return [self._reference.value(n) for n in names if self._reference.has_value(n)]
 
+    def _excluded(self, operator: RuntimeOperator) -> frozenset[str]:
+        return self._reference.excluded.get(operator.name, frozenset())
+
     def _check(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         operator = record.operator
         if backend_of(record.kernel) != REFERENCE or record.supplied:
             return
         before = len(self._comparisons)
+        excluded = self._excluded(operator)
         for backend in all_ways():
             # What is random has one source of numbers, and that is NumPy's.
-            if not operator.random and backend.supports(operator):
+            may = not operator.random and backend.name not in excluded
+            if may and backend.supports(operator):
                 self._comparisons.extend(self._by(backend, record, inputs))
         if len(self._comparisons) == before and not self._ended:
             self._alone.append(operator)
@@ -379,7 +385,9 @@ class _Check:
 
     def _follow(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         """Take an operator into the row that is going to be computed at once, or end it."""
-        part = None
+        part, excluded = None, self._excluded(record.operator)
+        if self._row and self._excluded(self._row[0][1].operator) != excluded:
+            self._check_row()
         usable = bool(self._ways) and not self._ended and self._reference.memory_limit is None
         if usable and backend_of(record.kernel) == REFERENCE and not record.supplied:
             part = part_of(record.operator, inputs, tuple(record.outputs.values()))
@@ -397,7 +405,10 @@ class _Check:
             return
         if value_nbytes(tuple(values.values())) > current_room().left:
             return  # a library would have all of them once more
+        excluded = self._excluded(row[0][1].operator)
         for way in self._ways:
+            if backend_of(way.value) in excluded:
+                continue
             parts = parts_for(way, [part for part, _ in row], values)
             segment = made(partial(self._computed, parts, values, way))
             if segment is not None:  # what cannot be computed at once never is

@@ -43,7 +43,7 @@ from engine.runtime.circumstances import circumstances
 from engine.values import ArrayFacts, all_settled, describe_value, flatten_value, settled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     import numpy.typing as npt
     from numpy.random import Generator
@@ -164,12 +164,15 @@ class Session:
         See the property; no limit by default.
     memory_bound : int, optional
         See the property; half of the machine's memory by default.
+    excluded : mapping of str to collection of str, optional
+        By operator, the libraries that never compute it; see `engine.backends.make_kernels`.
 
     Attributes
     ----------
     graph : RuntimeGraph
     backend : str
         As it was asked for; ``recorded`` for a mapping.
+    excluded : mapping of str to frozenset of str
     state : SessionState
     position : int
         Index of the operator that runs next; the number of operators at the end.
@@ -181,7 +184,8 @@ class Session:
     Raises
     ------
     SessionStateError
-        If there is no such backend, or the seed, the limit or the bound is negative.
+        If there is no such backend, what is excluded is NumPy or no library, or the seed, the
+        limit or the bound is negative.
     """
 
     def __init__(
@@ -191,6 +195,8 @@ class Session:
         seed: int = 0,
         memory_limit: int | None = None,
         memory_bound: int | None = None,
+        *,
+        excluded: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         self._seed = _checked_seed(seed)
         self._room = Room(0)
@@ -205,7 +211,10 @@ class Session:
         self._supplied: dict[str, Supplied] = {}
         self._values: dict[str, Held] = {}
         self._records: dict[str, StepRecord] = {}
-        self._kernels = make_kernels(backend, graph.operators)
+        self.excluded: Mapping[str, frozenset[str]] = MappingProxyType(
+            {name: frozenset(libraries) for name, libraries in (excluded or {}).items()}
+        )
+        self._kernels = make_kernels(backend, graph.operators, self.excluded)
         self._plans = _Plans(graph.operators)
         self._held = HeldMemory()
         self._keeper: Keeper | None = None
@@ -224,14 +233,22 @@ class Session:
         Returns
         -------
         Session
-            With the same inputs, supplied outputs, seed, memory limit and bound.
+            With the same inputs, supplied outputs, seed, memory limit and bound, and the same
+            libraries excluded.
 
         Raises
         ------
         SessionStateError
             If there is no such backend.
         """
-        twin = Session(self.graph, backend, self._seed, self.memory_limit, self.memory_bound)
+        twin = Session(
+            self.graph,
+            backend,
+            self._seed,
+            self.memory_limit,
+            self.memory_bound,
+            excluded=self.excluded,
+        )
         twin._inputs, twin._supplied = dict(self._inputs), dict(self._supplied)
         twin.restart()
         return twin

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from engine.backends.automatic import Automatic
 from engine.backends.buffers import let_go
 from engine.backends.choices import Choices
+from engine.backends.exclusions import Exclusions
 from engine.backends.kernel import (
     ALONE,
     REFERENCE,
@@ -37,7 +38,7 @@ from engine.backends.segments import computed_together
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from engine.backends.kernel import Chooser, Program
     from engine.runtime import RuntimeOperator
@@ -151,7 +152,9 @@ def _load(library: Backend, *, whole: bool = False) -> str:
 
 
 def make_kernels(
-    name: str | Mapping[str, str], operators: Sequence[RuntimeOperator]
+    name: str | Mapping[str, str],
+    operators: Sequence[RuntimeOperator],
+    excluded: Mapping[str, Collection[str]] | None = None,
 ) -> Kernels:
     """Kernel of each operator.
 
@@ -160,22 +163,27 @@ def make_kernels(
     name : str, or mapping of str to str
         One of `BACKEND_NAMES`, or the kernels of an earlier run by operator.
     operators : sequence of RuntimeOperator
+    excluded : mapping of str to collection of str, optional
+        By operator, the libraries that never compute it: neither alone, nor with others at
+        once, nor to measure them, whatever was chosen or recorded earlier. Another one does,
+        or NumPy.
 
     Raises
     ------
     SessionStateError
-        If there is no such backend, its library is not installed, or the earlier run was of
-        another model.
+        If there is no such backend, its library is not installed, the earlier run was of
+        another model, or what is excluded is NumPy or no library.
     """
+    exclusions = Exclusions(excluded, [library.name for library in _LIBRARIES])
     if not isinstance(name, str):
         usable = {each.name: each for each in all_ways()}
-        return RecordedKernels(operators, name, usable)
+        return RecordedKernels(operators, name, usable, exclusions)
     require_backend(name)
     if name == "numpy":
         return Kernels(operators, NumpyKernel)
-    choosing = _Choosing(name)
+    choosing = _Choosing(name, exclusions)
     if name == "auto" and OnnxRuntimeBackend.name in libraries():
-        return PlannedKernels(operators, choosing.make, _choices())
+        return PlannedKernels(operators, choosing.make, _choices(), exclusions)
     return Kernels(operators, choosing.make)
 
 
@@ -186,10 +194,11 @@ class _Choosing:
     ----------
     name : str
         ``auto``, or the one library.
+    excluded : Exclusions
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, excluded: Exclusions) -> None:
+        self._name, self._excluded = name, excluded
 
     @cached_property
     def _backends(self) -> tuple[Backend, ...]:
@@ -200,13 +209,15 @@ class _Choosing:
     @cached_property
     def _choose(self) -> Chooser:
         if self._name == "auto":
-            return Automatic(self._backends, _choices()).choose
+            return Automatic(self._backends, _choices(), self._excluded).choose
         return _Pinned(self._backends[0]).choose
 
     def make(self, operator: RuntimeOperator) -> Kernel:
         """Make the kernel of an operator."""
         # What is random has one source of numbers, and that is NumPy's.
-        if not operator.random and any(b.supports(operator) for b in self._backends):
+        excluded = self._excluded[operator.name]
+        allowed = [each for each in self._backends if each.name not in excluded]
+        if not operator.random and any(b.supports(operator) for b in allowed):
             return SpecializedKernel(operator, self._choose)
         return NumpyKernel(operator)
 

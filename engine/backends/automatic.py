@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from engine.backends.choices import Choices
+    from engine.backends.exclusions import Exclusions
     from engine.backends.kernel import Backend, Program
     from engine.runtime import RuntimeOperator
     from engine.values import Value
@@ -58,11 +59,14 @@ class Automatic:
         Besides NumPy.
     choices : Choices
         What is known from earlier.
+    excluded : Exclusions
     """
 
-    def __init__(self, backends: Sequence[Backend], choices: Choices) -> None:
+    def __init__(
+        self, backends: Sequence[Backend], choices: Choices, excluded: Exclusions
+    ) -> None:
         self._backends = {backend.name: backend for backend in backends}
-        self._choices = choices
+        self._choices, self._excluded = choices, excluded
 
     def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
         """Find the fastest kernel for these inputs: its name and program."""
@@ -80,12 +84,13 @@ class Automatic:
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> tuple[str, Program]:
         reference = alone(operator)
-        key = key_of(operator, inputs)
+        excluded = self._excluded[operator.name]
+        key = key_of(operator, inputs, excluded)
         known = self._choices.get(key) or ""
         if known == ALONE:
             return ALONE, reference
         backend = self._backends.get(backend_of(known))
-        if backend is not None:
+        if backend is not None and backend.name not in excluded:
             compile_kernel = candidates(backend, operator, inputs).get(known)
             program = None if compile_kernel is None else compile_kernel()
             if program is not None:
@@ -105,7 +110,7 @@ class Automatic:
             return ALONE, reference
         race = _Race(operator, inputs, cold=is_cold([operator]))
         typical = True
-        for backend in self._backends.values():
+        for backend in self._allowed(operator):
             for name, compile_kernel in candidates(backend, operator, inputs).items():
                 program = compile_kernel()
                 announce(operator.name, name)
@@ -121,6 +126,10 @@ class Automatic:
         if typical:  # NaN and infinities say little about other inputs
             self._choices.put(key, best)
         return best, program
+
+    def _allowed(self, operator: RuntimeOperator) -> list[Backend]:
+        excluded = self._excluded[operator.name]
+        return [each for each in self._backends.values() if each.name not in excluded]
 
 
 class _Race:

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.atomic import written_beside
+from engine.backends.exclusions import describe_exclusion
 from engine.backends.onnx_runtime import thread_count
 from engine.cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from engine.runtime import RuntimeOperator
@@ -52,11 +53,22 @@ def _described(value: Value) -> str:
     return repr(value)
 
 
-def key_of(operator: RuntimeOperator, inputs: Sequence[Value]) -> str:
-    """Name of an operator's work on inputs of these shapes and dtypes."""
+def key_of(
+    operator: RuntimeOperator, inputs: Sequence[Value], excluded: Collection[str] = ()
+) -> str:
+    """Name of an operator's work on inputs of these shapes and dtypes.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    inputs : sequence of Value
+    excluded : collection of str, optional
+        Libraries that must not do it.
+    """
     described = [describe_work(operator)]
     described += map(_described, inputs)
-    return hashlib.sha256("|".join(described).encode()).hexdigest()[:24]
+    text = "|".join(described) + describe_exclusion(excluded)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _machine() -> str:

@@ -23,9 +23,17 @@ from typing_extensions import override
 from engine.backends.automatic import ColdCache, is_cold
 from engine.backends.blas import one_blas_thread
 from engine.backends.choices import describe_work
+from engine.backends.exclusions import describe_exclusion
 from engine.backends.forms import SpecialNumbersError
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
-from engine.backends.kernel import PROGRAMS_KEPT, Kernels, NumpyKernel, made, signature_of
+from engine.backends.kernel import (
+    PROGRAMS_KEPT,
+    Kernels,
+    NumpyKernel,
+    backend_of,
+    made,
+    signature_of,
+)
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
 from engine.backends.segments import Draft, Segment, SegmentKernel, Way, part_of, parts_for
 from engine.differences import agrees
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.choices import Choices
+    from engine.backends.exclusions import Exclusions
     from engine.backends.kernel import Kernel
     from engine.backends.segments import Part
     from engine.runtime import RuntimeOperator
@@ -134,6 +143,9 @@ class PlannedKernels(Kernels):
         Makes the kernel of an operator by itself.
     choices : Choices
         What is known from earlier.
+    excluded : Exclusions
+        A segment is of operators for which the same libraries are excluded, and computed by
+        none of these.
     """
 
     def __init__(
@@ -141,9 +153,10 @@ class PlannedKernels(Kernels):
         operators: Sequence[RuntimeOperator],
         make: Callable[[RuntimeOperator], Kernel],
         choices: Choices,
+        excluded: Exclusions,
     ) -> None:
         super().__init__(operators, make)
-        self._choices = choices
+        self._choices, self._excluded = choices, excluded
         self._passes = 0
         self._apart = False
         self._of_sizes: dict[object, _Plans] = {}  # by the shapes of the model's inputs
@@ -199,15 +212,16 @@ class PlannedKernels(Kernels):
     def _plan(self, first: int, values: Mapping[str, Held], plans: _Plans) -> Segment | None:
         """Make the segment that begins at an operator, if one should."""
         operator = self._operators[first]
-        if not (_may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
+        ways = self._ways_for(operator)
+        if not (ways and _may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
             plans.decided.add(first)
             return None
-        row = list(takewhile(_may_take_part, self._operators[first : first + _MOST]))
+        row = list(takewhile(self._alike(first), self._operators[first : first + _MOST]))
         key = self._key_of(row, values)
         known = _Finding.read(self._choices.get(key) or "")
         if known is not None and known.count <= len(row):
             segment = None
-            if known.way is not None:
+            if known.way in ways:
                 segment = self._remembered(row[: known.count], values, known.way, known.shares)
             if segment is not None or known.way is None:
                 plans.decided.update(range(first, first + known.count))
@@ -217,10 +231,21 @@ class PlannedKernels(Kernels):
             return None
         parts, results = tried(row, values, self.__getitem__, _SECONDS)
         results.clear()  # whose memory the kernels take again, as they do in a pass
-        segment = self._fastest(parts, values, key)
+        segment = self._fastest(ways, parts, values, key)
         taken = len(parts) if segment is None else segment.length
         plans.decided.update(range(first, first + max(1, taken)))
         return segment
+
+    def _ways_for(self, operator: RuntimeOperator) -> list[Way]:
+        excluded = self._excluded[operator.name]
+        return [way for way in _WAYS if backend_of(way.value) not in excluded]
+
+    def _alike(self, first: int) -> Callable[[RuntimeOperator], bool]:
+        """Whether an operator may take part in a segment with the one that it begins with."""
+        excluded = self._excluded[self._operators[first].name]
+        return lambda operator: (
+            _may_take_part(operator) and self._excluded[operator.name] == excluded
+        )
 
     def _remembered(
         self,
@@ -248,12 +273,16 @@ class PlannedKernels(Kernels):
         return _built(draft)
 
     def _fastest(
-        self, parts: Sequence[Part], values: Mapping[str, Held], key: str
+        self,
+        ways: Iterable[Way],
+        parts: Sequence[Part],
+        values: Mapping[str, Held],
+        key: str,
     ) -> Segment | None:
         """The segment that saves most of its operators' time; remember it."""
         best: tuple[float, float, Way, Sequence[Part]] = (np.inf, np.inf, Way.TOGETHER, parts)
         blocked = False
-        for way in _WAYS:
+        for way in ways:
             if way is Way.TOGETHER and blocked:
                 continue
             try:
@@ -364,6 +393,7 @@ class PlannedKernels(Kernels):
         work = [self._described[operator.index] for operator in row]
         arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
+        text += describe_exclusion(self._excluded[row[0].name])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

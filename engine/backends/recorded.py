@@ -20,13 +20,14 @@ from engine.backends.kernel import (
     signature_of,
 )
 from engine.backends.planned import activate, tried
-from engine.backends.segments import Draft, Segment, SegmentName
+from engine.backends.segments import Draft, Segment, SegmentName, computed_together
 from engine.errors import InferenceError, InferStatus, SessionStateError
 from engine.values import all_settled, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from engine.backends.exclusions import Exclusions
     from engine.backends.kernel import Backend, Kernel, Program
     from engine.runtime import RuntimeOperator
     from engine.values import Held, Value
@@ -45,6 +46,8 @@ class RecordedKernels(Kernels):
     names : mapping of str to str
         Kernels by operator; NumPy computes what was not computed then.
     installed : mapping of str to Backend
+    excluded : Exclusions
+        NumPy computes what an excluded library did then, and with it the rest of a segment.
 
     Raises
     ------
@@ -57,6 +60,7 @@ class RecordedKernels(Kernels):
         operators: Sequence[RuntimeOperator],
         names: Mapping[str, str],
         installed: Mapping[str, Backend],
+        excluded: Exclusions,
     ) -> None:
         super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
@@ -64,7 +68,9 @@ class RecordedKernels(Kernels):
         self._segments: dict[int, tuple[SegmentName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
-            name = SegmentName.read(names[operator.name])
+        self._names = _without(excluded, names)
+        for operator in operators:
+            name = SegmentName.read(self._names[operator.name])
             if name is not None:
                 self._segments.setdefault(name.first, (name, []))[1].append(operator.index)
         self._built: dict[int, dict[object, Segment | None]] = {}
@@ -130,3 +136,16 @@ class RecordedKernels(Kernels):
                 InferStatus.kInferLayerNotImplement,
             )
         return name, program
+
+
+def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
+    """Kernels by operator, NumPy in the place of excluded ones.
+
+    Operators of one segment have its name, and it computes none of them where one is excluded.
+    """
+    gone = {(o, name) for o, name in names.items() if backend_of(name) in excluded[o]}
+    segments = {name for _, name in gone if computed_together(name)}
+    return {
+        operator: REFERENCE if (operator, name) in gone or name in segments else name
+        for operator, name in names.items()
+    }

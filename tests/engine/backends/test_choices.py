@@ -15,6 +15,7 @@ from engine.backends import automatic, libraries, make_kernels, missing_packages
 from engine.backends.automatic import Automatic
 from engine.backends.blas import one_blas_thread
 from engine.backends.choices import Choices, key_of
+from engine.backends.exclusions import Exclusions
 from engine.cache import cache_folder
 from engine.errors import SessionStateError
 
@@ -46,7 +47,8 @@ def measured(monkeypatch):
 
 def choose(choices, conv):
     built, inputs = conv
-    name, program = Automatic(tuple(libraries().values()), choices).choose(built, inputs)
+    automatic = Automatic(tuple(libraries().values()), choices, Exclusions(None, ()))
+    name, program = automatic.choose(built, inputs)
     np.testing.assert_allclose(program(inputs)[0], built.forward(inputs)[0], atol=1e-3)
     return name
 
