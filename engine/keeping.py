@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
-from engine.backends import SUPPLIED, computed_together, let_go, make_kernels
+from engine.backends import SUPPLIED, is_fused, let_go, make_kernels
 from engine.values import (
     Deferred,
     all_settled,
@@ -246,7 +246,7 @@ class Keeper:
             values = outputs.kept
             if values:
                 origin = None
-                again = kernel not in {"", SUPPLIED} and not computed_together(kernel)
+                again = kernel not in {"", SUPPLIED} and not is_fused(kernel)
                 if again and operator.type != WEIGHT:
                     given = {name: values[name] for name in record.supplied}
                     last_use = _last_use(operator)

@@ -14,12 +14,12 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from engine.backends import REFERENCE, all_ways, backend_of, usable_libraries
+from engine.backends import REFERENCE, all_backends, backend_of, usable_libraries
 from engine.backends.activity import announce
-from engine.backends.forms import SpecialNumbersError
-from engine.backends.kernel import NumpyKernel, made
+from engine.backends.fusion import Draft, FusedSubgraph, Strategy, part_of, supported_parts
+from engine.backends.kernel import NumpyKernel, try_to_make
+from engine.backends.lowering import SpecialNumbersError
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Draft, Segment, Way, part_of, parts_for
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_elementwise
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from engine.backends import Backend
-    from engine.backends.kernel import Program
-    from engine.backends.segments import Part
+    from engine.backends.fusion import Part
+    from engine.backends.kernel import CompiledKernel
     from engine.runtime import RuntimeOperator
     from engine.session import Session, StepRecord
     from engine.values import Value
@@ -268,7 +268,11 @@ class _Check:
         names = {backend.name for backend in backends}
         # The forms of operators in a row are ONNX Runtime's, whoever computes them.
         together = OnnxRuntimeBackend.name in names
-        self._ways = [way for way in Way if together and backend_of(way.value) in names]
+        self._strategies = [
+            strategy
+            for strategy in Strategy
+            if together and backend_of(strategy.value) in names
+        ]
         self._row: list[tuple[Part, StepRecord]] = []
         self._values: dict[str, Value] = {}
 
@@ -331,7 +335,7 @@ class _Check:
             return
         before = len(self._comparisons)
         excluded = self._excluded(operator)
-        for backend in all_ways():
+        for backend in all_backends():
             # What is random has one source of numbers, and that is NumPy's.
             may = not operator.random and backend.name not in excluded
             if may and backend.supports(operator):
@@ -342,7 +346,7 @@ class _Check:
     def _by(
         self, backend: Backend, record: StepRecord, inputs: Sequence[Value]
     ) -> Iterator[Comparison]:
-        for variant, make in backend.programs(record.operator, inputs).items():
+        for variant, make in backend.variants(record.operator, inputs).items():
             if self._asked_to_end():
                 return
             yield self._compared(record, f"{backend.name}/{variant}", make, inputs)
@@ -351,7 +355,7 @@ class _Check:
         self,
         record: StepRecord,
         kernel: str,
-        make: Callable[[], Program],
+        make: Callable[[], CompiledKernel],
         inputs: Sequence[Value],
         expect: Callable[[], Sequence[Value]] | None = None,
     ) -> Comparison:
@@ -359,9 +363,9 @@ class _Check:
         comparison = Comparison(record.operator, kernel, Verdict.LEFT)
         announce(record.operator.name, kernel)
         try:
-            program = make()
+            compiled = make()
             started = time.perf_counter()
-            found = program(inputs)
+            found = compiled(inputs)
             seconds = time.perf_counter() - started
         except SpecialNumbersError:
             return replace(comparison, reason="NaN or infinities")
@@ -388,7 +392,9 @@ class _Check:
         part, excluded = None, self._excluded(record.operator)
         if self._row and self._excluded(self._row[0][1].operator) != excluded:
             self._check_row()
-        usable = bool(self._ways) and not self._ended and self._reference.memory_limit is None
+        usable = (
+            bool(self._strategies) and not self._ended and self._reference.memory_limit is None
+        )
         if usable and backend_of(record.kernel) == REFERENCE and not record.supplied:
             part = part_of(record.operator, inputs, tuple(record.outputs.values()))
         if part is not None:
@@ -406,25 +412,25 @@ class _Check:
         if value_nbytes(tuple(values.values())) > current_room().left:
             return  # a library would have all of them once more
         excluded = self._excluded(row[0][1].operator)
-        for way in self._ways:
-            if backend_of(way.value) in excluded:
+        for strategy in self._strategies:
+            if backend_of(strategy.value) in excluded:
                 continue
-            parts = parts_for(way, [part for part, _ in row], values)
-            segment = made(partial(self._computed, parts, values, way))
-            if segment is not None:  # what cannot be computed at once never is
-                self._check_segment(segment, row[: len(parts)], values)
+            parts = supported_parts(strategy, [part for part, _ in row], values)
+            subgraph = try_to_make(partial(self._computed, parts, values, strategy))
+            if subgraph is not None:  # what cannot be computed at once never is
+                self._check_subgraph(subgraph, row[: len(parts)], values)
 
     def _computed(
-        self, parts: Sequence[Part], values: Mapping[str, Value], way: Way
-    ) -> Segment:
-        segment = Segment(Draft(parts, values, thread_count(), way))
-        segment.expect(values, lambda index: NumpyKernel(self._operators[index]))
-        segment.run()
-        return segment
+        self, parts: Sequence[Part], values: Mapping[str, Value], strategy: Strategy
+    ) -> FusedSubgraph:
+        subgraph = FusedSubgraph(Draft(parts, values, thread_count(), strategy))
+        subgraph.expect(values, lambda index: NumpyKernel(self._operators[index]))
+        subgraph.run()
+        return subgraph
 
-    def _check_segment(
+    def _check_subgraph(
         self,
-        segment: Segment,
+        subgraph: FusedSubgraph,
         row: Sequence[tuple[Part, StepRecord]],
         values: Mapping[str, Value],
     ) -> None:
@@ -443,8 +449,8 @@ class _Check:
             if is_elementwise(operator.layer):
                 expect = partial(operator.forward, seen)
             inputs = [values[name] for name in part.sources]
-            make = partial(_handing_out, segment, part, own)
-            found = self._compared(record, segment.name, make, inputs, expect)
+            make = partial(_handing_out, subgraph, part, own)
+            found = self._compared(record, subgraph.name, make, inputs, expect)
             self._comparisons.append(found)
             if found.verdict is Verdict.DIFFERS:
                 break  # what is behind it is computed from it
@@ -452,15 +458,15 @@ class _Check:
                 left.add(part.output)
 
 
-def _handing_out(segment: Segment, part: Part, own: dict[str, Value]) -> Program:
+def _handing_out(subgraph: FusedSubgraph, part: Part, own: dict[str, Value]) -> CompiledKernel:
     """Hand out what a segment computed of an operator's, and keep it with the others."""
 
-    def program(inputs: Sequence[Value]) -> tuple[Value, ...]:
-        (found,) = segment.result(part.operator.index, inputs)
+    def compiled(inputs: Sequence[Value]) -> tuple[Value, ...]:
+        (found,) = subgraph.result(part.operator.index, inputs)
         own[part.output] = settled(found)
         return (own[part.output],)
 
-    return program
+    return compiled
 
 
 def _counted(count: int, noun: str) -> str:

@@ -540,7 +540,7 @@ class Session:
     def memory_limit(self, nbytes: int | None) -> None:
         if nbytes is not None and nbytes < 0:
             raise SessionStateError(f"a memory limit is a number of bytes, not {nbytes}")
-        self._kernels.keep_apart(apart=nbytes is not None)
+        self._kernels.allow_fusion(allowed=nbytes is None)
         if self._keeper is not None:
             self._keeper.set_limit(nbytes)
         elif nbytes is not None:

@@ -12,12 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
-from engine.backends.automatic import Automatic
+from engine.backends.autotuner import Autotuner
 from engine.backends.buffers import let_go
-from engine.backends.choices import Choices
 from engine.backends.exclusions import Exclusions
+from engine.backends.fusion import SubgraphName, is_fused
+from engine.backends.fusion_autotuner import FusingKernels
 from engine.backends.kernel import (
-    ALONE,
+    ONE_THREAD,
     REFERENCE,
     SUPPLIED,
     Backend,
@@ -25,22 +26,21 @@ from engine.backends.kernel import (
     Kernels,
     NumpyKernel,
     SpecializedKernel,
-    alone,
     backend_of,
     candidates,
+    one_thread_kernel,
 )
 from engine.backends.ncnn_net import NcnnBackend
 from engine.backends.numpy_buffers import NumpyBuffers
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
-from engine.backends.planned import PlannedKernels
 from engine.backends.recorded import RecordedKernels
-from engine.backends.segments import computed_together
+from engine.backends.tuning_cache import TuningCache
 from engine.errors import SessionStateError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from engine.backends.kernel import Chooser, Program
+    from engine.backends.kernel import Chooser, CompiledKernel
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
@@ -51,11 +51,11 @@ __all__ = [
     "Backend",
     "Kernel",
     "Kernels",
-    "all_ways",
+    "all_backends",
     "backend_of",
-    "computed_together",
     "describe_kernel",
     "installed_version",
+    "is_fused",
     "let_go",
     "libraries",
     "make_kernels",
@@ -95,10 +95,13 @@ def installed_version(name: str) -> str:
 
 def describe_kernel(name: str) -> str:
     """Say in words what a kernel's name means, such as ``onnxruntime/all-2``."""
+    fused = SubgraphName.read(name)
+    if fused is not None:
+        return fused.description
     backend, _, variant = name.partition("/")
     words = {
         REFERENCE: "NumPy, the reference",
-        ALONE: "NumPy, the reference, 1 thread",
+        ONE_THREAD: "NumPy, the reference, 1 thread",
         SUPPLIED: "supplied by the user",
     }
     known = {_BUFFERS.name: _BUFFERS, **libraries()}
@@ -108,8 +111,8 @@ def describe_kernel(name: str) -> str:
 
 
 @cache
-def _choices() -> Choices:
-    return Choices()
+def _tuning_cache() -> TuningCache:
+    return TuningCache()
 
 
 def require_backend(name: str) -> None:
@@ -137,7 +140,7 @@ def usable_libraries() -> tuple[Backend, ...]:
     return tuple(library for library in libraries().values() if not _load(library))
 
 
-def all_ways() -> tuple[Backend, ...]:
+def all_backends() -> tuple[Backend, ...]:
     """Whatever computes some operators otherwise than the reference does."""
     return (_BUFFERS, *usable_libraries())
 
@@ -176,14 +179,14 @@ def make_kernels(
     """
     exclusions = Exclusions(excluded, [library.name for library in _LIBRARIES])
     if not isinstance(name, str):
-        usable = {each.name: each for each in all_ways()}
+        usable = {each.name: each for each in all_backends()}
         return RecordedKernels(operators, name, usable, exclusions)
     require_backend(name)
     if name == "numpy":
         return Kernels(operators, NumpyKernel)
     choosing = _Choosing(name, exclusions)
     if name == "auto" and OnnxRuntimeBackend.name in libraries():
-        return PlannedKernels(operators, choosing.make, _choices(), exclusions)
+        return FusingKernels(operators, choosing.make, _tuning_cache(), exclusions)
     return Kernels(operators, choosing.make)
 
 
@@ -203,13 +206,13 @@ class _Choosing:
     @cached_property
     def _backends(self) -> tuple[Backend, ...]:
         if self._name == "auto":
-            return all_ways()
+            return all_backends()
         return tuple(each for each in usable_libraries() if each.name == self._name)
 
     @cached_property
     def _choose(self) -> Chooser:
         if self._name == "auto":
-            return Automatic(self._backends, _choices(), self._excluded).choose
+            return Autotuner(self._backends, _tuning_cache(), self._excluded).choose
         return _Pinned(self._backends[0]).choose
 
     def make(self, operator: RuntimeOperator) -> Kernel:
@@ -228,9 +231,11 @@ class _Pinned:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
+    def choose(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> tuple[str, CompiledKernel]:
         for name, compile_kernel in candidates(self._backend, operator, inputs).items():
-            program = compile_kernel()
-            if program is not None:
-                return name, program
-        return ALONE, alone(operator)
+            compiled = compile_kernel()
+            if compiled is not None:
+                return name, compiled
+        return ONE_THREAD, one_thread_kernel(operator)

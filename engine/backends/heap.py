@@ -53,8 +53,8 @@ def _trim() -> Callable[[int], object] | None:
 def trim_heap() -> None:
     """Give memory to the system that libraries took while they were made ready.
 
-    What a library takes to prepare the weights of an operator, and a program that was tried
-    and not chosen, leaves holes between what is kept: several times the weights of a network
+    What a library takes to prepare the weights of an operator, and a kernel that was tried and not
+    chosen, leaves holes between what is kept: several times the weights of a network
     in all. Takes less than a millisecond.
     """
     trim = _trim()

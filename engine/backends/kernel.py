@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
-    Program = Callable[[Sequence[Value]], tuple[Value, ...]]
-    Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "Program"]]
+    CompiledKernel = Callable[[Sequence[Value]], tuple[Value, ...]]
+    Chooser = Callable[[RuntimeOperator, Sequence[Value]], tuple[str, "CompiledKernel"]]
 
 Made = TypeVar("Made")
 
 __all__ = [
-    "ALONE",
-    "PROGRAMS_KEPT",
+    "MOST_COMPILED",
+    "ONE_THREAD",
     "REFERENCE",
     "SUPPLIED",
     "Backend",
@@ -38,21 +38,21 @@ __all__ = [
     "Kernels",
     "NumpyKernel",
     "SpecializedKernel",
-    "alone",
     "backend_of",
     "candidates",
-    "made",
+    "one_thread_kernel",
     "signature_of",
+    "try_to_make",
 ]
 
 # Names of the kernels that NumPy has. With one thread its products of matrices may round
 # otherwise than with several.
 REFERENCE: Final = "numpy"
-ALONE: Final = "numpy/one-thread"
+ONE_THREAD: Final = "numpy/one-thread"
 # Stands in records where a kernel's name does, for what the user supplied.
 SUPPLIED: Final = "supplied"
 
-PROGRAMS_KEPT: Final = 4  # of sizes that a session takes in turn; each holds its outputs
+MOST_COMPILED: Final = 4  # of sizes that a session takes in turn; each holds its outputs
 
 
 class Kernel(Protocol):
@@ -115,9 +115,9 @@ class Backend(Protocol):
         """Whether there may be a program for an operator, whatever its inputs."""
         ...
 
-    def programs(
+    def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> Mapping[str, Callable[[], Program]]:
+    ) -> Mapping[str, Callable[[], CompiledKernel]]:
         """Ways to compute an operator for inputs of given shapes and dtypes.
 
         Returns
@@ -171,13 +171,13 @@ class SpecializedKernel:
         Takes the operator and its inputs; gives the kernel's name and the program.
     """
 
-    __slots__ = ("_choose", "_chosen", "_operator", "_programs", "_signature", "name")
+    __slots__ = ("_choose", "_chosen", "_compiled_kernels", "_operator", "_signature", "name")
 
     def __init__(self, operator: RuntimeOperator, choose: Chooser) -> None:
         self._operator, self._choose = operator, choose
-        self._chosen: tuple[str, Program] = (ALONE, alone(operator))
+        self._chosen: tuple[str, CompiledKernel] = (ONE_THREAD, one_thread_kernel(operator))
         self.name = ""
-        self._programs: dict[object, tuple[str, Program]] = {}
+        self._compiled_kernels: dict[object, tuple[str, CompiledKernel]] = {}
         self._signature: object = None
 
     def prepare(self, inputs: Sequence[Held]) -> None:
@@ -185,11 +185,11 @@ class SpecializedKernel:
         values = all_settled(inputs)
         signature = signature_of(values)
         if signature != self._signature:
-            if signature not in self._programs:
-                while len(self._programs) >= PROGRAMS_KEPT:
-                    del self._programs[next(iter(self._programs))]
-                self._programs[signature] = self._choose(self._operator, values)
-            self._chosen = self._programs[signature]
+            if signature not in self._compiled_kernels:
+                while len(self._compiled_kernels) >= MOST_COMPILED:
+                    del self._compiled_kernels[next(iter(self._compiled_kernels))]
+                self._compiled_kernels[signature] = self._choose(self._operator, values)
+            self._chosen = self._compiled_kernels[signature]
             self._signature = signature
         self.name = self._chosen[0]
 
@@ -202,9 +202,9 @@ class SpecializedKernel:
         except EngineError:
             raise
         except Exception:  # noqa: BLE001 - whatever a library raises
-            self.name = ALONE
-            announce(self._operator.name, ALONE)
-            return alone(self._operator)(values)
+            self.name = ONE_THREAD
+            announce(self._operator.name, ONE_THREAD)
+            return one_thread_kernel(self._operator)(values)
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call: all of it."""
@@ -242,10 +242,10 @@ class Kernels(dict[int, "Kernel"]):
     def fed(self, inputs: Iterable[Array]) -> None:
         """Hear that the model was given inputs."""
 
-    def keep_apart(self, *, apart: bool) -> None:
-        """Say whether every operator is to be computed by itself.
+    def allow_fusion(self, *, allowed: bool) -> None:
+        """Say whether consecutive operators may be fused.
 
-        Values that were computed together cannot be computed again one by one.
+        Values of fused operators cannot be recomputed one by one.
         """
 
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
@@ -259,7 +259,7 @@ class Kernels(dict[int, "Kernel"]):
         """
 
 
-def alone(operator: RuntimeOperator) -> Program:
+def one_thread_kernel(operator: RuntimeOperator) -> CompiledKernel:
     """Run the reference on one thread, beside libraries whose threads it would hold up.
 
     OpenBLAS's threads wait awake for milliseconds after every product of matrices.
@@ -274,7 +274,7 @@ def alone(operator: RuntimeOperator) -> Program:
 
 def candidates(
     backend: Backend, operator: RuntimeOperator, inputs: Sequence[Value]
-) -> dict[str, Callable[[], Program | None]]:
+) -> dict[str, Callable[[], CompiledKernel | None]]:
     """Kernels that a backend may have for an operator, each announced when it is compiled.
 
     Returns
@@ -284,19 +284,19 @@ def candidates(
         where the library will not.
     """
 
-    def compile_kernel(name: str, make: Callable[[], Program]) -> Program | None:
+    def compile_kernel(name: str, make: Callable[[], CompiledKernel]) -> CompiledKernel | None:
         announce(operator.name, name)
-        return made(make)
+        return try_to_make(make)
 
     announce(operator.name, backend.name)
     return {
         name: partial(compile_kernel, name, make)
-        for variant, make in backend.programs(operator, inputs).items()
+        for variant, make in backend.variants(operator, inputs).items()
         for name in [f"{backend.name}/{variant}"]
     }
 
 
-def made(make: Callable[[], Made]) -> Made | None:
+def try_to_make(make: Callable[[], Made]) -> Made | None:
     """Make a program, or None where the library will not."""
     try:
         return make()

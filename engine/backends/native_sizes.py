@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from engine.backends.forms import NoFormError
+from engine.backends.lowering import LoweringError
 from engine.memory_bound import current_room
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def require_elements(*shapes: Sequence[int]) -> None:
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If one has more elements than a library should count.
     """
     if any(math.prod(shape) > _MOST_ELEMENTS for shape in shapes):
-        raise NoFormError("too many elements")
+        raise LoweringError("too many elements")
 
 
 def require_scratch(elements: int) -> None:
@@ -55,11 +55,11 @@ def require_scratch(elements: int) -> None:
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If it is much, or there is no room for it.
     """
     if elements * _ITEM > min(_MOST_SCRATCH, current_room().left):
-        raise NoFormError("too much memory on the way")
+        raise LoweringError("too much memory on the way")
 
 
 def require_windows(
@@ -80,7 +80,7 @@ def require_windows(
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If a library should not compute it.
     LayerError
         If there is no room for a window.
@@ -99,7 +99,7 @@ def require_windows(
         _require_few(columns, _MOST_GATHERED, around)
         require_scratch(columns)
     elif result * windows.tap_count > _MOST_LOOKED_AT:
-        raise NoFormError("windows of too many elements")
+        raise LoweringError("windows of too many elements")
 
 
 def require_spread(
@@ -119,13 +119,13 @@ def require_spread(
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If a library should not compute it.
     """
     samples, _, *sizes = shape
     given = windows.spread_sizes(sizes, output_padding or (0,) * windows.rank)
     if min(given) < 1:
-        raise NoFormError("an empty result")
+        raise LoweringError("an empty result")
     whole = _padded(windows, given)
     _require_numbers(windows)
     _require_image(windows, whole)
@@ -149,18 +149,18 @@ def _require_numbers(windows: Windows) -> None:
     borders = (number for pair in windows.padding for number in pair)
     numbers = (*windows.kernel, *windows.stride, *windows.dilation, *borders)
     if max(numbers) > _LARGEST_NUMBER or min(numbers) < 0:
-        raise NoFormError("a number beyond all bounds")
+        raise LoweringError("a number beyond all bounds")
 
 
 def _require_image(windows: Windows, sides: Sequence[int]) -> None:
     if max(sides) > _MOST_IN_A_ROW or math.prod(sides) > _MOST_OF_A_PLANE:
-        raise NoFormError("too large an image")
+        raise LoweringError("too large an image")
     if windows.rank > 1:
         steps = max(*windows.stride[:-1], *windows.dilation[:-1])
         if math.prod(sides[1:]) * steps > _MOST_OF_A_PLANE:
-            raise NoFormError("too large an image for such steps")
+            raise LoweringError("too large an image for such steps")
 
 
 def _require_few(elements: int, times: int, around: int) -> None:
     if elements > max(_SMALL, times * around):
-        raise NoFormError("much more on the way than is read and given")
+        raise LoweringError("much more on the way than is read and given")

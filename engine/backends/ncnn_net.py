@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.backends.buffers import Buffer
-from engine.backends.forms import NoFormError, Operand, require_finite
 from engine.backends.heap import keeps_memory, unload
-from engine.backends.onnx_runtime import described_together, thread_count
+from engine.backends.lowering import LoweringError, Operand, require_finite
+from engine.backends.ncnn_layers import MAGIC, format_layer, format_params
+from engine.backends.onnx_runtime import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import ModuleType
 
-    from engine.backends.kernel import Program
-    from engine.backends.ncnn_forms import NcnnLayer
+    from engine.backends.kernel import CompiledKernel
+    from engine.backends.ncnn_operators import NcnnLayer
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
@@ -77,46 +78,42 @@ def mat_of(array: Array) -> Any:  # noqa: ANN401 - untyped
 
 
 class NcnnBackend:
-    """Computes operators that have a form in `engine.backends.ncnn_forms`."""
+    """Computes operators that have a form in `engine.backends.ncnn_operators`."""
 
     name = "ncnn"
     packages: tuple[str, ...] = ("ncnn",)
 
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
-        level, _, rest = variant.partition("-")
-        if level == "segment":
-            count, _, operators = rest.partition("@")
-            return described_together("ncnn", operators, "", count)
-        ways = {
+        kernels = {
             "winograd": ", Winograd's transformation",
             "winograd23": ", Winograd's transformation of small tiles",
             "gemm": ", a product of matrices",
         }
-        return f"ncnn{ways.get(variant, '')}"
+        return f"ncnn{kernels.get(variant, '')}"
 
     def load(self, *, whole: bool) -> None:
         """Import the forms, and with `whole` the library itself."""
-        import engine.backends.ncnn_forms  # noqa: F401
+        import engine.backends.ncnn_operators  # noqa: F401
 
         if whole:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""
-        from engine.backends.ncnn_forms import FORMS
+        from engine.backends.ncnn_operators import LOWERINGS
 
-        return FORMS.has(operator)
+        return LOWERINGS.has(operator)
 
-    def programs(
+    def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> dict[str, Callable[[], Program]]:
+    ) -> dict[str, Callable[[], CompiledKernel]]:
         """Ways to compute an operator: with or without Winograd's transformation.
 
         Its transformed weights are several times as large, less with small tiles, which does
         not pay for many channels of few pixels.
         """
-        from engine.backends.ncnn_forms import FORMS
+        from engine.backends.ncnn_operators import LOWERINGS
 
         if len(inputs) != 1 or not isinstance(inputs[0], np.ndarray):
             return {}
@@ -124,15 +121,15 @@ class NcnnBackend:
         if array.dtype != np.float32 or not array.size:
             return {}
         try:
-            layer = FORMS.write(None, operator, [Operand("x", 0, array.shape, array.dtype)])
-        except NoFormError:
+            layer = LOWERINGS.write(None, operator, [Operand("x", 0, array.shape, array.dtype)])
+        except LoweringError:
             return {}
         variants: tuple[str, ...] = ("winograd", "winograd23", "gemm")
         if not layer.may_transform:
             variants = ("plain",)
         elif _is_heavy(layer):
             variants = ("winograd23", "gemm")
-        return {name: partial(_NcnnProgram, layer, name) for name in variants}
+        return {name: partial(_NcnnCompiledKernel, layer, name) for name in variants}
 
 
 def _is_heavy(layer: NcnnLayer) -> bool:
@@ -169,7 +166,7 @@ class NcnnNet:
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If ncnn does not know a layer, or weights are of another dtype.
     """
 
@@ -185,10 +182,10 @@ class NcnnNet:
         # Kept here as well: the network must not live longer than its pools.
         self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
         if net.load_param_mem(text):
-            raise NoFormError("ncnn does not know a layer")
+            raise LoweringError("ncnn does not know a layer")
         arrays = [np.ascontiguousarray(weight) for weight in weights]
         if any(array.dtype != np.float32 for array in arrays):
-            raise NoFormError("weights of another dtype")
+            raise LoweringError("weights of another dtype")
         self._content = _loaded(net, arrays)
 
 
@@ -211,7 +208,7 @@ def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyp
     return content
 
 
-class _NcnnProgram:
+class _NcnnCompiledKernel:
     """A network of one layer that writes into our memory."""
 
     def __init__(self, layer: NcnnLayer, variant: str) -> None:
@@ -222,8 +219,12 @@ class _NcnnProgram:
                 "use_winograd43_convolution": False,
                 "use_winograd63_convolution": False,
             }
-        params = " ".join(f"{key}={value}" for key, value in layer.params.items())
-        text = f"7767517\n2 2\nInput in0 0 1 in0\n{layer.type} layer 1 1 in0 out0 {params}\n"
+        params = format_params(layer.type, layer.params)
+        lines = [
+            format_layer("Input", "in0", [], ["in0"], ""),
+            format_layer(layer.type, "layer", ["in0"], ["out0"], params),
+        ]
+        text = "\n".join([MAGIC, "2 2", *lines, ""])
         self._net = NcnnNet(text, layer.weights, thread_count(), **options)
         self._input_shape = layer.input_shape
         # Winograd's transformation spreads NaN and infinities over a tile of the image.

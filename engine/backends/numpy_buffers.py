@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.backends.buffers import Buffer
-from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.backends.lowering import LoweringError, LoweringTable, Operand
+from engine.backends.node_kinds import ELEMENTWISE
 from engine.expression import Call, Constant, OperandRef
 from engine.layers.activations import hardtanh, relu, relu6, tanh
 from engine.layers.expression import Expression
@@ -20,7 +21,7 @@ from engine.layers.expression import Expression
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.backends.kernel import Program
+    from engine.backends.kernel import CompiledKernel
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
@@ -28,9 +29,8 @@ __all__ = ["NumpyBuffers"]
 
 _FLOAT32: Final = np.dtype(np.float32)
 _UFUNCS: Final = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
-    "maximum": np.maximum, "minimum": np.minimum,
-}  # fmt: skip
+    name: row.ufunc for row in ELEMENTWISE.values() if row.ufunc for name in row.functions
+}
 
 
 class _Pass(NamedTuple):
@@ -48,7 +48,7 @@ class _Pass(NamedTuple):
     shape: tuple[int, ...]
 
 
-_FORMS: Final[FormTable[None, _Pass]] = FormTable()
+_LOWERINGS: Final[LoweringTable[None, _Pass]] = LoweringTable()
 
 
 class NumpyBuffers:
@@ -66,11 +66,11 @@ class NumpyBuffers:
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""
-        return _FORMS.has(operator)
+        return _LOWERINGS.has(operator)
 
-    def programs(
+    def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> dict[str, Callable[[], Program]]:
+    ) -> dict[str, Callable[[], CompiledKernel]]:
         """The one way to compute an operator."""
         operands = [
             Operand(f"x{index}", index, value.shape, value.dtype)
@@ -80,13 +80,13 @@ class NumpyBuffers:
         if len(operands) < len(inputs):
             return {}
         try:
-            found = _FORMS.write(None, operator, operands)
-        except NoFormError:
+            found = _LOWERINGS.write(None, operator, operands)
+        except LoweringError:
             return {}
-        return {"buffer": lambda: _program(found)}
+        return {"buffer": lambda: _compiled(found)}
 
 
-def _program(work: _Pass) -> Program:
+def _compiled(work: _Pass) -> CompiledKernel:
     buffer = Buffer(work.shape, _FLOAT32)
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
@@ -98,35 +98,35 @@ def _program(work: _Pass) -> Program:
     return run
 
 
-@_FORMS.register(relu)
+@_LOWERINGS.register(relu)
 def _relu(_: None, input: Operand) -> _Pass:
     return _Pass(lambda arrays, out: np.maximum(arrays[0], 0, out=out), input.shape)
 
 
-@_FORMS.register(relu6)
+@_LOWERINGS.register(relu6)
 def _relu6(_: None, input: Operand) -> _Pass:
     return _hardtanh(_, input, 0.0, 6.0)
 
 
-@_FORMS.register(hardtanh)
+@_LOWERINGS.register(hardtanh)
 def _hardtanh(_: None, input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> _Pass:
     return _Pass(lambda arrays, out: np.clip(arrays[0], min_val, max_val, out=out), input.shape)
 
 
-@_FORMS.register(tanh)
+@_LOWERINGS.register(tanh)
 def _tanh(_: None, input: Operand) -> _Pass:
     return _Pass(lambda arrays, out: np.tanh(arrays[0], out=out), input.shape)
 
 
-@_FORMS.register(Expression)
+@_LOWERINGS.register(Expression)
 def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
     """One operation of tensors, or of a tensor and a number."""
     *leaves, call = layer.expression.nodes
     ufunc = _UFUNCS.get(call.name) if isinstance(call, Call) else None
     if ufunc is None or not isinstance(call, Call) or len(call.children) != 2:
-        raise NoFormError("more than one operation")
+        raise LoweringError("more than one operation")
     if len(leaves) != 2 or not any(isinstance(leaf, OperandRef) for leaf in leaves):
-        raise NoFormError("more than one operation")
+        raise LoweringError("more than one operation")
     left, right = (_taker(layer.expression.nodes[child.index]) for child in call.children)
     shapes = (o.shape for o in operands)
     return _Pass(
@@ -143,4 +143,4 @@ def _taker(node: object) -> Callable[[Sequence[Any]], Any]:
     if isinstance(node, Constant) and type(node.value) in {int, float}:
         number = float(node.value)  # type: ignore[arg-type]
         return lambda _: number
-    raise NoFormError("neither a tensor nor a number")
+    raise LoweringError("neither a tensor nor a number")

@@ -3,31 +3,29 @@
 Its Sigmoid is a quotient of polynomials whose error is about 1e-7 whatever the result: 3 %
 at -11, six times the result at -17.7. What its Exp and its divisions give is right to a unit
 in the last place, so a model that is written for it has those instead. ncnn, which has a
-Sigmoid of its own, is given the nodes as the forms wrote them (`onnx_graph`).
+Sigmoid of its own, is given the nodes of the subgraph as they are.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from onnx import helper
+from engine.backends.subgraph import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    import onnx
 
     Constant = Callable[[float], str]
 
 __all__ = ["expand_inexact"]
 
 
-def expand_inexact(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[onnx.NodeProto]:
+def expand_inexact(nodes: Iterable[Node], constant: Constant) -> list[Node]:
     """Replace each node that is computed too inexactly by several.
 
     Parameters
     ----------
-    nodes : iterable of NodeProto
+    nodes : iterable of Node
     constant : callable
         Adds a number to the model and gives its name.
 
@@ -36,33 +34,33 @@ def expand_inexact(nodes: Iterable[onnx.NodeProto], constant: Constant) -> list[
     list of NodeProto
         Results keep their names; what is computed on the way has their shapes.
     """
-    written: list[onnx.NodeProto] = []
+    written: list[Node] = []
     for node in nodes:
-        expand = _EXPANSIONS.get(node.op_type)
+        expand = _EXPANSIONS.get(node.kind)
         written += [node] if expand is None else expand(node, constant)
     return written
 
 
-def _sigmoid(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
+def _sigmoid(node: Node, constant: Constant) -> list[Node]:
     """Expand to ``1 / (1 + exp(-x))``."""
     nodes, divisor = _divisor(node, constant)
-    return [*nodes, helper.make_node("Reciprocal", [divisor], node.output)]
+    return [*nodes, Node("Reciprocal", (divisor,), node.output)]
 
 
-def _swish(node: onnx.NodeProto, constant: Constant) -> list[onnx.NodeProto]:
+def _swish(node: Node, constant: Constant) -> list[Node]:
     """Expand to ``x / (1 + exp(-x))``, a node of ONNX from its version 24 on."""
     nodes, divisor = _divisor(node, constant)
-    return [*nodes, helper.make_node("Div", [node.input[0], divisor], node.output)]
+    return [*nodes, Node("Div", (node.inputs[0], divisor), node.output)]
 
 
-def _divisor(node: onnx.NodeProto, constant: Constant) -> tuple[list[onnx.NodeProto], str]:
+def _divisor(node: Node, constant: Constant) -> tuple[list[Node], str]:
     """Compute ``1 + exp(-x)``; also returns the name of it."""
-    (source,), (result,) = node.input, node.output
+    (source,), result = node.inputs, node.output
     negative, power, divisor = (f"{result}.{part}" for part in ("negative", "power", "divisor"))
     nodes = [
-        helper.make_node("Neg", [source], [negative]),
-        helper.make_node("Exp", [negative], [power]),
-        helper.make_node("Add", [power, constant(1.0)], [divisor]),
+        Node("Neg", (source,), negative),
+        Node("Exp", (negative,), power),
+        Node("Add", (power, constant(1.0)), divisor),
     ]
     return nodes, divisor
 

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.backends.blocks import in_common_order
 from engine.backends.buffers import Buffer, let_go
-from engine.backends.forms import (
-    NoFormError,
+from engine.backends.heap import keeps_memory
+from engine.backends.lowering import (
+    LoweringError,
     Operand,
     require_above_infinity,
     require_finite,
 )
-from engine.backends.heap import keeps_memory
-from engine.backends.native_sizes import require_elements
+from engine.backends.nchwc import nchwc_to_nchw
 from engine.values import Deferred, address_of, settled
 
 if TYPE_CHECKING:
@@ -31,24 +30,20 @@ if TYPE_CHECKING:
 
     from onnxruntime import NodeArg, SessionOptions
 
-    from engine.backends.forms import FormTable
-    from engine.backends.kernel import Program
-    from engine.backends.onnx_forms import Result
-    from engine.backends.onnx_graph import OnnxGraph, OnnxModel
+    from engine.backends.kernel import CompiledKernel
+    from engine.backends.onnx_lowering import OnnxModel
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
 __all__ = [
-    "OnnxProgram",
+    "OnnxCompiledKernel",
     "OnnxRuntimeBackend",
-    "described_together",
+    "format_threads",
     "thread_count",
-    "write_operator",
 ]
 
 _PROVIDER: Final = "CPUExecutionProvider"
-_DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
 _RESULTS: Final[dict[str, DType]] = {
     "tensor(float)": np.dtype(np.float32),
     "tensor(int64)": np.dtype(np.int64),
@@ -57,6 +52,11 @@ _RESULTS: Final[dict[str, DType]] = {
 # With fewer bytes of operands, waking another thread costs more than it brings; with more
 # than the second number it pays for certain; in between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
+
+
+def format_threads(count: int) -> str:
+    """Format a number of threads."""
+    return f"{count} thread{'' if count == 1 else 's'}"
 
 
 def thread_count() -> int:
@@ -81,16 +81,17 @@ def _share_memory(library: ModuleType) -> None:
     An arena of its own for each would hold several times that between calls, and without any
     a session takes it from the heap: pages that it has never touched, or not for long.
     """
-    from engine.backends.onnx_graph import OnnxGraph
+    from engine.backends.onnx_lowering import lower_to_onnx
+    from engine.backends.subgraph import Subgraph
 
     arena = library.OrtMemoryInfo(
         "Cpu", library.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, library.OrtMemType.DEFAULT
     )
     library.create_and_register_allocator(arena, library.OrtArenaCfg(0, 1, -1, -1))
-    graph = OnnxGraph()
+    graph = Subgraph()
     number = graph.read(Operand("x", 0, (1,), np.dtype(np.float32)))
     graph.give("y", graph.node("Identity", number), None)
-    model = graph.finish()
+    model = lower_to_onnx(graph)
     session = library.InferenceSession(
         model.content, _session_options(library, 1), providers=[_PROVIDER]
     )
@@ -120,7 +121,7 @@ def _session_options(library: ModuleType, threads: int) -> SessionOptions:
 
 
 class OnnxRuntimeBackend:
-    """Computes operators that have a form in `engine.backends.onnx_forms`."""
+    """Computes operators that have a form in `engine.backends.operator_lowerings`."""
 
     name = "onnxruntime"
     packages: tuple[str, ...] = ("onnxruntime", "onnx")
@@ -128,29 +129,25 @@ class OnnxRuntimeBackend:
     def describe(self, variant: str) -> str:
         """Say in words which way to compute a variant of `programs` is."""
         level, _, count = variant.partition("-")
-        if level in {"segment", "blocked"}:
-            count, _, operators = count.partition("@")
-            images = "images in blocks of channels" if level == "blocked" else ""
-            return described_together("ONNX Runtime", operators, images, count)
         layout = {"all": "all its optimisations", "basic": "images as they lie"}
-        return f"ONNX Runtime, {layout.get(level, level)}, {_threads(count)}"
+        return f"ONNX Runtime, {layout.get(level, level)}, {format_threads(int(count))}"
 
     def load(self, *, whole: bool) -> None:
         """Import the forms, and with `whole` the library itself."""
-        import engine.backends.onnx_forms  # noqa: F401
+        import engine.backends.operator_lowerings  # noqa: F401
 
         if whole:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
         """Whether there may be a program for an operator, whatever its inputs."""
-        from engine.backends.onnx_forms import FORMS
+        from engine.backends.operator_lowerings import LOWERINGS
 
-        return FORMS.has(operator)
+        return LOWERINGS.has(operator)
 
-    def programs(
+    def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> dict[str, Callable[[], Program]]:
+    ) -> dict[str, Callable[[], CompiledKernel]]:
         """Ways to compute an operator: with or without ONNX Runtime's own image layout.
 
         Going over to that layout and back costs as much as a small convolution, and so does
@@ -158,7 +155,7 @@ class OnnxRuntimeBackend:
         """
         try:
             model = _written(operator, inputs)
-        except NoFormError:
+        except LoweringError:
             return {}
         levels = ("all", "basic") if model.has_convolution else ("all",)
         size = sum(v.nbytes for v in inputs if isinstance(v, np.ndarray))
@@ -172,88 +169,21 @@ class OnnxRuntimeBackend:
         }
 
 
-def described_together(library: str, operators: str, images: str, count: str) -> str:
-    """Say in words that a library computes operators ``first-last`` at once."""
-    said = [library, f"operators {operators.replace('-', ' to ')} at once", images]
-    return ", ".join([*filter(None, said), _threads(count)])
-
-
-def _threads(count: str) -> str:
-    return f"{count} thread{'' if count == '1' else 's'}"
-
-
-def _is_foreign(value: Value) -> bool:
-    if isinstance(value, tuple):  # an array in a list would be taken for a constant
-        return any(isinstance(member, (np.ndarray, tuple)) for member in value)
-    return isinstance(value, np.ndarray) and (value.dtype not in _DTYPES or not value.size)
-
-
 def _written(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxModel:
-    from engine.backends.onnx_forms import FORMS
-    from engine.backends.onnx_graph import OnnxGraph
+    from engine.backends.onnx_lowering import lower_to_onnx
+    from engine.backends.operator_lowerings import LOWERINGS
+    from engine.backends.subgraph import Subgraph, lower_operator
 
-    graph = OnnxGraph()
-    write_operator(graph, operator, inputs, _names(inputs), "y", FORMS)
-    return graph.finish()
+    graph = Subgraph()
+    lower_operator(graph, operator, inputs, _names(inputs), "y", LOWERINGS)
+    return lower_to_onnx(graph)
 
 
 def _names(inputs: Sequence[Value]) -> list[str]:
     return [f"x{index}" for index in range(len(inputs))]
 
 
-def write_operator(
-    graph: OnnxGraph,
-    operator: RuntimeOperator,
-    inputs: Sequence[Value],
-    names: Sequence[str],
-    output: str,
-    forms: FormTable[OnnxGraph, Result],
-    *,
-    natural: tuple[int, ...] | None = None,
-    out: bool = True,
-) -> None:
-    """Write an operator into a graph.
-
-    Parameters
-    ----------
-    graph : OnnxGraph
-    operator : RuntimeOperator
-    inputs : sequence of Value
-        Only shapes and dtypes of arrays count.
-    names : sequence of str
-        Of the inputs, in the graph.
-    output : str
-        Name of what it gives.
-    forms : FormTable
-    natural : tuple of int, optional
-        Shape of what it gives, where that is known.
-    out : bool
-        Whether the graph gives it out.
-
-    Raises
-    ------
-    NoFormError
-        If ONNX Runtime cannot compute it.
-    """
-    if any(_is_foreign(value) for value in inputs):
-        raise NoFormError("another dtype, nothing in it, or a list of tensors")
-    require_elements(*(value.shape for value in inputs if isinstance(value, np.ndarray)))
-    if len(operator.outputs) != 1:
-        raise NoFormError("several outputs")
-    operands = [
-        Operand(name, index, value.shape, value.dtype)
-        if isinstance(value, np.ndarray)
-        else value
-        for index, (name, value) in enumerate(zip(names, inputs, strict=True))
-    ]
-    graph.natural = natural
-    result = forms.write(graph, operator, operands)
-    # A bare name is a result in its own shape, a pair of name and shape one in that shape.
-    value, shape = (result, None) if isinstance(result, str) else result
-    graph.give(output, value, shape, out=out)
-
-
-class OnnxProgram:
+class OnnxCompiledKernel:
     """A session whose inputs and outputs are bound to our memory.
 
     Parameters
@@ -295,7 +225,7 @@ class OnnxProgram:
         self._sources = [(i, operands.index(i.operand)) for i in model.inputs]
         self._addresses = [0] * len(model.inputs)
         self._buffers = [
-            Buffer(*_size_of(found), output.blocks or output.shape)
+            Buffer(*_size_of(found), output.nchwc or output.shape)
             for found, output in zip(self._session.get_outputs(), model.outputs, strict=True)
         ]
         for place in range(len(self._buffers)):
@@ -335,7 +265,7 @@ class OnnxProgram:
             require_above_infinity(value.stored if isinstance(value, Deferred) else value)
         if output.finite:
             require_finite(buffer.memory)
-        if output.blocks is None or output.shape is None:
+        if output.nchwc is None or output.shape is None:
             return buffer.shown
         shown = buffer.shown
         return Deferred(shown, output.shape, shown.dtype, _arranged)
@@ -353,17 +283,17 @@ class OnnxProgram:
 
 def _arranged(blocks: Array, shape: tuple[int, ...]) -> Array:
     """Bring a result into the common order; its blocks take no memory up any more."""
-    array = in_common_order(blocks, shape)
+    array = nchwc_to_nchw(blocks, shape)
     let_go(blocks)
     return array
 
 
-def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> Program:
-    program = OnnxProgram(model, _names(inputs), level, threads)
+def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) -> CompiledKernel:
+    compiled = OnnxCompiledKernel(model, _names(inputs), level, threads)
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
-        program.run(inputs)
-        return (settled(program.checked(0, inputs)),)
+        compiled.run(inputs)
+        return (settled(compiled.checked(0, inputs)),)
 
     return run
 
@@ -373,9 +303,9 @@ def _size_of(found: NodeArg) -> tuple[tuple[int, ...], DType]:
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If they depend on the numbers.
     """
     if found.type not in _RESULTS or not all(isinstance(size, int) for size in found.shape):
-        raise NoFormError(f"a result of no known size: {found.shape} {found.type}")
+        raise LoweringError(f"a result of no known size: {found.shape} {found.type}")
     return tuple(found.shape), _RESULTS[found.type]

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from engine.backends.fusion import Draft, FusedSubgraph, SubgraphName, is_fused
+from engine.backends.fusion_autotuner import activate, run_one_by_one
 from engine.backends.kernel import (
-    ALONE,
+    ONE_THREAD,
     REFERENCE,
     SUPPLIED,
     Kernels,
     NumpyKernel,
     SpecializedKernel,
-    alone,
     backend_of,
     candidates,
-    made,
+    one_thread_kernel,
     signature_of,
+    try_to_make,
 )
-from engine.backends.planned import activate, tried
-from engine.backends.segments import Draft, Segment, SegmentName, computed_together
 from engine.errors import InferenceError, InferStatus, SessionStateError
 from engine.values import all_settled, describe_value
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.backends.exclusions import Exclusions
-    from engine.backends.kernel import Backend, Kernel, Program
+    from engine.backends.kernel import Backend, CompiledKernel, Kernel
     from engine.runtime import RuntimeOperator
     from engine.values import Held, Value
 
@@ -65,38 +65,42 @@ class RecordedKernels(Kernels):
         super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
         # By the first operator: how a segment is named, and who took part in it.
-        self._segments: dict[int, tuple[SegmentName, list[int]]] = {}
+        self._subgraphs: dict[int, tuple[SubgraphName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
         self._names = _without(excluded, names)
         for operator in operators:
-            name = SegmentName.read(self._names[operator.name])
+            name = SubgraphName.read(self._names[operator.name])
             if name is not None:
-                self._segments.setdefault(name.first, (name, []))[1].append(operator.index)
-        self._built: dict[int, dict[object, Segment | None]] = {}
+                self._subgraphs.setdefault(name.first, (name, []))[1].append(operator.index)
+        self._built: dict[int, dict[object, FusedSubgraph | None]] = {}
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
         """Get the segment ready that begins here, if one did."""
-        if index not in self._segments:
+        if index not in self._subgraphs:
             return
-        name, indices = self._segments[index]
+        name, indices = self._subgraphs[index]
         inputs = self._operators[index].inputs
         signature = signature_of(all_settled(values.get(operand.name) for operand in inputs))
         built = self._built.setdefault(index, {})
         if signature not in built:
-            built[signature] = self._segment(name, values)
-        segment = built[signature]
-        if segment is not None:
-            activate(segment, indices, values, self, self.own)
+            built[signature] = self._subgraph(name, values)
+        subgraph = built[signature]
+        if subgraph is not None:
+            activate(subgraph, indices, values, self, self.own)
 
-    def _segment(self, name: SegmentName, values: Mapping[str, Held]) -> Segment | None:
+    def _subgraph(self, name: SubgraphName, values: Mapping[str, Held]) -> FusedSubgraph | None:
         row = self._operators[name.first : name.last + 1]
-        parts, results = tried(row, values, lambda index: NumpyKernel(self._operators[index]))
+        parts, results = run_one_by_one(
+            row, values, lambda index: NumpyKernel(self._operators[index])
+        )
         if len(parts) < len(row):
             return None  # who took part says that it cannot be computed as it was
         known = {**values, **results}
-        return made(lambda: Segment(Draft(parts, known, name.threads, name.way)))
+        return try_to_make(
+            lambda: FusedSubgraph(Draft(parts, known, name.threads, name.strategy))
+        )
 
     def _check(self, operator: RuntimeOperator) -> None:
         name = self._names.get(operator.name)
@@ -119,14 +123,14 @@ class RecordedKernels(Kernels):
 
     def _choose(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> tuple[str, Program]:
+    ) -> tuple[str, CompiledKernel]:
         name = self._names[operator.name]
-        if name == ALONE:
-            return name, alone(operator)
+        if name == ONE_THREAD:
+            return name, one_thread_kernel(operator)
         installed = self._installed[backend_of(name)]
         compile_kernel = candidates(installed, operator, inputs).get(name)
-        program = None if compile_kernel is None else compile_kernel()
-        if program is None:
+        compiled = None if compile_kernel is None else compile_kernel()
+        if compiled is None:
             # Another kernel would compute it, with other numbers than were asked for.
             raise InferenceError(
                 operator.name,
@@ -135,7 +139,7 @@ class RecordedKernels(Kernels):
                 f"its recorded kernel {name} cannot compute it here; choose a backend",
                 InferStatus.kInferLayerNotImplement,
             )
-        return name, program
+        return name, compiled
 
 
 def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -144,8 +148,8 @@ def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str
     Operators of one segment have its name, and it computes none of them where one is excluded.
     """
     gone = {(o, name) for o, name in names.items() if backend_of(name) in excluded[o]}
-    segments = {name for _, name in gone if computed_together(name)}
+    subgraphs = {name for _, name in gone if is_fused(name)}
     return {
-        operator: REFERENCE if (operator, name) in gone or name in segments else name
+        operator: REFERENCE if (operator, name) in gone or name in subgraphs else name
         for operator, name in names.items()
     }

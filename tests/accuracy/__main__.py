@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from accuracy.functions import FUNCTIONS
+from accuracy.kernels import eager_errors, errors
 from accuracy.measure import RANGES
-from accuracy.ways import eager_errors, errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(name)
         if find_spec("torch") is not None:
             print(_row("  PyTorch", map(_number, eager_errors(function, options.points))))
-        for way, largest in errors(function, options.points):
-            print(_row(f"  {way}", map(_number, largest)), flush=True)
+        for strategy, largest in errors(function, options.points):
+            print(_row(f"  {strategy}", map(_number, largest)), flush=True)
 
 
 def _row(title: str, cells: Iterable[str]) -> str:

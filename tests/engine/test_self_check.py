@@ -9,10 +9,10 @@ import pytest
 
 import engine
 from engine import backends
-from engine.backends import ncnn_forms, onnx_forms
-from engine.backends.forms import NoFormError
+from engine.backends import ncnn_operators, operator_lowerings
+from engine.backends.fusion import FusedSubgraph, is_fused
+from engine.backends.lowering import LoweringError
 from engine.backends.onnx_runtime import thread_count
-from engine.backends.segments import Segment, computed_together
 from engine.errors import InferenceError, SessionStateError
 from engine.layers.activations import relu, sigmoid
 from engine.layers.convolution import Convolution
@@ -44,7 +44,7 @@ def test_all_agree(digits):
     assert kinds == {"onnxruntime", "ncnn", "numpy"}
     of_conv = {c.kernel for c in found.compared if c.operator.type == "nn.Conv2d"}
     assert {"ncnn/winograd", "ncnn/winograd23", "ncnn/gemm"} <= of_conv
-    assert any(map(computed_together, of_conv))
+    assert any(map(is_fused, of_conv))
     assert found.worst is not None
     assert 0 < found.worst.difference.relative < 1e-5
     assert all(c.seconds > 0 and c.reference_seconds > 0 for c in found.compared)
@@ -53,11 +53,11 @@ def test_all_agree(digits):
     assert digits.state is SessionState.READY  # the session itself was not touched
 
 
-def wrong(form):
+def wrong(lower):
     """A form that gives the negative of what it should."""
 
     def spoiled(graph, *arguments, **more):
-        result = form(graph, *arguments, **more)
+        result = lower(graph, *arguments, **more)
         name, shape = (result, None) if isinstance(result, str) else result
         negative = graph.node("Neg", name)
         return negative if shape is None else (negative, shape)
@@ -67,15 +67,15 @@ def wrong(form):
 
 def test_a_fault_in_one_form_is_named(digits, monkeypatch):
     """All its operators, and none behind them: they get the reference's inputs."""
-    forms = onnx_forms.FORMS._forms
-    monkeypatch.setitem(forms, relu, wrong(forms[relu]))
+    lowerings = operator_lowerings.LOWERINGS._lowerings
+    monkeypatch.setitem(lowerings, relu, wrong(lowerings[relu]))
     found = self_check(digits)
     relus = {o.name for o in digits.graph.operators if o.type in {"nn.ReLU", "F.relu"}}
     assert relus
     assert {name for name, _ in named(found.differing)} == relus
     kernels = {kernel.partition("@")[0] for _, kernel in named(found.differing)}
     # ncnn computes operators in a row from the same forms, and a ReLU by itself from none.
-    assert {k for k in kernels if k.startswith("ncnn/")} == {f"ncnn/segment-{thread_count()}"}
+    assert {k for k in kernels if k.startswith("ncnn/")} == {f"ncnn/elempack-{thread_count()}"}
     assert "onnxruntime/all-1" in kernels
     worst = found.worst
     assert worst is not None
@@ -86,11 +86,11 @@ def test_a_fault_in_one_form_is_named(digits, monkeypatch):
 
 def test_a_fault_in_weights_is_named(digits, monkeypatch):
     """ncnn alone is wrong, by one weight of one operator."""
-    forms = ncnn_forms.FORMS._forms
-    form = forms[Convolution]
+    lowerings = ncnn_operators.LOWERINGS._lowerings
+    lower = lowerings[Convolution]
 
     def spoiled(graph, layer, operand):
-        made = form(graph, layer, operand)
+        made = lower(graph, layer, operand)
         if layer is digits.graph.operator("convbn2d_1").layer:
             mark, weight, *rest = made.weights
             weight = weight.copy()
@@ -98,7 +98,7 @@ def test_a_fault_in_weights_is_named(digits, monkeypatch):
             made = replace(made, weights=(mark, weight, *rest))
         return made
 
-    monkeypatch.setitem(forms, Convolution, spoiled)
+    monkeypatch.setitem(lowerings, Convolution, spoiled)
     found = self_check(digits)
     assert {name for name, _ in named(found.differing)} == {"convbn2d_1"}
     assert all(kernel.startswith("ncnn/") for _, kernel in named(found.differing))
@@ -106,21 +106,23 @@ def test_a_fault_in_weights_is_named(digits, monkeypatch):
 
 def test_a_fault_of_operators_at_once_is_named(digits, monkeypatch):
     """Where it begins; what is behind it is computed from it."""
-    from engine.backends.onnx_blocked import block_size
+    from engine.backends.onnx_nchwc import nchwc_block_size
 
-    original = Segment.result
+    original = FusedSubgraph.result
     (faulty, *_) = [o.index for o in digits.graph.operators if o.type == "nn.ReLU"]
 
     def result(self, index, inputs):
         (found,) = original(self, index, inputs)
         return (settled(found) + 1,) if index >= faulty else (found,)
 
-    monkeypatch.setattr(Segment, "result", result)
+    monkeypatch.setattr(FusedSubgraph, "result", result)
     found = self_check(digits)
     # By ONNX Runtime in the common order and, where the processor has such, in blocks of
     # channels; and by ncnn.
-    assert [c.operator.index for c in found.differing] == [faulty] * (2 + bool(block_size()))
-    assert all(computed_together(c.kernel) for c in found.differing)
+    assert [c.operator.index for c in found.differing] == [faulty] * (
+        2 + bool(nchwc_block_size())
+    )
+    assert all(is_fused(c.kernel) for c in found.differing)
     assert {c.kernel.partition("/")[0] for c in found.differing} == {"onnxruntime", "ncnn"}
 
 
@@ -138,7 +140,7 @@ def test_operators_at_once_with_nan(make_pair):
     x = np.ones((1, 2, 8, 8), np.float32)
     x[0, 1, 3, 3] = np.nan
     session.feed([x])
-    at_once = [c for c in self_check(session).comparisons if computed_together(c.kernel)]
+    at_once = [c for c in self_check(session).comparisons if is_fused(c.kernel)]
     verdicts = {c.operator.name: c.verdict for c in at_once}
     assert verdicts["pool"] is Verdict.LEFT
     assert verdicts["relu"] is Verdict.AGREES
@@ -150,7 +152,7 @@ def test_another_shape(digits, monkeypatch):
     def flat(graph, operand):
         return graph.node("Relu", graph.read(operand, (int(np.prod(operand.shape)),)))
 
-    monkeypatch.setitem(onnx_forms.FORMS._forms, relu, flat)
+    monkeypatch.setitem(operator_lowerings.LOWERINGS._lowerings, relu, flat)
     (first, *_) = self_check(digits).differing
     assert first.difference.unlike == "shape 16384 instead of 1×16×32×32"
 
@@ -174,9 +176,9 @@ def test_what_a_library_leaves_to_numpy(make_pair, monkeypatch):
     )
     session = Session(engine.load(make_pair(*lines)))
     session.feed([np.full((1, 2, 4, 4), np.nan, np.float32)])
-    forms = onnx_forms.FORMS._forms
+    lowerings = operator_lowerings.LOWERINGS._lowerings
     wrong_node = lambda graph, x: graph.node("NoSuchNode", graph.read(x))  # noqa: E731
-    monkeypatch.setitem(forms, sigmoid, wrong_node)
+    monkeypatch.setitem(lowerings, sigmoid, wrong_node)
     found = self_check(session)
     assert found.compared == found.differing == ()
     assert found.worst is None
@@ -273,11 +275,11 @@ def test_nothing_to_check(samples, digits, monkeypatch):
 
 def test_forms_that_know_their_limits_are_no_comparisons(digits, monkeypatch):
     def refuse(graph, *arguments, **more):
-        raise NoFormError("not today")
+        raise LoweringError("not today")
 
-    forms = onnx_forms.FORMS._forms
-    for target in list(forms):
-        monkeypatch.setitem(forms, target, refuse)
+    lowerings = operator_lowerings.LOWERINGS._lowerings
+    for target in list(lowerings):
+        monkeypatch.setitem(lowerings, target, refuse)
     found = self_check(digits)
     assert {c.kernel.partition("/")[0] for c in found.comparisons} == {"ncnn", "numpy"}
     assert "nn.AdaptiveAvgPool2d" in {operator.type for operator in found.alone}
@@ -300,9 +302,9 @@ def test_what_is_behind_an_operator_that_was_left_to_numpy(make_pair):
     session.feed([x])
     found = self_check(session)
     assert not found.differing
-    at_once = [c for c in found.comparisons if computed_together(c.kernel)]
+    at_once = [c for c in found.comparisons if is_fused(c.kernel)]
     assert {c.operator.name for c in at_once} == {"pool"}
     # Where there are none, all are compared.
     session.feed([np.ones((1, 3, 6), np.float32)])
-    at_once = [c for c in self_check(session).comparisons if computed_together(c.kernel)]
+    at_once = [c for c in self_check(session).comparisons if is_fused(c.kernel)]
     assert {c.operator.name for c in at_once} >= {"pool", "relu", "sigmoid"}

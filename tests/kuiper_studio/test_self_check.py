@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton
 from shiboken6 import isValid
 
-from engine.backends import onnx_forms
+from engine.backends import operator_lowerings
 from engine.inputs import InputSource
 from engine.layers.activations import relu
 from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
@@ -51,7 +51,9 @@ def window(open_window, net):
 def fault(monkeypatch):
     """ONNX Runtime computes another function than the rectifier."""
     monkeypatch.setitem(
-        onnx_forms.FORMS._forms, relu, lambda graph, x: graph.node("Softplus", graph.read(x))
+        operator_lowerings.LOWERINGS._lowerings,
+        relu,
+        lambda graph, x: graph.node("Softplus", graph.read(x)),
     )
 
 
@@ -97,14 +99,14 @@ def test_all_agree(window, check):
 
 
 def test_a_fault_is_named(window, check, fault):
-    from engine.backends.onnx_blocked import block_size
+    from engine.backends.onnx_nchwc import nchwc_block_size
 
     dialog = check()
     assert title(dialog) == "2 operators differ"
     assert dialog.only_differing.isChecked()
     # Each by itself, and both at once up to the first that differs: in the common order, and
     # in blocks of channels where the processor has such.
-    at_once = 2 if block_size() else 1
+    at_once = 2 if nchwc_block_size() else 1
     assert dialog.only_differing.text() == f"Only what differs ({2 + at_once})"
     assert set(cells(dialog, ComparisonColumn.NAME)) == {"first", "second"}
     assert set(cells(dialog, ComparisonColumn.VERDICT)) == {"differs"}
@@ -238,13 +240,13 @@ def test_cancelling(qtbot, window, monkeypatch):
             pressed.set()
 
     session.progress_changed.connect(on_progress)
-    form = onnx_forms.FORMS._forms[relu]
+    lower = operator_lowerings.LOWERINGS._lowerings[relu]
 
     def waiting(graph, operand):
         pressed.wait(10)
-        return form(graph, operand)
+        return lower(graph, operand)
 
-    monkeypatch.setitem(onnx_forms.FORMS._forms, relu, waiting)
+    monkeypatch.setitem(operator_lowerings.LOWERINGS._lowerings, relu, waiting)
     window.findChild(QAction, "debug.selfCheck").trigger()
     qtbot.waitUntil(lambda: not session.busy, timeout=20_000)
     assert seen == [(True, "Self-check: 2 of 6")]

@@ -9,7 +9,7 @@ import numpy as np  # noqa: TC002
 import pytest
 
 import engine
-from engine.backends.choices import Choices
+from engine.backends.tuning_cache import TuningCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -71,8 +71,8 @@ def operator(make_pair) -> Callable[..., RuntimeOperator]:
 
 
 @pytest.fixture
-def choices(tmp_path, monkeypatch):
-    """Choices of the test's own."""
-    own = Choices(tmp_path / "kernels.json")
-    monkeypatch.setattr("engine.backends._choices", lambda: own)
+def tuning_cache(tmp_path, monkeypatch):
+    """TuningCache of the test's own."""
+    own = TuningCache(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends._tuning_cache", lambda: own)
     return own

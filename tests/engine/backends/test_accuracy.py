@@ -10,9 +10,17 @@ import numpy as np
 import pytest
 
 from accuracy.functions import FUNCTIONS
+from accuracy.kernels import eager_errors, errors
 from accuracy.measure import FEW, RANGES, points, units
-from accuracy.ways import eager_errors, errors
-from engine.backends import ncnn_graph, numpy_buffers, onnx_accurate, onnx_blocked, onnx_forms
+from engine.backends import (
+    ncnn_lowering,
+    numpy_buffers,
+    onnx_accurate,
+    onnx_nchwc,
+    operator_lowerings,
+)
+from engine.backends.node_kinds import BINARY_FUNCTIONS, UNARY_FUNCTIONS
+from engine.backends.subgraph import Node
 from engine.layers import registration
 from engine.layers.expression import Expression
 
@@ -60,69 +68,76 @@ def too_large(function, largest):
 def test_a_few_units_in_the_last_place(name):
     function = FUNCTIONS[name]
     assert bool(function.as_eager) == bool(function.reason)
-    found = {way: too_large(function, largest) for way, largest in errors(function, COUNT)}
-    assert {way: ranges for way, ranges in found.items() if ranges} == {}
-    assert any(way.endswith(" numpy") for way in found)
+    found = {
+        strategy: too_large(function, largest) for strategy, largest in errors(function, COUNT)
+    }
+    assert {strategy: ranges for strategy, ranges in found.items() if ranges} == {}
+    assert any(strategy.endswith(" numpy") for strategy in found)
 
 
 @pytest.mark.parametrize(
-    ("name", "ways"),
+    ("name", "strategies"),
     [
-        ("sigmoid", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked", "ncnn/"}),
-        ("silu", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked", "ncnn/"}),
-        ("hardswish", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked",
+        ("sigmoid", {"onnxruntime/all", "onnxruntime/nchw", "onnxruntime/nchwc", "ncnn/"}),
+        ("silu", {"onnxruntime/all", "onnxruntime/nchw", "onnxruntime/nchwc", "ncnn/"}),
+        ("hardswish", {"onnxruntime/all", "onnxruntime/nchw", "onnxruntime/nchwc",
                        "ncnn/"}),
-        ("mish", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked"}),
-        ("gelu by tanh", {"onnxruntime/all", "onnxruntime/segment", "onnxruntime/blocked"}),
-        ("relu", {"numpy/buffer", "onnxruntime/all", "onnxruntime/blocked", "ncnn/"}),
-        ("mul", {"numpy/buffer", "onnxruntime/all", "onnxruntime/blocked", "ncnn/"}),
+        ("mish", {"onnxruntime/all", "onnxruntime/nchw", "onnxruntime/nchwc"}),
+        ("gelu by tanh", {"onnxruntime/all", "onnxruntime/nchw", "onnxruntime/nchwc"}),
+        ("relu", {"numpy/buffer", "onnxruntime/all", "onnxruntime/nchwc", "ncnn/"}),
+        ("mul", {"numpy/buffer", "onnxruntime/all", "onnxruntime/nchwc", "ncnn/"}),
         ("tanh", {"numpy/buffer"}),
         ("elu", set()),
         ("softplus", set()),
     ],
 )  # fmt: skip
-def test_who_computes_it(name, ways):
+def test_who_computes_it(name, strategies):
     """So that nothing is right only because nobody was asked."""
-    kernels = {way.split()[1] for way, _ in errors(FUNCTIONS[name], 1 << 10)}
-    assert all(any(kernel.startswith(way) for kernel in kernels) for way in ways)
-    assert bool(ways) == (kernels > {"numpy"})
+    kernels = {strategy.split()[1] for strategy, _ in errors(FUNCTIONS[name], 1 << 10)}
+    assert all(
+        any(kernel.startswith(strategy) for kernel in kernels) for strategy in strategies
+    )
+    assert bool(strategies) == (kernels > {"numpy"})
 
 
 KINDS = [kind for function in FUNCTIONS.values() for kind in function.kinds]
 CALLS = {params["expr"].partition("(")[0] for _, params in KINDS if "expr" in params}
 
 
-@pytest.mark.parametrize("forms", [onnx_forms.FORMS, numpy_buffers._FORMS])
-def test_every_form_is_entered(forms):
-    names = {form.__name__ for form in forms._forms}
+@pytest.mark.parametrize("lowerings", [operator_lowerings.LOWERINGS, numpy_buffers._LOWERINGS])
+def test_every_form_is_entered(lowerings):
+    names = {lower.__name__ for lower in lowerings._lowerings}
     assert names & OTHERS in (OTHERS, set())
-    elementwise = {form for form in forms._forms if form.__name__ not in OTHERS}
+    elementwise = {lower for lower in lowerings._lowerings if lower.__name__ not in OTHERS}
     assert elementwise <= {registration(kind).target for kind, _ in KINDS}
     assert Expression in elementwise
 
 
 @pytest.mark.parametrize(
     "calls",
-    [{*onnx_forms._UNARY, *onnx_forms._BINARY, "square"}, {*numpy_buffers._UFUNCS}],
+    [
+        {*UNARY_FUNCTIONS, *BINARY_FUNCTIONS, "square"},
+        {*numpy_buffers._UFUNCS},
+    ],
 )
 def test_every_call_of_an_expression_is_entered(calls):
     assert calls <= CALLS
 
 
 @pytest.mark.parametrize(
-    ("writer", "others", "nodes", "way"),
+    ("writer", "others", "nodes", "strategy"),
     [
-        (ncnn_graph.NcnnWriter, OTHER_NODES, NODES, "ncnn/segment"),
-        (onnx_blocked._Writer, {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool",
-                                "Concat"}, NODES_IN_BLOCKS, "onnxruntime/blocked"),
+        (ncnn_lowering._Writer, OTHER_NODES, NODES, "ncnn/elempack"),
+        (onnx_nchwc._Writer, {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool",
+                                "Concat"}, NODES_IN_BLOCKS, "onnxruntime/nchwc"),
     ],
 )  # fmt: skip
-def test_every_node_is_entered(writer, others, nodes, way):
+def test_every_node_is_entered(writer, others, nodes, strategy):
     assert set(writer._writers) - others == set(nodes)
     for name in nodes.values():
-        if way.startswith("onnx") and not onnx_blocked.block_size():
+        if strategy.startswith("onnx") and not onnx_nchwc.nchwc_block_size():
             continue
-        assert any(way in kernel for kernel, _ in errors(FUNCTIONS[name], 1 << 10)), name
+        assert any(strategy in kernel for kernel, _ in errors(FUNCTIONS[name], 1 << 10)), name
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "silu"])
@@ -131,16 +146,20 @@ def test_the_librarys_own_sigmoid_would_be_seen(name, monkeypatch):
     own = {
         "Sigmoid": lambda node, constant: [node],
         "Swish": lambda node, constant: [
-            onnx_accurate.helper.make_node("Sigmoid", node.input, ["gate"]),
-            onnx_accurate.helper.make_node("Mul", [*node.input, "gate"], node.output),
+            Node("Sigmoid", node.inputs, "gate"),
+            Node("Mul", (*node.inputs, "gate"), node.output),
         ],
     }
     monkeypatch.setattr(onnx_accurate, "_EXPANSIONS", own)
     function = FUNCTIONS[name]
-    found = {way: too_large(function, largest) for way, largest in errors(function, COUNT)}
-    wrong = {way.split()[1].partition("-")[0] for way, ranges in found.items() if ranges}
-    assert {"onnxruntime/all", "onnxruntime/segment"} <= wrong
-    assert not {"numpy", "ncnn/segment"} & wrong
+    found = {
+        strategy: too_large(function, largest) for strategy, largest in errors(function, COUNT)
+    }
+    wrong = {
+        strategy.split()[1].partition("-")[0] for strategy, ranges in found.items() if ranges
+    }
+    assert {"onnxruntime/all", "onnxruntime/nchw"} <= wrong
+    assert not {"numpy", "ncnn/elempack"} & wrong
     assert all((-17.0, -5.0) in ranges for ranges in found.values() if ranges)
 
 

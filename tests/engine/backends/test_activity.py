@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import activity, libraries, planned
+from engine.backends import activity, fusion_autotuner, libraries
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ncnn")
@@ -57,19 +57,19 @@ def first_entries(monkeypatch, announced):
     entries = []
 
     def spied(library):
-        original = type(library).programs
+        original = type(library).variants
 
-        def programs(self, operator, inputs):
+        def variants(self, operator, inputs):
             entries.append((self.name, announced[-1]))
 
             def make(variant, made):
                 name = f"{self.name}/{variant}"
                 entries.append((name, announced[-1]))
-                program = made()
+                compiled = made()
 
                 def run(inputs):
                     entries.append((name, announced[-1]))
-                    return program(inputs)
+                    return compiled(inputs)
 
                 return run
 
@@ -78,7 +78,7 @@ def first_entries(monkeypatch, announced):
                 for variant, made in original(self, operator, inputs).items()
             }
 
-        monkeypatch.setattr(type(library), "programs", programs)
+        monkeypatch.setattr(type(library), "variants", variants)
 
     for library in libraries().values():
         spied(library)
@@ -86,7 +86,7 @@ def first_entries(monkeypatch, announced):
 
 
 @pytest.mark.parametrize("backend", ["auto", "onnxruntime", "ncnn"])
-def test_each_entry_is_announced(network, choices, announced, first_entries, backend):
+def test_each_entry_is_announced(network, tuning_cache, announced, first_entries, backend):
     session = engine.Session(network, backend)
     session.feed([image(1)])
     session.run()
@@ -119,8 +119,8 @@ def test_what_is_random(make_pair, announced):
     assert announced == [("draw", "numpy")]
 
 
-def test_operators_computed_at_once(network, choices, announced, monkeypatch):
-    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
+def test_operators_computed_at_once(network, tuning_cache, announced, monkeypatch):
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
     session = engine.Session(network)
     for seed in (1, 2):
         session.feed([image(seed)])

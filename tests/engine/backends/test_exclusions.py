@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import activity, backend_of, make_kernels, planned
-from engine.backends.choices import key_of
-from engine.backends.segments import SegmentName, Way, computed_together
+from engine.backends import activity, backend_of, fusion_autotuner, make_kernels
+from engine.backends.fusion import Strategy, SubgraphName, is_fused
+from engine.backends.tuning_cache import key_of
 from engine.errors import SessionStateError
 from engine.self_check import self_check
 
@@ -49,7 +49,7 @@ def entered():
     seen: dict[str, set[str]] = {}
 
     def watcher(operator, kernel):
-        name = SegmentName.read(kernel)
+        name = SubgraphName.read(kernel)
         names = [operator] if name is None else members(name)
         for each in names:
             seen.setdefault(each, set()).add(backend_of(kernel))
@@ -67,8 +67,8 @@ def members(name):
 @pytest.fixture
 def at_once(monkeypatch):
     """Several operators at once are faster, whatever the clock says."""
-    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(planned, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
 
 
 def image(seed):
@@ -93,7 +93,7 @@ def assert_right(session):
 
 @pytest.mark.parametrize("backend", ["auto", "onnxruntime", "ncnn"])
 @pytest.mark.parametrize("libraries", [{"ncnn"}, {"onnxruntime"}, BOTH])
-def test_never_entered(network, choices, at_once, entered, backend, libraries):
+def test_never_entered(network, tuning_cache, at_once, entered, backend, libraries):
     session = engine.Session(network, backend, excluded={"op4": libraries, "gone": {"ncnn"}})
     kernels = passes(session)
     assert not entered["op4"] & libraries
@@ -103,14 +103,14 @@ def test_never_entered(network, choices, at_once, entered, backend, libraries):
     assert_right(session)
 
 
-def test_what_the_tuning_cache_says_does_not_count(network, choices, at_once, entered):
+def test_what_the_tuning_cache_says_does_not_count(network, tuning_cache, at_once, entered):
     """Alone or at once, it was found out with what is excluded."""
     first = passes(engine.Session(network))
     assert {backend_of(kernel) for name, kernel in first.items() if "op" in name} <= BOTH
     entered.clear()
     # Of the first pass, by whatever was fastest alone.
     conv = network.operator("op4")
-    choices.put(key_of(conv, [np.zeros((1, 8, 24, 24), np.float32)]), "ncnn/gemm")
+    tuning_cache.put(key_of(conv, [np.zeros((1, 8, 24, 24), np.float32)]), "ncnn/gemm")
     session = engine.Session(network, excluded={"op4": BOTH})
     kernels = passes(session)
     assert entered["op4"] == {"numpy"}
@@ -118,50 +118,52 @@ def test_what_the_tuning_cache_says_does_not_count(network, choices, at_once, en
     assert_right(session)
 
 
-def test_what_is_found_without_it_is_remembered_apart(network, choices):
+def test_what_is_found_without_it_is_remembered_apart(network, tuning_cache):
     conv = network.operator("op4")
     inputs = [np.zeros((1, 8, 24, 24), np.float32)]
     with_all, without = key_of(conv, inputs), key_of(conv, inputs, {"ncnn"})
-    choices.put(with_all, "ncnn/gemm")
-    choices.put(without, "onnxruntime/all-1")
+    tuning_cache.put(with_all, "ncnn/gemm")
+    tuning_cache.put(without, "onnxruntime/all-1")
     for excluded, expected in (({}, "ncnn/gemm"), ({"op4": {"ncnn"}}, "onnxruntime/all-1")):
         kernel = make_kernels("auto", [conv], excluded)[0]
         kernel.prepare(inputs)
         assert kernel.name == expected
 
 
-@pytest.mark.parametrize("way", Way)
-def test_others_are_still_computed_at_once(network, choices, at_once, monkeypatch, way):
+@pytest.mark.parametrize("strategy", Strategy)
+def test_others_are_still_computed_at_once(
+    network, tuning_cache, at_once, monkeypatch, strategy
+):
     """Before it and behind it; and with it by the other library."""
-    monkeypatch.setattr(planned, "_WAYS", (way,))
-    library = backend_of(way.value)
+    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (strategy,))
+    library = backend_of(strategy.value)
     (other,) = BOTH - {library}
     kernels = passes(engine.Session(network, excluded={"op4": {library}}))
     (before,), (behind,) = (
-        {SegmentName.read(kernels[f"op{i}"]) for i in indices} for indices in ((0, 3), (5, 7))
+        {SubgraphName.read(kernels[f"op{i}"]) for i in indices} for indices in ((0, 3), (5, 7))
     )
     assert members(before) == ["op0", "op1", "op2", "op3"]
     assert members(behind) == ["op5", "op6", "op7"]
-    assert not computed_together(kernels["op4"])
+    assert not is_fused(kernels["op4"])
     every = {f"op{i}": {other} for i in range(COUNT)}
     kernels = passes(engine.Session(network, excluded=every))
-    (name,) = {SegmentName.read(kernels[f"op{i}"]) for i in range(COUNT)}
+    (name,) = {SubgraphName.read(kernels[f"op{i}"]) for i in range(COUNT)}
     assert len(members(name)) == COUNT
 
 
-@pytest.mark.parametrize("way", Way)
-def test_recorded_kernels(network, choices, at_once, entered, monkeypatch, way):
+@pytest.mark.parametrize("strategy", Strategy)
+def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, strategy):
     """NumPy computes what an excluded library did, and the segment that it was part of."""
-    monkeypatch.setattr(planned, "_WAYS", (way,))
+    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (strategy,))
     recorded = passes(engine.Session(network))
-    assert computed_together(recorded["op4"])
+    assert is_fused(recorded["op4"])
     entered.clear()
-    session = engine.Session(network, recorded, excluded={"op4": {backend_of(way.value)}})
+    session = engine.Session(network, recorded, excluded={"op4": {backend_of(strategy.value)}})
     kernels = passes(session)
     assert {kernels[f"op{i}"] for i in range(COUNT)} == {"numpy"}
     assert entered["op4"] == {"numpy"}
     assert_right(session)
-    (other,) = BOTH - {backend_of(way.value)}
+    (other,) = BOTH - {backend_of(strategy.value)}
     again = engine.Session(network, recorded, excluded={"op4": {other}})
     assert passes(again) == recorded
 
@@ -180,7 +182,7 @@ def test_a_self_check_keeps_to_them(network, entered):
     assert check.agrees
     assert entered["op4"] == {"numpy", "onnxruntime"}
     assert entered["op2"] == {"numpy", "onnxruntime", "ncnn"}
-    at_once = [c for c in check.comparisons if computed_together(c.kernel)]
+    at_once = [c for c in check.comparisons if is_fused(c.kernel)]
     assert {backend_of(c.kernel) for c in at_once if c.operator.name == "op4"} == {
         "onnxruntime"
     }

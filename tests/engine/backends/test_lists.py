@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends.choices import key_of
 from engine.backends.kernel import signature_of
+from engine.backends.tuning_cache import key_of
 from engine.errors import InferenceError
 from engine.session import Session
 from engine.values import MOST_MEMBERS, freeze

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from engine.backends import libraries
-from engine.backends.forms import NoFormError
+from engine.backends.lowering import LoweringError
 from engine.backends.native_sizes import (
     require_elements,
     require_scratch,
@@ -75,9 +75,9 @@ class TestQuestions:
         ],
     )
     def test_beyond_bounds(self, slid):
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_windows(slid, IMAGE, 8, gathered=4)
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_windows(slid, IMAGE, 4)
 
     def test_no_room_for_a_window(self):
@@ -85,15 +85,15 @@ class TestQuestions:
             require_windows(windows(2, 1, 0, 2), (1, 12, 2, 2), 12)
 
     def test_large_images(self):
-        with pytest.raises(NoFormError):  # rows of 2^25
+        with pytest.raises(LoweringError):  # rows of 2^25
             require_windows(windows(rank=1), (1, 1, 1 << 25), 1, gathered=1)
-        with pytest.raises(NoFormError):  # times 4096 from one row of windows to the next
+        with pytest.raises(LoweringError):  # times 4096 from one row of windows to the next
             require_windows(windows(1, 4096), (1, 1, 1024, 1 << 15), 1, gathered=1)
-        with pytest.raises(NoFormError):  # a result of 2^30 numbers
+        with pytest.raises(LoweringError):  # a result of 2^30 numbers
             require_windows(windows(), (1, 1, 1024, 1024), 1024, gathered=1)
 
     def test_windows_that_the_reference_reduces_by_axis(self):
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_windows(windows(1023, 1, 511), (1, 8, 1024, 1024), 8)
 
     def test_transposed(self):
@@ -104,21 +104,21 @@ class TestQuestions:
             windows(1, 20_000, 629_990),
             windows(3, 1, 0, BIG),
         ):
-            with pytest.raises(NoFormError):
+            with pytest.raises(LoweringError):
                 require_spread(slid, IMAGE, 1)
-        with pytest.raises(NoFormError, match="empty"):
+        with pytest.raises(LoweringError, match="empty"):
             require_spread(windows(3, 1, 33), IMAGE, 1)
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_spread(windows(1, 1 << 15), IMAGE, 1, (0, 0))
 
     def test_elements_and_scratch(self):
         require_elements((1 << 14, 1 << 14), ())
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_elements((3,), (1 << 15, 1 << 15))
         require_scratch(1 << 20)
-        with pytest.raises(NoFormError):
+        with pytest.raises(LoweringError):
             require_scratch(1 << 29)
-        with bounded(Room(1 << 20)), pytest.raises(NoFormError):
+        with bounded(Room(1 << 20)), pytest.raises(LoweringError):
             require_scratch(1 << 20)
 
 
@@ -148,7 +148,7 @@ def test_no_library_computes_it(operator, kind, shape, weights, params):
     given = {name: np.zeros(size, np.float32) for name, size in weights.items()}
     made = operator(kind, inputs, given, (), **params)
     for library in libraries().values():
-        assert not library.programs(made, inputs), library.name
+        assert not library.variants(made, inputs), library.name
 
 
 def test_attention_of_many_places(operator):
@@ -156,7 +156,7 @@ def test_attention_of_many_places(operator):
     inputs = [np.zeros((1, 1 << 17, 1), np.float32)] * 3
     made = operator("F.scaled_dot_product_attention", inputs, {}, ())
     for library in libraries().values():
-        assert not library.programs(made, inputs), library.name
+        assert not library.variants(made, inputs), library.name
 
 
 # In processes of their own

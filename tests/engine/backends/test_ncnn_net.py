@@ -16,7 +16,7 @@ from engine.backends.ncnn_net import NcnnBackend
 
 
 @pytest.fixture
-def program(operator):
+def compiled(operator):
     """A function that makes a 1x1 convolution: its weight and what ncnn does with images."""
 
     def make(channels, seed):
@@ -28,15 +28,15 @@ def program(operator):
             in_channels=channels, kernel_size=(1, 1), out_channels=channels, padding=(0, 0),
             padding_mode="zeros", stride=(1, 1),
         )  # fmt: skip
-        ways = NcnnBackend().programs(made, [image])
+        strategies = NcnnBackend().variants(made, [image])
         expected = np.tensordot(weight[:, :, 0, 0], image[0], 1)[np.newaxis]
-        return next(iter(ways.values()))(), image, expected
+        return next(iter(strategies.values()))(), image, expected
 
     return make
 
 
-def test_several_threads_at_once(program):
-    work = [program(channels, seed) for seed, channels in enumerate((16, 48, 33, 64))]
+def test_several_threads_at_once(compiled):
+    work = [compiled(channels, seed) for seed, channels in enumerate((16, 48, 33, 64))]
 
     def compute(index):
         run, image, expected = work[index]
@@ -47,26 +47,26 @@ def test_several_threads_at_once(program):
         assert list(pool.map(compute, range(4))) == [None] * 4
 
 
-def test_results_stay_when_the_memory_is_given_back(program):
-    run, image, expected = program(32, 0)
+def test_results_stay_when_the_memory_is_given_back(compiled):
+    run, image, expected = compiled(32, 0)
     (result,) = run([image])
     heap.trim_libraries()
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(run([image])[0], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_system_without_files_in_memory(program, monkeypatch):
+def test_a_system_without_files_in_memory(compiled, monkeypatch):
     monkeypatch.delattr(os, "memfd_create", raising=False)
-    run, image, expected = program(32, 0)
+    run, image, expected = compiled(32, 0)
     np.testing.assert_allclose(run([image])[0], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_system_without_names_of_open_files(program, monkeypatch, tmp_path):
+def test_a_system_without_names_of_open_files(compiled, monkeypatch, tmp_path):
     def elsewhere(_name):
         return os.open(tmp_path / "gone", os.O_WRONLY | os.O_CREAT)
 
     # As where /proc is not mounted: the file that ncnn is told to read is none of weights.
     monkeypatch.setattr(os, "memfd_create", elsewhere, raising=False)
     monkeypatch.setattr("engine.backends.ncnn_net._OPEN_FILE", str(tmp_path / "no-such-{}"))
-    run, image, expected = program(32, 0)
+    run, image, expected = compiled(32, 0)
     np.testing.assert_allclose(run([image])[0], expected, rtol=1e-4, atol=1e-4)

@@ -20,9 +20,9 @@ def arrays(*shapes):
     return found
 
 
-def program(operator, operator_type, inputs, **params):
+def compiled(operator, operator_type, inputs, **params):
     built = operator(operator_type, inputs, **params)
-    made = NumpyBuffers().programs(built, inputs)
+    made = NumpyBuffers().variants(built, inputs)
     return made["buffer"]() if made else None
 
 
@@ -48,7 +48,7 @@ ACTIVATIONS = {
 def test_activations(operator, name, shape):
     params, by_hand = ACTIVATIONS[name]
     (x,) = arrays(shape)
-    (found,) = program(operator, name, [x], **params)([x])
+    (found,) = compiled(operator, name, [x], **params)([x])
     expected = np.array([by_hand(number) for number in x.flat], np.float32).reshape(shape)
     np.testing.assert_array_equal(found, expected, strict=True)
     assert not found.flags.writeable
@@ -56,7 +56,7 @@ def test_activations(operator, name, shape):
 
 def test_tanh(operator):
     (x,) = arrays((2, 3, 4))
-    (found,) = program(operator, "nn.Tanh", [x])([x])
+    (found,) = compiled(operator, "nn.Tanh", [x])([x])
     expected = np.array([math.tanh(number) for number in x.flat]).reshape(x.shape)
     np.testing.assert_allclose(found, expected, rtol=3e-7)
     assert (found.dtype, found.flags.writeable) == (np.float32, False)
@@ -75,7 +75,7 @@ EXPRESSIONS = {
 @pytest.mark.parametrize("shapes", [((2, 3, 4), (2, 3, 4)), ((2, 3, 4), (3, 1)), ((4, 5), ())])
 def test_expressions(operator, text, shapes):
     a, b = arrays(*shapes)
-    (found,) = program(operator, "pnnx.Expression", [a, b], expr=text)([a, b])
+    (found,) = compiled(operator, "pnnx.Expression", [a, b], expr=text)([a, b])
     with np.errstate(all="ignore"):
         wide = np.broadcast_arrays(a, b)
         numbers = [EXPRESSIONS[text](x, y) for x, y in zip(*map(np.ravel, wide), strict=True)]
@@ -87,13 +87,13 @@ def test_expressions(operator, text, shapes):
 )
 def test_numbers_in_expressions(operator, text, expected):
     x = np.full((3, 2), 2.5, np.float32)
-    (found,) = program(operator, "pnnx.Expression", [x], expr=text)([x])
+    (found,) = compiled(operator, "pnnx.Expression", [x], expr=text)([x])
     np.testing.assert_array_equal(found, np.full((3, 2), np.float32(expected)), strict=True)
 
 
 def test_elements_that_do_not_lie_in_order(operator):
     x = arrays((4, 6))[0].T
-    (found,) = program(operator, "nn.ReLU", [x])([x])
+    (found,) = compiled(operator, "nn.ReLU", [x])([x])
     np.testing.assert_array_equal(found, np.where(x < 0, 0, x))
 
 
@@ -118,12 +118,12 @@ def test_what_is_left_to_others(operator, name):
     operator_type, inputs, params = LEFT[name]
     built = operator(operator_type, inputs, **params)
     backend = NumpyBuffers()
-    assert not backend.supports(built) or not backend.programs(built, inputs)
+    assert not backend.supports(built) or not backend.variants(built, inputs)
 
 
 def test_memory_is_used_again_when_nobody_holds_it(operator):
     (x,) = arrays((64, 64))
-    run = program(operator, "nn.ReLU", [x])
+    run = compiled(operator, "nn.ReLU", [x])
     first = run([x])[0].__array_interface__["data"][0]
     held = run([x])[0]
     assert held.__array_interface__["data"][0] == first

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.backends.forms import Operand
 from engine.backends.heap import trim_heap, trim_libraries
+from engine.backends.lowering import Operand
 
 pytest.importorskip("onnxruntime")
 
-from engine.backends.onnx_graph import OnnxGraph
-from engine.backends.onnx_runtime import OnnxProgram
+from engine.backends.onnx_lowering import lower_to_onnx
+from engine.backends.onnx_runtime import OnnxCompiledKernel
+from engine.backends.subgraph import Subgraph
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -29,18 +30,18 @@ def resident():
 
 
 @pytest.fixture
-def program():
+def compiled():
     """Computes (2 x) (2 x), and what is between is not given out."""
-    graph = OnnxGraph()
+    graph = Subgraph()
     value = graph.read(Operand("x", 0, SIDES, np.dtype(np.float32)))
     doubled = graph.node("Add", value, value)
     graph.give("y", graph.node("Mul", doubled, doubled), None)
-    return OnnxProgram(graph.finish(), ["x"], "basic", 1)
+    return OnnxCompiledKernel(lower_to_onnx(graph), ["x"], "basic", 1)
 
 
-def test_it_is_given_back(program):
+def test_it_is_given_back(compiled):
     x = np.arange(SIDES[1], dtype=np.float32).reshape(SIDES) % 7
-    program.run([x])
+    compiled.run([x])
     trim_heap()
     before = resident()
     trim_libraries()
@@ -48,16 +49,16 @@ def test_it_is_given_back(program):
     assert before - resident() > NBYTES / 2
     expected = 4 * x * x
     for _ in range(2):
-        program.run([x])
-        np.testing.assert_array_equal(program.shown(0), expected, strict=True)
+        compiled.run([x])
+        np.testing.assert_array_equal(compiled.shown(0), expected, strict=True)
         trim_libraries()
 
 
-def test_running_again_takes_no_more(program):
+def test_running_again_takes_no_more(compiled):
     x = np.ones(SIDES, np.float32)
-    program.run([x])
-    program.run([x])
+    compiled.run([x])
+    compiled.run([x])
     held = resident()
     for _ in range(3):
-        program.run([x])
+        compiled.run([x])
     assert resident() - held < NBYTES / 4

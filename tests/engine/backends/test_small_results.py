@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import computed_together
-from engine.backends.segments import Way
+from engine.backends import is_fused
+from engine.backends.fusion import Strategy
 from engine.self_check import Verdict, self_check
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ncnn")
 
 BACKENDS = ["auto", "numpy", "onnxruntime", "ncnn"]
-SHAPE = (1, 16, 32, 32)  # so large that libraries are tried
+SHAPE = (1, 16, 32, 32)  # so large that libraries are run_one_by_one
 
 SCORES = (
     "pnnx.Input in 0 1 x",
@@ -43,7 +43,7 @@ def fed(session, *inputs):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("logit", [-19.3, -17.7, -11.0, -40.0, -80.0])
-def test_a_logarithm_behind_a_sigmoid(make_pair, choices, backend, logit):
+def test_a_logarithm_behind_a_sigmoid(make_pair, tuning_cache, backend, logit):
     """Also where kernels were chosen on inputs near 0, and remembered."""
     graph = engine.load(make_pair(*SCORES))
     far = np.full(SHAPE, logit, np.float32)
@@ -57,7 +57,7 @@ def test_a_logarithm_behind_a_sigmoid(make_pair, choices, backend, logit):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_as_pytorch_has_it(make_pair, choices, backend):
+def test_as_pytorch_has_it(make_pair, tuning_cache, backend):
     torch = pytest.importorskip("torch")
     far = np.linspace(-25, -10, math.prod(SHAPE), dtype=np.float32).reshape(SHAPE)
     expected = torch.log(torch.sigmoid(torch.from_numpy(far))).numpy()
@@ -84,7 +84,7 @@ SINGLE = {
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", SINGLE)
-def test_of_one_operator(make_pair, choices, backend, name):
+def test_of_one_operator(make_pair, tuning_cache, backend, name):
     kind, given, expected, *said = SINGLE[name]
     lines = (
         "pnnx.Input in 0 1 x",
@@ -148,28 +148,30 @@ def assert_right(session):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_detector(detector, choices, backend):
+def test_a_detector(detector, tuning_cache, backend):
     session = engine.Session(detector, backend=backend)
     for seed in range(3):
         fed(session, near_zero(seed))
         assert_right(session)
 
 
-@pytest.mark.parametrize("way", Way)
-def test_a_detector_computed_at_once(detector, way):
-    from engine.backends.onnx_blocked import block_size
+@pytest.mark.parametrize("strategy", Strategy)
+def test_a_detector_computed_at_once(detector, strategy):
+    from engine.backends.onnx_nchwc import nchwc_block_size
 
-    if way is Way.BLOCKED and not block_size():
+    if strategy is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no such order here")
-    last = "score" if way is Way.PACKED else "cost"  # ncnn's own logarithm is none of them
+    last = (
+        "score" if strategy is Strategy.ELEMPACK else "cost"
+    )  # ncnn's own logarithm is none of them
     until = detector.operator(last).index
     kernels = {
-        o.name: f"{way.value}-2@1-{until}" if 1 <= o.index <= until else ""
+        o.name: f"{strategy.value}-2@1-{until}" if 1 <= o.index <= until else ""
         for o in detector.operators
     }
     session = engine.Session(detector, backend=kernels)
     fed(session, near_zero())
-    assert computed_together(session.record("score").kernel)
+    assert is_fused(session.record("score").kernel)
     assert_right(session)
 
 
@@ -179,8 +181,10 @@ def test_the_check_agrees_where_it_should(detector):
     session.feed([near_zero()])
     found = self_check(session)
     assert found.differing == ()
-    ways = {c.kernel.partition("-")[0] for c in found.compared if c.operator.name == "score"}
-    assert {"onnxruntime/all", "onnxruntime/segment", "ncnn/segment"} <= ways
+    strategies = {
+        c.kernel.partition("-")[0] for c in found.compared if c.operator.name == "score"
+    }
+    assert {"onnxruntime/all", "onnxruntime/nchw", "ncnn/elempack"} <= strategies
     scores = [c.difference for c in found.compared if c.operator.name == "score"]
     assert max(far.of_element for far in scores) < 1e-6
 
@@ -195,7 +199,7 @@ def test_the_check_tells_a_coarse_sigmoid(detector, monkeypatch):
     found = self_check(session)
     differing = {(c.operator.name, c.kernel.partition("-")[0]) for c in found.differing}
     assert ("score", "onnxruntime/all") in differing
-    assert ("score", "onnxruntime/segment") in differing
+    assert ("score", "onnxruntime/nchw") in differing
     assert {name for name, _ in differing} == {"score"}
     worst = next(c for c in found.differing if c.kernel.startswith("onnxruntime/all"))
     assert worst.verdict is Verdict.DIFFERS
@@ -206,7 +210,7 @@ def test_the_check_tells_a_coarse_sigmoid(detector, monkeypatch):
     assert "differ by more than 0.001, in score" in found.summary
 
 
-def test_nothing_coarse_is_chosen(detector, choices, monkeypatch):
+def test_nothing_coarse_is_chosen(detector, tuning_cache, monkeypatch):
     """A kernel is taken only if each element is right, not only beside the largest."""
     from engine.backends import onnx_accurate
 

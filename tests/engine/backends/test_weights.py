@@ -37,7 +37,7 @@ def pair(make_pair):
 def test_libraries_have_the_only_copy(pair, backend, monkeypatch):
     if missing_packages(backend) or missing_packages("onnxruntime"):
         pytest.skip("the library is not installed")
-    monkeypatch.setattr("engine.backends._choices", _NothingKnown)
+    monkeypatch.setattr("engine.backends._tuning_cache", _NothingKnown)
 
     def fed():
         session = engine.Session(engine.load(pair), backend=backend)
@@ -61,7 +61,7 @@ def test_libraries_have_the_only_copy(pair, backend, monkeypatch):
 
 
 class _NothingKnown:
-    """Choices of a user who starts for the first time; nothing is remembered."""
+    """TuningCache of a user who starts for the first time; nothing is remembered."""
 
     def get(self, _key):
         return None

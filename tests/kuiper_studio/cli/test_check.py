@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.backends import onnx_forms
+from engine.backends import operator_lowerings
 from engine.layers.activations import relu
 
 pytest.importorskip("onnxruntime")
@@ -17,12 +17,12 @@ pytest.importorskip("ncnn")
 @pytest.fixture
 def fault(monkeypatch):
     """ONNX Runtime computes another activation than the rectifier."""
-    forms = onnx_forms.FORMS._forms
+    lowerings = operator_lowerings.LOWERINGS._lowerings
 
     def wrong(graph, operand):
         return graph.node("Softplus", graph.read(operand))
 
-    monkeypatch.setitem(forms, relu, wrong)
+    monkeypatch.setitem(lowerings, relu, wrong)
 
 
 def check(run, digits, *options):

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
 
 __all__ = [
-    "FormTable",
-    "NoFormError",
+    "LoweringError",
+    "LoweringTable",
     "Operand",
     "SpecialNumbersError",
     "require_above_infinity",
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
-class NoFormError(Exception):
+class LoweringError(Exception):
     """A library cannot express an operator with these parameters and shapes."""
 
 
@@ -64,11 +64,11 @@ class Operand:
     dtype: DType
 
 
-class FormTable(Generic[Graph, Result]):
+class LoweringTable(Generic[Graph, Result]):
     """Forms by the code that is registered for an operator type."""
 
     def __init__(self) -> None:
-        self._forms: dict[Callable[..., Any], Callable[..., Result]] = {}
+        self._lowerings: dict[Callable[..., Any], Callable[..., Result]] = {}
 
     def register(self, *targets: Callable[..., Any]) -> Callable[[Function], Function]:
         """Register a form for functions or `Layer` classes.
@@ -83,20 +83,20 @@ class FormTable(Generic[Graph, Result]):
         decorator
             For a function that takes the graph to write into, then for a `Layer` class the
             layer and its operands, for a function that function's arguments by name. It
-            raises `NoFormError` for what the library lacks.
+            raises `LoweringError` for what the library lacks.
         """
 
-        def decorate(form: Function) -> Function:
+        def decorate(lower: Function) -> Function:
             for target in targets:
-                self._forms[target] = form
-            return form
+                self._lowerings[target] = lower
+            return lower
 
         return decorate
 
     def has(self, operator: RuntimeOperator) -> bool:
         """Whether there is a form, whatever the parameters and shapes."""
         layer = operator.checked_layer
-        return layer is not None and _target_of(layer) in self._forms
+        return layer is not None and _target_of(layer) in self._lowerings
 
     def write(
         self, graph: Graph, operator: RuntimeOperator, operands: Sequence[Operand | Value]
@@ -117,27 +117,27 @@ class FormTable(Generic[Graph, Result]):
 
         Raises
         ------
-        NoFormError
+        LoweringError
             If there is none.
         """
         checked = operator.checked_layer
-        form = None if checked is None else self._forms.get(_target_of(checked))
-        if form is None:
-            raise NoFormError(f"{operator.type} has no form")
+        lower = None if checked is None else self._lowerings.get(_target_of(checked))
+        if lower is None:
+            raise LoweringError(f"{operator.type} has no form")
         try:
             layer = operator.layer
             if not isinstance(layer, FunctionLayer):
-                return form(graph, layer, *operands)
+                return lower(graph, layer, *operands)
             positional, named = layer.arguments(operands)
             owner = layer.owner
             own = () if owner is None else (owner,)
-            return form(graph, *own, *positional, **layer.static, **named)
-        except NoFormError:
+            return lower(graph, *own, *positional, **layer.static, **named)
+        except LoweringError:
             raise
         except Exception as exc:
             # Operands that the operator cannot take, or weights that cannot be read; the
             # reference says what is wrong.
-            raise NoFormError(f"{operator.type} on these operands: {exc}") from exc
+            raise LoweringError(f"{operator.type} on these operands: {exc}") from exc
 
 
 def _target_of(layer: object) -> Callable[..., Any]:

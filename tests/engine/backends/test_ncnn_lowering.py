@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.backends.ncnn_graph import _number
+from engine.backends.ncnn_layers import format_number
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from engine.backends.ncnn_graph import _number
 )
 def test_numbers_are_whole_float32_and_short(value, read):
     """Releases of ncnn before 2026 read 15 characters and refuse, or end with, longer ones."""
-    word = _number(value)
+    word = format_number(value)
     assert len(word) <= 15
     assert "." in word
     assert np.float32(word) == np.float32(read)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.backends.lowering import LoweringError, LoweringTable, Operand
 from engine.layers.arguments import as_int, as_ints, axis_of
 from engine.layers.flip import roll
 from engine.layers.permute import permute, transpose
@@ -30,19 +30,19 @@ from engine.layers.slicing import index_of_slice, slice_tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.backends.onnx_forms import Result
-    from engine.backends.onnx_graph import OnnxGraph
+    from engine.backends.operator_lowerings import Result
+    from engine.backends.subgraph import Subgraph
 
-__all__ = ["MOVES"]
+__all__ = ["MOVE_LOWERINGS"]
 
 _END: Final = (1 << 63) - 1
 _LONG_RUN: Final = 16  # elements that are worth a place of their own in a list
 _MOST_PLACES: Final = 1 << 20
 
-MOVES: Final[FormTable[OnnxGraph, Result]] = FormTable()
+MOVE_LOWERINGS: Final[LoweringTable[Subgraph, Result]] = LoweringTable()
 
 
-@MOVES.register(
+@MOVE_LOWERINGS.register(
     reshape,
     reshape_as,
     flatten,
@@ -52,9 +52,9 @@ MOVES: Final[FormTable[OnnxGraph, Result]] = FormTable()
     squeeze,
     unsqueeze,
 )
-def _reshape(graph: OnnxGraph, input: Operand, *_: Any, **__: Any) -> Result:
+def _reshape(graph: Subgraph, input: Operand, *_: Any, **__: Any) -> Result:
     if graph.natural is None:
-        raise NoFormError("an unknown shape")
+        raise LoweringError("an unknown shape")
     read = graph.read(input, integers=True)
     if graph.may_give(read):
         # Elements that were moved, and that the reshaped array is the first to give out: a
@@ -63,26 +63,26 @@ def _reshape(graph: OnnxGraph, input: Operand, *_: Any, **__: Any) -> Result:
     return graph.node("Reshape", read, graph.integers(*graph.natural), allowzero=1)
 
 
-@MOVES.register(permute)
-def _permute(graph: OnnxGraph, input: Operand, dims: Any) -> str:
+@MOVE_LOWERINGS.register(permute)
+def _permute(graph: Subgraph, input: Operand, dims: Any) -> str:
     order = [axis_of(dim, len(input.shape)) for dim in as_ints(dims, "dims")]
     return graph.node("Transpose", graph.read(input, integers=True), perm=order)
 
 
-@MOVES.register(transpose)
-def _transpose(graph: OnnxGraph, input: Operand, dim0: Any, dim1: Any) -> str:
+@MOVE_LOWERINGS.register(transpose)
+def _transpose(graph: Subgraph, input: Operand, dim0: Any, dim1: Any) -> str:
     order = list(range(len(input.shape)))
     first, second = (axis_of(as_int(dim, "dim"), len(order)) for dim in (dim0, dim1))
     order[first], order[second] = order[second], order[first]
     return graph.node("Transpose", graph.read(input, integers=True), perm=order)
 
 
-@MOVES.register(roll)
-def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Result:
+@MOVE_LOWERINGS.register(roll)
+def _roll(graph: Subgraph, input: Operand, shifts: Any, dims: Any = None) -> Result:
     axes = [axis_of(dim, len(input.shape)) for dim in as_ints(dims, "dims")]
     distances = as_ints(shifts, "shifts")
     if not axes or len(axes) != len(distances):
-        raise NoFormError("no dims")
+        raise LoweringError("no dims")
     first, last = min(axes), max(axes) + 1
     rolled, runs = input.shape[first:last], math.prod(input.shape[last:])
     count = math.prod(rolled)
@@ -104,8 +104,8 @@ def _roll(graph: OnnxGraph, input: Operand, shifts: Any, dims: Any = None) -> Re
     return result
 
 
-@MOVES.register(slice_tensor)
-def _slice_tensor(graph: OnnxGraph, input: Operand, *where: Any, **named: Any) -> str:
+@MOVE_LOWERINGS.register(slice_tensor)
+def _slice_tensor(graph: Subgraph, input: Operand, *where: Any, **named: Any) -> str:
     index = index_of_slice(input.shape, *where, **named)
     ranges = {
         axis: (part.start or 0, _END if part.stop is None else part.stop, part.step)
@@ -113,13 +113,13 @@ def _slice_tensor(graph: OnnxGraph, input: Operand, *where: Any, **named: Any) -
         if isinstance(part, slice) and part != slice(None)
     }
     if any(isinstance(part, int) for part in index) or not ranges:
-        raise NoFormError("a place that is taken out, or nothing")
+        raise LoweringError("a place that is taken out, or nothing")
     if any(step < 1 for _, _, step in ranges.values()):
-        raise NoFormError("backwards")
+        raise LoweringError("backwards")
     return _slice(graph, graph.read(input, integers=True), ranges)
 
 
-def _slice(graph: OnnxGraph, name: str, ranges: Mapping[int, tuple[int, int, int]]) -> str:
+def _slice(graph: Subgraph, name: str, ranges: Mapping[int, tuple[int, int, int]]) -> str:
     """Part of a value, by first place, end and step along some axes."""
     firsts, ends, steps = zip(*ranges.values(), strict=True)
     lists = (graph.integers(*numbers) for numbers in (firsts, ends, ranges, steps))

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backends.activity import announce
-from engine.backends.choices import key_of
-from engine.backends.forms import SpecialNumbersError
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
-from engine.backends.kernel import ALONE, REFERENCE, alone, backend_of, candidates
+from engine.backends.kernel import (
+    ONE_THREAD,
+    REFERENCE,
+    backend_of,
+    candidates,
+    one_thread_kernel,
+)
+from engine.backends.lowering import SpecialNumbersError
+from engine.backends.tuning_cache import key_of
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.layers.exactness import is_elementwise
@@ -27,13 +33,13 @@ from engine.values import value_nbytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.backends.choices import Choices
     from engine.backends.exclusions import Exclusions
-    from engine.backends.kernel import Backend, Program
+    from engine.backends.kernel import Backend, CompiledKernel
+    from engine.backends.tuning_cache import TuningCache
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Automatic", "ColdCache", "is_cold"]
+__all__ = ["Autotuner", "ColdCache", "is_cold"]
 
 _BURSTS: Final = 3
 _ROUNDS: Final = 6  # of a burst
@@ -46,93 +52,95 @@ _SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round
 _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 32 << 20
-_RESULTS_OF_A_RACE: Final = 10  # at once, at most
+_TRIAL_RESULTS: Final = 10  # at once, at most
 _RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
 
 
-class Automatic:
+class Autotuner:
     """Chooses programs.
 
     Parameters
     ----------
     backends : sequence of Backend
         Besides NumPy.
-    choices : Choices
+    choices : TuningCache
         What is known from earlier.
     excluded : Exclusions
     """
 
     def __init__(
-        self, backends: Sequence[Backend], choices: Choices, excluded: Exclusions
+        self, backends: Sequence[Backend], tuning_cache: TuningCache, excluded: Exclusions
     ) -> None:
         self._backends = {backend.name: backend for backend in backends}
-        self._choices, self._excluded = choices, excluded
+        self._tuning_cache, self._excluded = tuning_cache, excluded
 
-    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> tuple[str, Program]:
+    def choose(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> tuple[str, CompiledKernel]:
         """Find the fastest kernel for these inputs: its name and program."""
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
-        name, program = self._chosen(operator, inputs)
-        if name != ALONE:  # libraries have weights of their own
+        name, compiled = self._chosen(operator, inputs)
+        if name != ONE_THREAD:  # libraries have weights of their own
             release_weights(operator)
         if nbytes >= _LARGE:
             trim_heap()
-        return name, program
+        return name, compiled
 
     def _chosen(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> tuple[str, Program]:
-        reference = alone(operator)
+    ) -> tuple[str, CompiledKernel]:
+        reference = one_thread_kernel(operator)
         excluded = self._excluded[operator.name]
         key = key_of(operator, inputs, excluded)
-        known = self._choices.get(key) or ""
-        if known == ALONE:
-            return ALONE, reference
+        known = self._tuning_cache.get(key) or ""
+        if known == ONE_THREAD:
+            return ONE_THREAD, reference
         backend = self._backends.get(backend_of(known))
         if backend is not None and backend.name not in excluded:
             compile_kernel = candidates(backend, operator, inputs).get(known)
-            program = None if compile_kernel is None else compile_kernel()
-            if program is not None:
-                return known, program
+            compiled = None if compile_kernel is None else compile_kernel()
+            if compiled is not None:
+                return known, compiled
         return self._measured(operator, inputs, key)
 
     def _measured(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
-    ) -> tuple[str, Program]:
-        reference = alone(operator)
-        announce(operator.name, ALONE)
+    ) -> tuple[str, CompiledKernel]:
+        reference = one_thread_kernel(operator)
+        announce(operator.name, ONE_THREAD)
         try:
             expected = reference(inputs)
         except EngineError:
-            return ALONE, reference  # which says what is wrong
-        if value_nbytes(expected) > current_room().left / _RESULTS_OF_A_RACE:
-            return ALONE, reference
-        race = _Race(operator, inputs, cold=is_cold([operator]))
+            return ONE_THREAD, reference  # which says what is wrong
+        if value_nbytes(expected) > current_room().left / _TRIAL_RESULTS:
+            return ONE_THREAD, reference
+        trials = _Trials(operator, inputs, cold=is_cold([operator]))
         typical = True
         for backend in self._allowed(operator):
             for name, compile_kernel in candidates(backend, operator, inputs).items():
-                program = compile_kernel()
+                compiled = compile_kernel()
                 announce(operator.name, name)
                 try:
-                    if program is not None and _computes(operator, program, inputs, expected):
-                        if not race.programs:
-                            race.enter(ALONE, reference)
-                        race.enter(name, program)
+                    if compiled is not None and _computes(operator, compiled, inputs, expected):
+                        if not trials.variants:
+                            trials.enter(ONE_THREAD, reference)
+                        trials.enter(name, compiled)
                 except SpecialNumbersError:
                     typical = False
-        best, program = race.winner() if race.programs else (ALONE, reference)
+        best, compiled = trials.winner() if trials.variants else (ONE_THREAD, reference)
         trim_libraries()
         if typical:  # NaN and infinities say little about other inputs
-            self._choices.put(key, best)
-        return best, program
+            self._tuning_cache.put(key, best)
+        return best, compiled
 
     def _allowed(self, operator: RuntimeOperator) -> list[Backend]:
         excluded = self._excluded[operator.name]
         return [each for each in self._backends.values() if each.name not in excluded]
 
 
-class _Race:
+class _Trials:
     """Times programs, and lets go of those that cannot win: they may hold much memory.
 
     Parameters
@@ -155,31 +163,31 @@ class _Race:
         self._operator, self._inputs, self._cold = operator, inputs, cold
         self._cache = ColdCache()
         self._least: dict[str, float] = {}
-        self.programs: dict[str, Program] = {}
+        self.variants: dict[str, CompiledKernel] = {}
 
-    def enter(self, name: str, program: Program) -> None:
+    def enter(self, name: str, compiled: CompiledKernel) -> None:
         """Time the first burst of a program."""
         if self._cold:  # what making it took, several times its weights
             trim_heap()
-        self.programs[name] = program
+        self.variants[name] = compiled
         self._least[name] = np.inf
         self._time(name)
-        ranked = sorted(self.programs, key=lambda each: self._least[each])
+        ranked = sorted(self.variants, key=lambda each: self._least[each])
         limit = _HOPELESS * self._least[ranked[0]]
         for place, each in enumerate(ranked):
             if (self._cold and place >= _RIVALS) or self._least[each] > limit:
-                del self.programs[each]
+                del self.variants[each]
         if self._cold:  # room for making the next
             self._cache.give_back()
             trim_libraries()
             trim_heap()
 
-    def winner(self) -> tuple[str, Program]:
+    def winner(self) -> tuple[str, CompiledKernel]:
         """Time the other bursts in turn; the fastest kernel and its program."""
         for _ in range(_BURSTS - 1):
-            for name in self.programs:
+            for name in self.variants:
                 self._time(name)
-        return min(self.programs.items(), key=lambda item: self._least[item[0]])
+        return min(self.variants.items(), key=lambda item: self._least[item[0]])
 
     def _time(self, name: str) -> None:
         """Time a burst.
@@ -192,7 +200,7 @@ class _Race:
             if self._cold:
                 self._cache.drive_out()
             announce(self._operator.name, name)
-            seconds = _seconds(self.programs[name], self._inputs)
+            seconds = _seconds(self.variants[name], self._inputs)
             self._least[name] = min(self._least[name], seconds)
             spent, rounds = spent + seconds, rounds + 1
 
@@ -226,21 +234,21 @@ def _weight_bytes(operator: RuntimeOperator) -> int:
     return sum(attribute.nbytes for attribute in operator.attributes.values())
 
 
-def _seconds(program: Program, inputs: Sequence[Value]) -> float:
+def _seconds(compiled: CompiledKernel, inputs: Sequence[Value]) -> float:
     started = time.perf_counter()
-    program(inputs)
+    compiled(inputs)
     return time.perf_counter() - started
 
 
 def _computes(
     operator: RuntimeOperator,
-    program: Program,
+    compiled: CompiledKernel,
     inputs: Sequence[Value],
     expected: tuple[Value, ...],
 ) -> bool:
     elementwise = is_elementwise(operator.layer)
     try:
-        return agrees(program(inputs), expected, elementwise=elementwise)
+        return agrees(compiled(inputs), expected, elementwise=elementwise)
     except SpecialNumbersError:
         raise
     except Exception:  # noqa: BLE001 - a library that fails here is no candidate

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.backends.blocks import in_common_order
-from engine.backends.forms import SpecialNumbersError
+from engine.backends.lowering import SpecialNumbersError
+from engine.backends.nchwc import nchwc_to_nchw
 from engine.backends.ncnn_net import NcnnNet, give_back_results, mat_of
 from engine.values import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.backends.ncnn_graph import NcnnNetwork
+    from engine.backends.ncnn_lowering import NcnnNetwork
     from engine.values import Array, Held, Value
 
-__all__ = ["NcnnSegmentProgram"]
+__all__ = ["NcnnCompiledSubgraph"]
 
 _COMMON_ORDER, _AS_IT_IS = 0, 1  # what ncnn calls the type of an extraction
 _FLOAT32 = np.dtype(np.float32)
 
 
-class NcnnSegmentProgram:
+class NcnnCompiledSubgraph:
     """A network that is handed operands, and gives out results of several operators.
 
     Parameters
@@ -73,8 +73,8 @@ class NcnnSegmentProgram:
             results = []
             now = time.perf_counter()
             for place, output in enumerate(self._outputs):  # each computes what it needs
-                way = _AS_IT_IS if output.packed else _COMMON_ORDER
-                results.append(_taken(extractor, output.blob, way))
+                strategy = _AS_IT_IS if output.packed else _COMMON_ORDER
+                results.append(_taken(extractor, output.blob, strategy))
                 if output.seen_by is not None:
                     _taken(extractor, output.seen_by, _AS_IT_IS)
                 before, now = now, time.perf_counter()
@@ -118,8 +118,8 @@ class NcnnSegmentProgram:
         return Deferred(result, self._outputs[place].shape, _FLOAT32, _arranged)
 
 
-def _taken(extractor: Any, blob: int, way: int) -> Any:  # noqa: ANN401 - untyped
-    status, mat = extractor.extract(blob, way)
+def _taken(extractor: Any, blob: int, strategy: int) -> Any:  # noqa: ANN401 - untyped
+    status, mat = extractor.extract(blob, strategy)
     if status:
         raise RuntimeError("ncnn computed nothing")
     return mat
@@ -153,4 +153,4 @@ def _arranged(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - unty
     blocks = _blocks_of(mat)
     if blocks.ndim == 1:
         return blocks.copy().reshape(shape)
-    return in_common_order(blocks[None], shape)
+    return nchwc_to_nchw(blocks[None], shape)

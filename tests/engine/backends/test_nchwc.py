@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.backends.blocks import in_common_order
+from engine.backends.nchwc import nchwc_to_nchw
 
 
 @pytest.mark.parametrize("size", [1, 4, 16])
@@ -20,7 +20,7 @@ def test_order(channels, size):
         group, within = divmod(channel, size)
         place = (((sample * groups + group) * 3 + row) * 4 + column) * size + within
         expected[sample, channel, row, column] = memory[place]
-    found = in_common_order(blocks, expected.shape)
+    found = nchwc_to_nchw(blocks, expected.shape)
     np.testing.assert_array_equal(found, expected, strict=True)
     assert found.flags.c_contiguous
     assert not np.may_share_memory(found, blocks)
@@ -30,4 +30,4 @@ def test_another_shape_and_gaps_between_groups():
     memory = np.arange(2 * 8, dtype=np.float32).reshape(2, 8)
     blocks = memory[:, :6].reshape(1, 2, 1, 3, 2)
     expected = np.array([[0, 2, 4, 1, 3, 5], [8, 10, 12, 9, 11, 13]], np.float32)
-    np.testing.assert_array_equal(in_common_order(blocks, (2, 6)), expected, strict=True)
+    np.testing.assert_array_equal(nchwc_to_nchw(blocks, (2, 6)), expected, strict=True)

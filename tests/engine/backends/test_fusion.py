@@ -1,4 +1,4 @@
-"""Operators computed together: the same numbers as apart, whatever happens in between."""
+"""Fused operators: the same numbers as one by one, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import planned
-from engine.backends.choices import Choices
-from engine.backends.ncnn_segment import NcnnSegmentProgram
-from engine.backends.onnx_runtime import OnnxProgram
-from engine.backends.segments import SegmentName, Way, computed_together
+from engine.backends import fusion_autotuner
+from engine.backends.fusion import Strategy, SubgraphName, is_fused
+from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
+from engine.backends.onnx_runtime import OnnxCompiledKernel
+from engine.backends.tuning_cache import TuningCache
 
 pytest.importorskip("onnxruntime")
 
@@ -41,7 +41,7 @@ NETWORK = (
     "nn.Softmax softmax 1 1 8 9 dim=1",
     "pnnx.Output out 1 0 9",
 )
-TOGETHER = ["conv1", "relu1", "branch", "meet", "pool", "mean", "product", "softmax"]
+FUSED = ["conv1", "relu1", "branch", "meet", "pool", "mean", "product", "softmax"]
 
 
 @pytest.fixture
@@ -53,16 +53,18 @@ def network(make_pair):
     return engine.load(make_pair(*NETWORK, weights=weights))
 
 
-@pytest.fixture(params=Way)
-def together(request, monkeypatch, choices):
+@pytest.fixture(params=Strategy)
+def fused(request, monkeypatch, tuning_cache):
     """Together is faster, whatever the clock says, and nothing takes long.
 
     The first way that can be is taken, and the common order serves where no other can be.
     """
-    monkeypatch.setattr(planned, "_WAYS", tuple(dict.fromkeys([request.param, Way.TOGETHER])))
-    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(planned, "_SECONDS", 60.0)
-    return choices
+    monkeypatch.setattr(
+        fusion_autotuner, "_STRATEGIES", tuple(dict.fromkeys([request.param, Strategy.NCHW]))
+    )
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
+    return tuning_cache
 
 
 def image(seed, size=16):
@@ -89,23 +91,23 @@ def assert_right(session, x):
 
 
 def computed(session):
-    return [r.operator.name for r in session.records if computed_together(r.kernel)]
+    return [r.operator.name for r in session.records if is_fused(r.kernel)]
 
 
-def test_from_the_second_inputs_on(network, together):
+def test_from_the_second_inputs_on(network, fused):
     session = passes(network, image(1))
     assert computed(session) == []
     for seed in (2, 3):
         session.feed([image(seed)])
         session.run()
-        assert computed(session) == TOGETHER
+        assert computed(session) == FUSED
         assert_right(session, image(seed))
-    names = {r.kernel for r in session.records if computed_together(r.kernel)}
-    (name,) = map(SegmentName.read, names)
+    names = {r.kernel for r in session.records if is_fused(r.kernel)}
+    (name,) = map(SubgraphName.read, names)
     assert (name.first, name.last) == (1, 9)
 
 
-def test_the_same_inputs_again_are_computed_as_before(network, together):
+def test_the_same_inputs_again_are_computed_as_before(network, fused):
     session = passes(network, image(1))
     for _ in range(3):
         session.restart()
@@ -113,17 +115,17 @@ def test_the_same_inputs_again_are_computed_as_before(network, together):
     assert computed(session) == []
 
 
-def test_step_by_step(network, together):
+def test_step_by_step(network, fused):
     session = passes(network, image(1), image(2))
     session.feed([image(3)])
     while session.position < len(network.operators):
         record = session.step()
         assert record.seconds >= 0
-    assert computed(session) == TOGETHER
+    assert computed(session) == FUSED
     assert_right(session, image(3))
 
 
-def test_back_and_forth(network, together):
+def test_back_and_forth(network, fused):
     session = passes(network, image(1), image(2))
     for _ in range(5):
         session.step_back()
@@ -132,12 +134,12 @@ def test_back_and_forth(network, together):
     for _ in range(len(network.operators) - 2):
         session.step_back()
     session.run()
-    assert computed(session) == TOGETHER
+    assert computed(session) == FUSED
     assert_right(session, image(2))
 
 
 @pytest.mark.parametrize("operand", ["1", "2", "3", "5", "7"])
-def test_a_supplied_operand(network, together, operand):
+def test_a_supplied_operand(network, fused, operand):
     """What depends on it is computed from it, and the rest from the inputs."""
     session = passes(network, image(1), image(2))
     given = np.full(session.value(operand).shape, 0.25, np.float32)
@@ -151,7 +153,7 @@ def test_a_supplied_operand(network, together, operand):
         np.testing.assert_allclose(value, reference.value(name), rtol=1e-4, atol=1e-5)
 
 
-def test_supplied_before_the_first_step(network, together):
+def test_supplied_before_the_first_step(network, fused):
     session = passes(network, image(1), image(2))
     session.feed([image(3)])
     given = np.full(session.graph.operand("1").shape or (1, 8, 16, 16), 0.5, np.float32)
@@ -162,7 +164,7 @@ def test_supplied_before_the_first_step(network, together):
     np.testing.assert_allclose(session.value("3"), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_nan(network, together):
+def test_nan(network, fused):
     """The library passes over them where PyTorch does not."""
     session = passes(network, image(1), image(2))
     x = image(3)
@@ -174,19 +176,19 @@ def test_nan(network, together):
     session.feed([image(4)])
     session.run()
     assert_right(session, image(4))
-    assert computed(session) == TOGETHER
+    assert computed(session) == FUSED
 
 
-def test_other_sizes_in_turn(network, together):
+def test_other_sizes_in_turn(network, fused):
     session = passes(network, image(1), image(2))
     for size in (24, 16, 24, 12, 16, 24):
         session.feed([image(size, size)])
         session.run()
         assert_right(session, image(size, size))
-    assert computed(session) == TOGETHER
+    assert computed(session) == FUSED
 
 
-def test_what_is_kept_elsewhere_never_changes(network, together):
+def test_what_is_kept_elsewhere_never_changes(network, fused):
     session = passes(network, image(1), image(2))
     held = values(session)
     copies = {name: value.copy() for name, value in held.items()}
@@ -197,7 +199,7 @@ def test_what_is_kept_elsewhere_never_changes(network, together):
         assert not value.flags.writeable
 
 
-def test_memory_is_used_again(network, together):
+def test_memory_is_used_again(network, fused):
     session = passes(network, image(1), image(2))
     addresses = []
     for seed in range(3, 12):
@@ -208,7 +210,7 @@ def test_memory_is_used_again(network, together):
     assert len(set(addresses)) < len(addresses)
 
 
-def test_two_sessions_in_turn(network, together):
+def test_two_sessions_in_turn(network, fused):
     one, other = (passes(network, image(seed), image(seed)) for seed in (1, 2))
     one.feed([image(3)])
     other.feed([image(4)])
@@ -219,16 +221,16 @@ def test_two_sessions_in_turn(network, together):
     assert_right(other, image(4))
 
 
-def test_the_same_numbers_from_a_dump(network, together, tmp_path):
+def test_the_same_numbers_from_a_dump(network, fused, tmp_path):
     first = passes(network, image(1), image(2))
     engine.write_dump(first, tmp_path / "d")
     second = passes(network, image(2), backend=engine.kernels_of(tmp_path / "d"))
-    assert computed(second) == TOGETHER
+    assert computed(second) == FUSED
     for name, value in values(first).items():
         np.testing.assert_array_equal(second.value(name), value, strict=True)
 
 
-def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
+def test_recorded_where_one_was_computed_by_itself(network, fused, tmp_path):
     x = image(2)
     x[0, 0, 5, 5] = np.nan
     first = passes(network, image(1), image(1), x)
@@ -240,31 +242,35 @@ def test_recorded_where_one_was_computed_by_itself(network, together, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("shares", "cold", "found", "way"),
+    ("shares", "cold", "found", "strategy"),
     [
-        pytest.param((0.5, 0.7, 0.6), True, TOGETHER, Way.PACKED, id="ncnn"),
-        pytest.param((0.7, 0.5, 0.6), False, TOGETHER, Way.BLOCKED, id="onnxruntime"),
-        pytest.param((0.67, 0.7, 0.6), False, TOGETHER, Way.PACKED, id="ncnn by a little"),
-        pytest.param((0.67, 0.7, 0.6), True, TOGETHER, Way.BLOCKED, id="of large weights"),
-        pytest.param((0.99, 1.2, 1.3), True, TOGETHER, Way.PACKED, id="hardly"),
-        pytest.param((1.1, 1.2, 1.3), False, [], None, id="apart"),
+        pytest.param((0.5, 0.7, 0.6), True, FUSED, Strategy.ELEMPACK, id="ncnn"),
+        pytest.param((0.7, 0.5, 0.6), False, FUSED, Strategy.NCHWC, id="onnxruntime"),
+        pytest.param((0.67, 0.7, 0.6), False, FUSED, Strategy.ELEMPACK, id="ncnn by a little"),
+        pytest.param((0.67, 0.7, 0.6), True, FUSED, Strategy.NCHWC, id="of large weights"),
+        pytest.param((0.99, 1.2, 1.3), True, FUSED, Strategy.ELEMPACK, id="hardly"),
+        pytest.param((1.1, 1.2, 1.3), False, [], None, id="one by one"),
     ],
 )
-def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, cold, found, way):
-    by_way = dict(zip((Way.PACKED, Way.BLOCKED, Way.TOGETHER), shares, strict=True))
-    monkeypatch.setattr(planned, "_SECONDS", 60.0)
-    monkeypatch.setattr(planned, "is_cold", lambda _: cold)
+def test_what_was_found_is_remembered(
+    network, tuning_cache, monkeypatch, shares, cold, found, strategy
+):
+    by_way = dict(zip((Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW), shares, strict=True))
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusion_autotuner, "is_cold", lambda _: cold)
     monkeypatch.setattr(
-        planned.PlannedKernels, "_share", lambda self, segment, *_: by_way[segment.way]
+        fusion_autotuner.FusingKernels,
+        "_share",
+        lambda self, subgraph, *_: by_way[subgraph.strategy],
     )
     first = passes(network, image(1), image(2))
     assert computed(first) == found
-    names = {SegmentName.read(r.kernel) for r in first.records if computed_together(r.kernel)}
-    assert {name.way for name in names} == ({way} if way else set())
-    choices.save()
-    again = Choices(choices.path)
-    monkeypatch.setattr("engine.backends._choices", lambda: again)
-    monkeypatch.setattr(planned.PlannedKernels, "_fastest", None)  # nothing is measured
+    names = {SubgraphName.read(r.kernel) for r in first.records if is_fused(r.kernel)}
+    assert {name.strategy for name in names} == ({strategy} if strategy else set())
+    tuning_cache.save()
+    again = TuningCache(tuning_cache.path)
+    monkeypatch.setattr("engine.backends._tuning_cache", lambda: again)
+    monkeypatch.setattr(fusion_autotuner.FusingKernels, "_fastest", None)  # nothing is measured
     session = passes(network, image(1))  # from the first inputs on
     assert computed(session) == found
     assert_right(session, image(1))
@@ -274,71 +280,71 @@ def test_what_was_found_is_remembered(network, choices, monkeypatch, shares, col
     assert_right(session, image(2))
 
 
-def remembered(choices):
+def remembered(tuning_cache):
     """What is known of operators in a row: the key, and the value."""
-    ((key, value),) = [(k, v) for k, v in choices._table().items() if v.count("/") == 2]
+    ((key, value),) = [(k, v) for k, v in tuning_cache._table().items() if v.count("/") == 2]
     return key, value
 
 
 @pytest.mark.parametrize(
     "value",
-    ["", "apart", "BLOCKED/3", "PACKED/0/", "OTHER/3/1,2,3", "TOGETHER/3/x", "TOGETHER/9999/1",
-     "TOGETHER/3/" + "9" * 5000],
+    ["", "one by one", "NCHWC/3", "ELEMPACK/0/", "OTHER/3/1,2,3", "NCHW/3/x", "NCHW/9999/1",
+     "NCHW/3/" + "9" * 5000],
 )  # fmt: skip
-def test_what_is_remembered_is_damaged(network, together, value):
+def test_what_is_remembered_is_damaged(network, fused, value):
     passes(network, image(1), image(2))
-    key, found = remembered(together)
-    together.put(key, value)
+    key, found = remembered(fused)
+    fused.put(key, value)
     session = passes(network, image(1), image(2))
     assert_right(session, image(2))
-    assert computed(session) == TOGETHER
-    assert remembered(together)[0] == key
-    assert remembered(together)[1].split("/")[:2] == found.split("/")[:2]
+    assert computed(session) == FUSED
+    assert remembered(fused)[0] == key
+    assert remembered(fused)[1].split("/")[:2] == found.split("/")[:2]
 
 
-def test_time_is_shared_out_as_remembered(network, together):
+def test_time_is_shared_out_as_remembered(network, fused):
     """By ONNX Runtime, which does not tell what each operator took; ncnn does."""
     passes(network, image(1), image(2))
-    key, value = remembered(together)
-    way, count, shares = value.split("/")
+    key, value = remembered(fused)
+    strategy, count, shares = value.split("/")
     assert len(shares.split(",")) == int(count)
-    together.put(key, f"{way}/{count}/{','.join(['0', '10000'] + ['0'] * (int(count) - 2))}")
+    fused.put(key, f"{strategy}/{count}/{','.join(['0', '10000'] + ['0'] * (int(count) - 2))}")
     session = passes(network, image(1))
-    spent = {r.operator.name: r.seconds for r in session.records if computed_together(r.kernel)}
-    assert list(spent) == TOGETHER
+    spent = {r.operator.name: r.seconds for r in session.records if is_fused(r.kernel)}
+    assert list(spent) == FUSED
     assert spent["relu1"] > 0
-    if way != "PACKED":
+    if strategy != "ELEMPACK":
         assert all(seconds == 0 for name, seconds in spent.items() if name != "relu1")
     else:
         assert all(seconds > 0 for seconds in spent.values())
 
 
-def test_a_segment_ends_where_it_takes_long(network, together, monkeypatch):
+def test_a_segment_ends_where_it_takes_long(network, fused, monkeypatch):
     """Three operators at least make one, and the next begins behind it."""
-    monkeypatch.setattr(planned, "_SECONDS", 0.0)
-    monkeypatch.setattr(planned, "_FEWEST", 1)
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 0.0)
+    monkeypatch.setattr(fusion_autotuner, "_FEWEST", 1)
     session = passes(network, image(1), image(2))
-    kernels = [r.kernel for r in session.records if computed_together(r.kernel)]
-    assert len(set(kernels)) == len(kernels) == len(TOGETHER)
+    kernels = [r.kernel for r in session.records if is_fused(r.kernel)]
+    assert len(set(kernels)) == len(kernels) == len(FUSED)
     assert_right(session, image(2))
 
 
 @pytest.mark.parametrize("failing", ["__init__", "run", "checked"])
-def test_a_library_that_fails(network, together, monkeypatch, failing):
-    monkeypatch.setattr(planned, "_FEWEST", 1)
+def test_a_library_that_fails(network, fused, monkeypatch, failing):
+    monkeypatch.setattr(fusion_autotuner, "_FEWEST", 1)
     session = passes(network, image(1))
 
     def failing_of(original):
         def fail(self, *arguments):
             caller = sys._getframe(1).f_code.co_filename  # single operators go on
-            if caller.endswith("segments.py"):
+            if caller.endswith("fusion.py"):
                 raise RuntimeError("out of something")
             return original(self, *arguments)
 
         return fail
 
-    for program in (OnnxProgram, NcnnSegmentProgram):
-        monkeypatch.setattr(program, failing, failing_of(getattr(program, failing)))
+    for compiled in (OnnxCompiledKernel, NcnnCompiledSubgraph):
+        monkeypatch.setattr(compiled, failing, failing_of(getattr(compiled, failing)))
     for seed in (2, 3):
         session.feed([image(seed)])
         session.run()
@@ -346,29 +352,29 @@ def test_a_library_that_fails(network, together, monkeypatch, failing):
         assert_right(session, image(seed))
 
 
-def test_a_library_that_fails_later(network, together, monkeypatch):
+def test_a_library_that_fails_later(network, fused, monkeypatch):
     session = passes(network, image(1), image(2))
 
     def fail(self, inputs):
         raise RuntimeError("out of something")
 
-    for program in (OnnxProgram, NcnnSegmentProgram):
-        monkeypatch.setattr(program, "run", fail)
+    for compiled in (OnnxCompiledKernel, NcnnCompiledSubgraph):
+        monkeypatch.setattr(compiled, "run", fail)
     session.feed([image(3)])
     session.run()
     assert computed(session) == []
     assert_right(session, image(3))
 
 
-def test_a_pinned_backend_computes_one_by_one(network, together):
+def test_a_pinned_backend_computes_one_by_one(network, fused):
     for backend in ("numpy", "onnxruntime"):
         session = passes(network, image(1), image(2), image(3), backend=backend)
         assert computed(session) == []
 
 
-def test_a_memory_limit_keeps_them_apart(network, together):
+def test_a_memory_limit_keeps_them_one_by_one(network, fused):
     session = passes(network, image(1), image(2))
-    assert computed(session) == TOGETHER
+    assert computed(session) == FUSED
     session.memory_limit = 1
     assert_right(session, image(2))
     session.feed([image(3)])
@@ -381,7 +387,7 @@ def test_a_memory_limit_keeps_them_apart(network, together):
     assert_right(session, image(4))
 
 
-def test_an_operator_of_several_outputs(make_pair, together):
+def test_an_operator_of_several_outputs(make_pair, fused):
     """It takes no part, wherever it stands."""
     pool = "kernel_size=(2,2) stride=(2,2) padding=(0,0) dilation=(1,1) ceil_mode=False"
     lines = (
@@ -404,7 +410,7 @@ def test_an_operator_of_several_outputs(make_pair, together):
     np.testing.assert_allclose(session.value("5"), sigmoid / (1 + sigmoid), rtol=1e-5)
 
 
-def test_constants_in_between(make_pair, together):
+def test_constants_in_between(make_pair, fused):
     """An operator without inputs, whose operand others behind it read."""
     lines = (
         "pnnx.Input in 0 1 0",
@@ -428,31 +434,68 @@ def test_constants_in_between(make_pair, together):
 
 @pytest.mark.parametrize(
     "name",
-    ["numpy", "onnxruntime/all-2", "onnxruntime/segment-2", "onnxruntime/segment-2@1", ""],
+    ["numpy", "onnxruntime/all-2", "onnxruntime/nchw-2", "onnxruntime/nchw-2@1", ""],
 )
 def test_other_names(name):
-    assert not computed_together(name)
+    assert not is_fused(name)
 
 
 @pytest.mark.parametrize(
-    ("way", "name", "words"),
+    ("strategy", "name", "words"),
     [
         (
-            Way.TOGETHER,
-            "onnxruntime/segment-2@14-37",
-            "ONNX Runtime, operators 14 to 37 at once, 2 threads",
+            Strategy.NCHW,
+            "onnxruntime/nchw-2@14-37",
+            "ONNX Runtime, operators 14 to 37 fused, 2 threads",
         ),
         (
-            Way.BLOCKED,
-            "onnxruntime/blocked-2@14-37",
-            "ONNX Runtime, operators 14 to 37 at once, images in blocks of channels, 2 threads",
+            Strategy.NCHWC,
+            "onnxruntime/nchwc-2@14-37",
+            "ONNX Runtime, operators 14 to 37 fused, images in NCHWc, 2 threads",
         ),
-        (Way.PACKED, "ncnn/segment-2@14-37", "ncnn, operators 14 to 37 at once, 2 threads"),
+        (
+            Strategy.ELEMPACK,
+            "ncnn/elempack-2@14-37",
+            "ncnn, operators 14 to 37 fused, 2 threads",
+        ),
     ],
 )
-def test_described(way, name, words):
-    assert str(SegmentName(way, 2, 14, 37)) == name
+def test_described(strategy, name, words):
+    assert str(SubgraphName(strategy, 2, 14, 37)) == name
     assert engine.backends.describe_kernel(name) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [
+        ("onnxruntime/segment-2@14-37", Strategy.NCHW),
+        ("onnxruntime/blocked-2@14-37", Strategy.NCHWC),
+        ("ncnn/segment-2@14-37", Strategy.ELEMPACK),
+    ],
+)
+def test_names_in_dumps_of_former_versions(name, strategy):
+    assert SubgraphName.read(name) == SubgraphName(strategy, 2, 14, 37)
+    assert engine.backends.describe_kernel(name).partition(",")[2].startswith(" operators 14")
+
+
+def test_kernels_of_a_former_version_serve(network, fused):
+    former = {
+        "onnxruntime/nchw": "onnxruntime/segment",
+        "onnxruntime/nchwc": "onnxruntime/blocked",
+        "ncnn/elempack": "ncnn/segment",
+    }
+    first = passes(network, image(1), image(2))
+    kernels = {r.operator.name: r.kernel for r in first.records}
+    assert any(map(is_fused, kernels.values()))
+    recorded = dict(kernels)
+    for operator, kernel in kernels.items():
+        strategy, dash, rest = kernel.partition("-")
+        recorded[operator] = former.get(strategy, strategy) + dash + rest
+    assert recorded != kernels
+    again = passes(network, image(2), backend=recorded)
+    assert {r.operator.name: r.kernel for r in again.records} == kernels
+    for name, value in values(first).items():
+        np.testing.assert_array_equal(again.value(name), value)
 
 
 # Elements that move, as in windowed attention
@@ -501,7 +544,7 @@ def assert_windows(session, x, **supplied):
         )
 
 
-def test_elements_that_move(windows, together):
+def test_elements_that_move(windows, fused):
     session = passes(windows, tokens(1), tokens(2), tokens(3))
     assert computed(session) == GIVEN_OUT
     assert_windows(session, tokens(3))
@@ -511,7 +554,7 @@ def test_elements_that_move(windows, together):
 
 
 @pytest.mark.parametrize("operand", ["2", "3", "4", "5", "8", "10", "11"])
-def test_supplied_where_elements_move(windows, together, operand):
+def test_supplied_where_elements_move(windows, fused, operand):
     session = passes(windows, tokens(1), tokens(2))
     given = np.random.default_rng(9).normal(size=session.value(operand).shape)
     given = given.astype(np.float32)
@@ -520,7 +563,7 @@ def test_supplied_where_elements_move(windows, together, operand):
     assert_windows(session, tokens(2), **{f"n{operand}": given})
 
 
-def test_a_part_of_another_tensor_is_not_taken_for_it(windows, together):
+def test_a_part_of_another_tensor_is_not_taken_for_it(windows, fused):
     """Of the same shape, from the same memory, but elsewhere in it."""
     session = passes(windows, tokens(1), tokens(2))
     session.supply("10", session.value("9")[:, 1::2])
@@ -528,7 +571,7 @@ def test_a_part_of_another_tensor_is_not_taken_for_it(windows, together):
     assert_windows(session, tokens(2), n10=session.value("9")[:, 1::2])
 
 
-def test_rolled(make_pair, together):
+def test_rolled(make_pair, fused):
     """Long runs of elements are moved together; short ones, and the last axis, are cut."""
     lines = (
         "pnnx.Input in 0 1 0",
@@ -576,7 +619,7 @@ CHANNELS_LAST = (
 )
 
 
-def test_the_same_operators_whoever_computed_them_before(make_pair, together, tmp_path):
+def test_the_same_operators_whoever_computed_them_before(make_pair, fused, tmp_path):
     rng = np.random.default_rng(5)
     shapes = {"conv.weight": (6, 1, 3, 3), "behind.weight": (4, 6, 3, 3)}
     weights = {k: rng.normal(size=s).astype(np.float32) for k, s in shapes.items()}

@@ -10,10 +10,10 @@ import numpy as np
 if TYPE_CHECKING:
     from engine.values import Array
 
-__all__ = ["in_common_order"]
+__all__ = ["nchwc_to_nchw"]
 
 
-def in_common_order(blocks: Array, shape: tuple[int, ...]) -> Array:
+def nchwc_to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
     """Bring images from blocks of channels into the common order.
 
     Parameters

@@ -23,86 +23,106 @@ import numpy as np
 from typing_extensions import override
 
 from engine.backends.activity import announce
-from engine.backends.forms import NoFormError
 from engine.backends.kernel import signature_of
-from engine.backends.ncnn_segment import NcnnSegmentProgram
-from engine.backends.onnx_runtime import OnnxProgram, write_operator
+from engine.backends.lowering import LoweringError
+from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
+from engine.backends.onnx_runtime import OnnxCompiledKernel, format_threads
+from engine.backends.subgraph import Subgraph, lower_operator
 from engine.values import Deferred, address_of, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.kernel import Kernel
-    from engine.backends.onnx_graph import OnnxGraph
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
 __all__ = [
     "Draft",
+    "FusedKernel",
+    "FusedSubgraph",
     "Part",
     "Role",
-    "Segment",
-    "SegmentKernel",
-    "SegmentName",
-    "Way",
-    "computed_together",
+    "Strategy",
+    "SubgraphName",
+    "is_fused",
     "part_of",
-    "parts_for",
+    "supported_parts",
 ]
 
 _NOTHING: Final = object()
 
 
-class Way(Enum):
-    """How a segment is computed; what its kernel's name begins with.
+class Strategy(Enum):
+    """How a subgraph is computed; what its kernel's name begins with.
 
-    TOGETHER: by ONNX Runtime, operands in the common order. BLOCKED: by ONNX Runtime, images
-    in blocks of channels. PACKED: by ncnn, likewise.
+    NCHW: by ONNX Runtime, every operand in NCHW. NCHWC: by ONNX Runtime, images in NCHWc, with
+    its block of channels innermost. ELEMPACK: by ncnn, which packs channels likewise.
     """
 
-    TOGETHER = "onnxruntime/segment"
-    BLOCKED = "onnxruntime/blocked"
-    PACKED = "ncnn/segment"
+    NCHW = "onnxruntime/nchw"
+    NCHWC = "onnxruntime/nchwc"
+    ELEMPACK = "ncnn/elempack"
 
 
-_WAY_NAMES: Final = "|".join(way.value for way in Way)
-_NAME: Final = rf"({_WAY_NAMES})-(\d{{1,4}})@(\d{{1,9}})-(\d{{1,9}})"
+# By the names that kernels may have in dumps, former ones too.
+_STRATEGY_OF: Final = {
+    **{strategy.value: strategy for strategy in Strategy},
+    "onnxruntime/segment": Strategy.NCHW,
+    "onnxruntime/blocked": Strategy.NCHWC,
+    "ncnn/segment": Strategy.ELEMPACK,
+}
+_NAME: Final = rf"({'|'.join(_STRATEGY_OF)})-(\d{{1,4}})@(\d{{1,9}})-(\d{{1,9}})"
+_DESCRIPTIONS: Final = {
+    Strategy.NCHW: ("ONNX Runtime", ""),
+    Strategy.NCHWC: ("ONNX Runtime", "images in NCHWc"),
+    Strategy.ELEMPACK: ("ncnn", ""),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentName:
-    """Kernel name of a segment's operators, e.g. ``onnxruntime/segment-2@14-37``.
+class SubgraphName:
+    """Kernel name of the operators of a subgraph, e.g. ``onnxruntime/nchwc-2@14-37``.
 
     Attributes
     ----------
-    way : Way
+    strategy : Strategy
     threads : int
     first, last : int
         Indices of operators.
     """
 
-    way: Way
+    strategy: Strategy
     threads: int
     first: int
     last: int
 
     @override
     def __str__(self) -> str:
-        return f"{self.way.value}-{self.threads}@{self.first}-{self.last}"
+        return f"{self.strategy.value}-{self.threads}@{self.first}-{self.last}"
+
+    @property
+    def description(self) -> str:
+        """Say in words what it means."""
+        library, images = _DESCRIPTIONS[self.strategy]
+        operators = f"operators {self.first} to {self.last} fused"
+        return ", ".join(
+            filter(None, [library, operators, images, format_threads(self.threads)])
+        )
 
     @classmethod
-    def read(cls, name: str) -> SegmentName | None:
-        """Read a kernel's name; None where it is none of a segment."""
+    def read(cls, name: str) -> SubgraphName | None:
+        """Read a kernel's name; None where it is none of a subgraph."""
         found = re.fullmatch(_NAME, name)
         if found is None:
             return None
         threads, first, last = map(int, found.group(2, 3, 4))
-        return cls(Way(found[1]), threads, first, last)
+        return cls(_STRATEGY_OF[found[1]], threads, first, last)
 
 
-def computed_together(kernel: str) -> bool:
+def is_fused(kernel: str) -> bool:
     """Whether a kernel of this name computes several operators at once."""
-    return SegmentName.read(kernel) is not None
+    return SubgraphName.read(kernel) is not None
 
 
 class Role(Enum):
@@ -163,8 +183,7 @@ def part_of(
     inputs, outputs : sequence of Value
         As they are without a segment.
     """
-    from engine.backends.onnx_forms import FORMS
-    from engine.backends.onnx_graph import OnnxGraph
+    from engine.backends.operator_lowerings import LOWERINGS
 
     output = outputs[0] if len(outputs) == 1 else None
     if operator.random or not isinstance(output, np.ndarray):
@@ -172,7 +191,7 @@ def part_of(
     if not inputs:
         return Part(operator, Role.CONSTANT)
     first = inputs[0]
-    if FORMS.has(operator):
+    if LOWERINGS.has(operator):
         role = Role.COMPUTED
     elif not isinstance(first, np.ndarray):
         return None
@@ -183,57 +202,59 @@ def part_of(
     part = Part(operator, role)
     names = [f"x{index}" for index in range(len(inputs))]
     try:
-        _write(OnnxGraph(), part, inputs, names, output)
-    except NoFormError:
+        _write(Subgraph(), part, inputs, names, output)
+    except LoweringError:
         return None
     return part
 
 
 def _write(
-    graph: OnnxGraph, part: Part, inputs: Sequence[Value], names: Sequence[str], output: Value
+    graph: Subgraph, part: Part, inputs: Sequence[Value], names: Sequence[str], output: Value
 ) -> None:
-    from engine.backends.onnx_forms import FORMS
-    from engine.backends.onnx_moves import MOVES
+    from engine.backends.move_lowerings import MOVE_LOWERINGS
+    from engine.backends.operator_lowerings import LOWERINGS
 
-    forms = FORMS if part.role is Role.COMPUTED else MOVES
+    lowerings = LOWERINGS if part.role is Role.COMPUTED else MOVE_LOWERINGS
     natural = output.shape if isinstance(output, np.ndarray) else None
-    write_operator(
-        graph, part.operator, inputs, names, part.output, forms,
+    lower_operator(
+        graph, part.operator, inputs, names, part.output, lowerings,
         natural=natural, out=part.given,
     )  # fmt: skip
 
 
-def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> OnnxGraph:
+def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
     """Operators in a row as a model for ONNX Runtime."""
-    from engine.backends.onnx_graph import OnnxGraph
-
-    graph = OnnxGraph()
+    graph = Subgraph()
     for part in parts:
         if part.role is Role.RESHAPED:
-            graph.same(part.output, part.sources[0])
+            graph.alias(part.output, part.sources[0])
         elif part.role is not Role.CONSTANT:
             inputs = [known[name] for name in part.sources]
             _write(graph, part, inputs, part.sources, known[part.output])
     return graph
 
 
-def parts_for(way: Way, parts: Sequence[Part], values: Mapping[str, Held]) -> Sequence[Part]:
+def supported_parts(
+    strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
+) -> Sequence[Part]:
     """Those of the parts that can be computed in one way: as many as can, from the first on.
 
     Parameters
     ----------
-    way : Way
+    way : Strategy
     parts : sequence of Part
     values : mapping of str to Held
         As for a `Draft`.
     """
-    if way is not Way.PACKED:
+    if strategy is not Strategy.ELEMPACK:
         return parts
+    from engine.backends.ncnn_lowering import first_unsupported
+
     names = {name for part in parts for name in (*part.sources, part.output)}
     graph = _written(parts, {name: settled(values[name]) for name in names})
     if parts:
-        announce(parts[0].operator.name, way.value)
-    foreign = graph.foreign_to_ncnn()
+        announce(parts[0].operator.name, strategy.value)
+    foreign = first_unsupported(graph)
     count = len(parts)
     if foreign is not None:
         count = next(place for place, part in enumerate(parts) if part.output == foreign)
@@ -302,18 +323,22 @@ class Draft:
     values : mapping of str to Held
         Inputs and outputs of all of them, as they are without a segment.
     threads : int
-    way : Way
+    way : Strategy
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If it cannot be written.
     """
 
     def __init__(
-        self, parts: Sequence[Part], values: Mapping[str, Held], threads: int, way: Way
+        self,
+        parts: Sequence[Part],
+        values: Mapping[str, Held],
+        threads: int,
+        strategy: Strategy,
     ) -> None:
-        self.parts, self.threads, self.way = parts, threads, way
+        self.parts, self.threads, self.strategy = parts, threads, strategy
         self.constants = {p.output: p.operator.index for p in parts if not p.sources}
         within = {part.output for part in parts} - set(self.constants)
         fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
@@ -331,22 +356,28 @@ class Draft:
         self.signature = signature_of([known[name] for name in self.fed])
         self._graph = _written(parts, known)
 
-    def program(self) -> OnnxProgram | NcnnSegmentProgram:
-        """Make the program.
+    def compile(self) -> OnnxCompiledKernel | NcnnCompiledSubgraph:
+        """Make the compiled kernel.
 
         Raises
         ------
-        NoFormError
-            If there are no images to be had in blocks. Other exceptions are the library's.
+        LoweringError
+            If the library lacks a node, or there are no images to be had in its own layout.
+            Other exceptions are the library's.
         """
+        from engine.backends.ncnn_lowering import lower_to_ncnn
+        from engine.backends.onnx_lowering import lower_to_onnx
+
         free = _free([part for part in self.parts if part.given])
-        if self.way is Way.PACKED:
-            return NcnnSegmentProgram(self._graph.for_ncnn(free), self.fed, self.threads)
-        model = self._graph.finish(free if self.way is Way.BLOCKED else None)
-        return OnnxProgram(model, self.fed, "all", self.threads)
+        if self.strategy is Strategy.ELEMPACK:
+            return NcnnCompiledSubgraph(
+                lower_to_ncnn(self._graph, free), self.fed, self.threads
+            )
+        model = lower_to_onnx(self._graph, free if self.strategy is Strategy.NCHWC else None)
+        return OnnxCompiledKernel(model, self.fed, "all", self.threads)
 
 
-class Segment:
+class FusedSubgraph:
     """Operators in a row, and the program that computes them.
 
     Parameters
@@ -357,7 +388,7 @@ class Segment:
     ----------
     name : str
         Of the kernel.
-    way : Way
+    way : Strategy
     length : int
         How many operators it is of, with those that only look at others' elements.
     indices : tuple of int
@@ -365,17 +396,17 @@ class Segment:
 
     Raises
     ------
-    NoFormError
+    LoweringError
         If there are no images to be had in blocks. Other exceptions are the library's.
     """
 
     def __init__(self, draft: Draft) -> None:
         first, last = (draft.parts[place].operator for place in (0, -1))
-        self.name = str(SegmentName(draft.way, draft.threads, first.index, last.index))
+        self.name = str(SubgraphName(draft.strategy, draft.threads, first.index, last.index))
         self._first = first.name
         announce(self._first, self.name)
-        self._program = draft.program()
-        self.way, self.length = draft.way, len(draft.parts)
+        self._compiled = draft.compile()
+        self.strategy, self.length = draft.strategy, len(draft.parts)
         given = [part for part in draft.parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
         self._sources = {part.operator.index: part.sources for part in given}
@@ -429,7 +460,7 @@ class Segment:
         waiting, self._waiting = self._waiting, []
         if waiting:
             announce(self._first, self.name)
-            self._program.run(waiting)
+            self._compiled.run(waiting)
             self._valid = self._fresh = True
 
     def serves(self, index: int, inputs: Sequence[Held]) -> bool:
@@ -452,7 +483,7 @@ class Segment:
         view = self._views.get(name)
         root = name if view is None else view.root
         if root in self._places:
-            known = self._program.shown(self._places[root])
+            known = self._compiled.shown(self._places[root])
         else:
             seen = self._seen.get(root)
             known = None if seen is None else seen()
@@ -472,7 +503,7 @@ class Segment:
         name = self._name_of[index]
         value = self._handed.get(name)
         if value is None:
-            value = self._handed[name] = self._program.checked(self._places[name], inputs)
+            value = self._handed[name] = self._compiled.checked(self._places[name], inputs)
         return (value,)
 
     def seconds_of(self, index: int, seconds: float) -> float:
@@ -488,8 +519,8 @@ class Segment:
         """
         if self._fresh:
             self._seconds, self._fresh = seconds, False
-            if self._program.seconds is not None:
-                self._shares = _shares(zip(self.indices, self._program.seconds, strict=True))
+            if self._compiled.seconds is not None:
+                self._shares = _shares(zip(self.indices, self._compiled.seconds, strict=True))
         return self._seconds * self._shares[index]
 
 
@@ -499,7 +530,7 @@ def _shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
     return {index: each / whole for index, each in seconds.items()}
 
 
-class SegmentKernel:
+class FusedKernel:
     """Hands out what a segment computed, or computes by a kernel of the operator's own.
 
     Parameters
@@ -512,25 +543,25 @@ class SegmentKernel:
     Attributes
     ----------
     name : str
-    segment : Segment or None
+    segment : FusedSubgraph or None
         The one to look at.
     """
 
-    __slots__ = ("_index", "_make", "_own", "_served", "name", "segment")
+    __slots__ = ("_index", "_make", "_own", "_served", "name", "subgraph")
 
     def __init__(self, index: int, make: Callable[[int], Kernel]) -> None:
         self.name = ""
-        self.segment: Segment | None = None
+        self.subgraph: FusedSubgraph | None = None
         self._index, self._make = index, make
         self._own: Kernel | None = None
         self._served = False
 
     def prepare(self, inputs: Sequence[Held]) -> None:
         """Find out whether the segment serves these inputs."""
-        segment = self.segment
-        self._served = segment is not None and segment.serves(self._index, inputs)
-        if self._served and segment is not None:
-            self.name = segment.name
+        subgraph = self.subgraph
+        self._served = subgraph is not None and subgraph.serves(self._index, inputs)
+        if self._served and subgraph is not None:
+            self.name = subgraph.name
         else:
             self._prepare_own(inputs)
 
@@ -543,9 +574,9 @@ class SegmentKernel:
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Held, ...]:
         """Compute the outputs."""
-        if self._served and self.segment is not None:
+        if self._served and self.subgraph is not None:
             try:
-                return self.segment.result(self._index, inputs)
+                return self.subgraph.result(self._index, inputs)
             except Exception:  # noqa: BLE001 - whatever a library raises
                 self._served = False
         own = self._prepare_own(inputs)
@@ -555,6 +586,6 @@ class SegmentKernel:
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call."""
-        if self._served and self.segment is not None:
-            return self.segment.seconds_of(self._index, seconds)
+        if self._served and self.subgraph is not None:
+            return self.subgraph.seconds_of(self._index, seconds)
         return seconds

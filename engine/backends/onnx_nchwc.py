@@ -23,27 +23,25 @@ import onnx
 from onnx import helper
 
 from engine.backends.heap import unload
+from engine.backends.node_kinds import ELEMENTWISE
+from engine.backends.subgraph import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from engine.values import Array
 
-__all__ = ["Blocks", "attributes_of", "block_size", "opsets", "written_in_blocks"]
+__all__ = ["NchwcNodes", "nchwc_block_size", "rewrite_in_nchwc"]
 
 _DOMAIN: Final = "com.microsoft.nchwc"
 _AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer can be
-# Element by element, and nothing infinite becomes of a zero in the padding.
-_UNARY: Final = frozenset(
-    [
-        "Abs", "Clip", "Exp", "Gelu", "HardSigmoid", "LeakyRelu", "Neg", "Relu", "Softsign",
-    ]
-)  # fmt: skip
-_BINARY: Final = frozenset(["Add", "Max", "Min", "Mul", "Sub"])
+
+_UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 1]
+_BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 2]
 
 
 @cache
-def block_size() -> int:
+def nchwc_block_size() -> int:
     """Channels in a block on this processor; 0 where ONNX Runtime has no such order."""
     import onnxruntime as ort
 
@@ -54,7 +52,8 @@ def block_size() -> int:
         [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, sides)],
         [helper.make_empty_tensor_value_info("y")],
     )
-    model = helper.make_model(graph, opset_imports=opsets(20, graph.node), ir_version=9)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(_DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -68,19 +67,13 @@ def block_size() -> int:
     return int(found.shape[1])
 
 
-def opsets(version: int, nodes: Iterable[onnx.NodeProto]) -> list[onnx.OperatorSetIdProto]:
-    """What a model declares of its nodes: the operators of ONNX, and the library's own."""
-    own = sorted({node.domain for node in nodes if node.domain})
-    return [helper.make_opsetid("", version), *(helper.make_opsetid(d, 1) for d in own)]
-
-
 @dataclass(slots=True)
-class Blocks:
+class NchwcNodes:
     """A model's nodes, with images in blocks of channels where that is possible.
 
     Attributes
     ----------
-    nodes : list of NodeProto
+    nodes : list of Node
     constants : dict of str to ndarray
         Those that are new, by name.
     blocked : dict of str to (str, tuple of int)
@@ -91,24 +84,24 @@ class Blocks:
         right where the results are finite: zero times infinity is NaN.
     """
 
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     blocked: dict[str, tuple[str, tuple[int, int, int, int, int]]] = field(default_factory=dict)
     padded: set[str] = field(default_factory=set)
 
 
-def written_in_blocks(
-    nodes: Iterable[onnx.NodeProto],
+def rewrite_in_nchwc(
+    nodes: Iterable[Node],
     constants: Mapping[str, Array],
     shapes: Mapping[str, tuple[int, ...]],
     results: Iterable[str],
     free: frozenset[str],
-) -> Blocks | None:
+) -> NchwcNodes | None:
     """Write a model once more, with images in blocks of channels.
 
     Parameters
     ----------
-    nodes : iterable of NodeProto
+    nodes : iterable of Node
         In order.
     constants : mapping of str to ndarray
     shapes : mapping of str to tuple of int
@@ -120,12 +113,12 @@ def written_in_blocks(
 
     Returns
     -------
-    Blocks or None
+    NchwcNodes or None
         None where there is nothing to win: no convolution can be computed in blocks.
     """
-    if not block_size():
+    if not nchwc_block_size():
         return None
-    writer = _Writer(constants, shapes, block_size())
+    writer = _Writer(constants, shapes, nchwc_block_size())
     for node in nodes:
         writer.write(node)
     if not writer.convolutions:
@@ -144,22 +137,22 @@ class _Writer:
         shapes: Mapping[str, tuple[int, ...]],
         size: int,
     ) -> None:
-        self.found = Blocks()
+        self.found = NchwcNodes()
         self.convolutions = 0
         self._constants, self._shapes, self._size = constants, shapes, size
         self._blocked: dict[str, str] = {}  # names in blocks, by the names in common order
         self._missing: set[str] = set()  # what is there in blocks only
         self._positive: set[str] = set()  # what may be divided by, the padding too
 
-    def write(self, node: onnx.NodeProto) -> None:
+    def write(self, node: Node) -> None:
         """Write a node, in blocks where it can be and where that spares something."""
-        if node.op_type == "Exp" or (
-            node.op_type in {"Add", "Mul"} and all(map(self._is_positive, node.input))
+        if node.kind == "Exp" or (
+            node.kind in {"Add", "Mul"} and all(map(self._is_positive, node.inputs))
         ):
-            self._positive.update(node.output)
-        writer = self._writers.get(node.op_type)
+            self._positive.add(node.output)
+        writer = self._writers.get(node.kind)
         if writer is None or not writer(self, node):
-            for name in node.input:
+            for name in node.inputs:
                 self._bring_back(name)
             self.found.nodes.append(node)
 
@@ -177,30 +170,34 @@ class _Writer:
 
     # Nodes; each says whether it was written
 
-    def _convolution(self, node: onnx.NodeProto) -> bool:
-        image, weight_name, *bias_name = node.input
+    def _convolution(self, node: Node) -> bool:
+        image, weight_name, *bias_name = node.inputs
         weight, shape = self._constants.get(weight_name), self._shapes.get(image, ())
         if weight is None or weight.ndim != 4 or len(shape) != 4 or not all(shape):
             return False
         outputs, inputs = weight.shape[:2]
-        attributes = attributes_of(node)
+        attributes = dict(node.attributes)
         groups = attributes.get("group", 1)
-        alone = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
+        depthwise = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
         few = groups == 1 and inputs < self._size  # such images are read in the common order
-        if groups > 1 and not alone and (inputs % self._size or outputs // groups % self._size):
+        if (
+            groups > 1
+            and not depthwise
+            and (inputs % self._size or outputs // groups % self._size)
+        ):
             return False
         if few:
             self._bring_back(image)
         source = image if few else self._in_blocks(image)
         if source is None:
             return False
-        names = [source, self._add(self._filter(weight, by_channel=few or alone))]
+        names = [source, self._add(self._filter(weight, by_channel=few or depthwise))]
         unload(weight)  # of a file, which is there twice now
         for name in bias_name:
             bias = _padded(self._constants[name], self._wide(outputs), 0)
             names.append(self._add(bias))
-        attributes["group"] = self._wide(groups) if alone else groups
-        self._node(node, "Conv", names, attributes)
+        attributes["group"] = self._wide(groups) if depthwise else groups
+        self._node(node, f"{_DOMAIN}.Conv", names, attributes)
         self.convolutions += 1
         return True
 
@@ -220,23 +217,23 @@ class _Writer:
         both = weight.reshape(outputs // size, size, inputs // size, size, *window)
         return np.ascontiguousarray(both.transpose(0, 2, 4, 5, 3, 1)).reshape(weight.shape)
 
-    def _pooling(self, node: onnx.NodeProto) -> bool:
-        (image,) = node.input
+    def _pooling(self, node: Node) -> bool:
+        (image,) = node.inputs
         if image not in self._blocked:
             return False
-        self._node(node, node.op_type, [self._blocked[image]], attributes_of(node))
+        self._node(node, f"{_DOMAIN}.{node.kind}", [self._blocked[image]], node.attributes)
         return True
 
-    def _unary(self, node: onnx.NodeProto) -> bool:
-        image, *numbers = node.input
+    def _unary(self, node: Node) -> bool:
+        image, *numbers = node.inputs
         if image not in self._blocked:
             return False
         names = [self._blocked[image], *numbers]
-        self._node(node, node.op_type, names, attributes_of(node), domain="")
+        self._node(node, node.kind, names, node.attributes)
         return True
 
-    def _binary(self, node: onnx.NodeProto) -> bool:
-        names = list(node.input)
+    def _binary(self, node: Node) -> bool:
+        names = list(node.inputs)
         if len(names) != 2 or not any(name in self._blocked for name in names):
             return False
         shapes = [self._shapes.get(name) for name in names]
@@ -250,23 +247,21 @@ class _Writer:
             return self._scaling(node, (shapes[0], shapes[1]))
         if None in both:
             return False
-        self._node(node, node.op_type, [n for n in both if n], {}, domain="")
+        self._node(node, node.kind, [n for n in both if n], {})
         return True
 
-    def _quotient(self, node: onnx.NodeProto) -> bool:
-        if not self._is_positive(node.input[-1]):
+    def _quotient(self, node: Node) -> bool:
+        if not self._is_positive(node.inputs[-1]):
             return False
-        return self._unary(node) if len(node.input) == 1 else self._binary(node)
+        return self._unary(node) if len(node.inputs) == 1 else self._binary(node)
 
-    def _scaling(
-        self, node: onnx.NodeProto, shapes: tuple[tuple[int, ...], tuple[int, ...]]
-    ) -> bool:
+    def _scaling(self, node: Node, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:
         """Write a node of an image and a number for each of its channels."""
         whole = np.broadcast_shapes(*shapes)
         channels = (*whole[:2], 1, 1)
         if len(whole) != 4 or not all(shape in {whole, channels} for shape in shapes):
             return False
-        blocked = [self._in_blocks(name) for name in node.input]
+        blocked = [self._in_blocks(name) for name in node.inputs]
         if None in blocked:
             return False
         rows = whole[0] * self._wide(whole[1]) // self._size
@@ -275,29 +270,29 @@ class _Writer:
             for name, shape in zip(blocked, shapes, strict=True)
             if name is not None
         ]
-        product = f"{node.output[0]}.rows"
-        self.found.nodes.append(helper.make_node(node.op_type, read, [product]))
+        product = f"{node.output}.rows"
+        self.found.nodes.append(Node(node.kind, tuple(read), product))
         sizes = (whole[0], self._wide(whole[1]), *whole[2:])
-        self._reshape(product, sizes, self._name_in_blocks(node.output[0]))
+        self._reshape(product, sizes, self._name_in_blocks(node.output))
         return True
 
-    def _concatenation(self, node: onnx.NodeProto) -> bool:
-        if not any(name in self._blocked for name in node.input):
+    def _concatenation(self, node: Node) -> bool:
+        if not any(name in self._blocked for name in node.inputs):
             return False
-        shapes = [self._shapes.get(name, ()) for name in node.input]
-        if attributes_of(node)["axis"] != 1:
+        shapes = [self._shapes.get(name, ()) for name in node.inputs]
+        if node.attributes["axis"] != 1:
             return False
         if any(len(shape) != 4 or shape[1] % self._size for shape in shapes):
             return False
-        names = [self._in_blocks(name) for name in node.input]
+        names = [self._in_blocks(name) for name in node.inputs]
         if None in names:
             return False
-        self._node(node, "Concat", [n for n in names if n], {"axis": 1}, domain="")
+        self._node(node, "Concat", [n for n in names if n], {"axis": 1})
         return True
 
     # Of the class: bound methods would have an instance, and the weights that it holds, wait
     # for the collector.
-    _writers: ClassVar[dict[str, Callable[[_Writer, onnx.NodeProto], bool]]] = {
+    _writers: ClassVar[dict[str, Callable[[_Writer, Node], bool]]] = {
         "Conv": _convolution,
         "MaxPool": _pooling,
         "AveragePool": _pooling,
@@ -321,7 +316,7 @@ class _Writer:
                 self._blocked[name] = name
             else:
                 self.found.nodes.append(
-                    helper.make_node("ReorderInput", [name], [f"{name}.blocks"], domain=_DOMAIN)
+                    Node(f"{_DOMAIN}.ReorderInput", (name,), f"{name}.blocks")
                 )
                 self._blocked[name] = f"{name}.blocks"
         return self._blocked[name]
@@ -332,11 +327,13 @@ class _Writer:
             self._missing.remove(name)
             channels = self._shapes[name][1]
             self.found.nodes.append(
-                helper.make_node(
-                    "ReorderOutput", [self._blocked[name]], [name], domain=_DOMAIN,
-                    channels=channels,
+                Node(
+                    f"{_DOMAIN}.ReorderOutput",
+                    (self._blocked[name],),
+                    name,
+                    {"channels": channels},
                 )
-            )  # fmt: skip
+            )
 
     def _name_in_blocks(self, name: str) -> str:
         """What a node's result is to be called in blocks."""
@@ -352,22 +349,15 @@ class _Writer:
         return shape[2:] == (1, 1) and shape[1] % self._size == 0
 
     def _node(
-        self,
-        node: onnx.NodeProto,
-        op_type: str,
-        inputs: list[str],
-        attributes: Mapping[str, Any],
-        domain: str = _DOMAIN,
+        self, node: Node, kind: str, inputs: Iterable[str], attributes: Mapping[str, Any]
     ) -> None:
-        output = self._name_in_blocks(node.output[0])
-        self.found.nodes.append(
-            helper.make_node(op_type, inputs, [output], domain=domain, **attributes)
-        )
+        output = self._name_in_blocks(node.output)
+        self.found.nodes.append(Node(kind, tuple(inputs), output, attributes))
 
     def _reshape(self, name: str, shape: tuple[int, ...], output: str = "") -> str:
         sizes = self._add(np.asarray(shape, np.int64))
         output = output or f"{sizes}.rows"
-        self.found.nodes.append(helper.make_node("Reshape", [name, sizes], [output]))
+        self.found.nodes.append(Node("Reshape", (name, sizes), output))
         return output
 
     def _add(self, array: Array) -> str:
@@ -386,11 +376,6 @@ class _Writer:
     def _is_number(self, name: str) -> bool:
         constant = self._constants.get(name)
         return constant is not None and constant.size == 1 and constant.ndim <= 4
-
-
-def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
-    """What a node says beside its operands, by name."""
-    return {each.name: helper.get_attribute_value(each) for each in node.attribute}
 
 
 def _padded(array: Array, count: int, axis: int) -> Array:

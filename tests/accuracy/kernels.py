@@ -11,8 +11,8 @@ import numpy as np
 
 import engine
 from accuracy.measure import largest_by_range, pairs, points, units
-from engine.backends import REFERENCE, all_ways
-from engine.backends.segments import Way
+from engine.backends import REFERENCE, all_backends
+from engine.backends.fusion import Strategy
 from engine.errors import InferenceError
 
 if TYPE_CHECKING:
@@ -93,14 +93,14 @@ def _computed(
     operator = graph.operator("f")
     assert operator.error is None, operator.reason
     yield REFERENCE, inputs, operator.forward(inputs)[0]
-    for backend in all_ways():
-        for variant, make in backend.programs(operator, inputs).items():
+    for backend in all_backends():
+        for variant, make in backend.variants(operator, inputs).items():
             yield f"{backend.name}/{variant}", inputs, make()(inputs)[0]
     last = graph.operator("after").index
     inputs = [x + np.float32(0) for x in inputs]  # a convolution makes 0 of -0
-    for way in Way:
-        name = f"{way.value}-2@{function.operands}-{last}"
-        given = _summable(function, inputs) if way is Way.PACKED else inputs
+    for strategy in Strategy:
+        name = f"{strategy.value}-2@{function.operands}-{last}"
+        given = _summable(function, inputs) if strategy is Strategy.ELEMPACK else inputs
         kernels = {o.name: "" if o.is_input or o.is_output else name for o in graph.operators}
         session = engine.Session(graph, backend=kernels)
         session.feed(given)

@@ -1,7 +1,7 @@
-"""Which backend served an operator best, remembered between sessions.
+"""The tuning cache: which kernel was fastest, remembered between sessions.
 
-Choices are kept in one small JSON file in the user's cache folder, per processor and versions
-of the libraries. A file that is damaged or cannot be written only costs measuring again.
+It is one small JSON file in the user's cache folder, void for another processor or other
+versions of the libraries. A file that is damaged or cannot be written only costs measuring again.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
-__all__ = ["Choices", "describe_work", "key_of"]
+__all__ = ["TuningCache", "describe_work", "key_of"]
 
-_SCHEMA: Final = 7  # also where kernels came or went, or compute otherwise than before
+_SCHEMA: Final = 8  # also where kernels came or went, or compute otherwise than before
 _MOST_ENTRIES: Final = 20_000
 _SECONDS_BETWEEN_SAVES: Final = 5.0
 
@@ -82,7 +82,7 @@ def _machine() -> str:
     )
 
 
-class Choices:
+class TuningCache:
     """Remembered choices.
 
     Parameters

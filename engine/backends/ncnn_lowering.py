@@ -21,48 +21,51 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
-from engine.backends.forms import NoFormError
-from engine.backends.ncnn_forms import convolution_params, product_params, weights_of
-from engine.backends.onnx_blocked import attributes_of
+from engine.backends.lowering import LoweringError
+from engine.backends.ncnn_layers import (
+    ACTIVATION_TYPES,
+    AVERAGE_POOLING,
+    LARGEST,
+    MAGIC,
+    REVERSED_SUB,
+    VALID_PADDING,
+    convolution_params,
+    format_layer,
+    format_params,
+    inner_product_params,
+    weights_of,
+)
+from engine.backends.node_kinds import ELEMENTWISE
+from engine.backends.onnx_lowering import infer_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    import onnx
-
-    from engine.backends.onnx_graph import OnnxInput, OnnxOutput
+    from engine.backends.ncnn_layers import Params
+    from engine.backends.subgraph import Node, Subgraph
     from engine.values import Array
 
-__all__ = ["NcnnNetwork", "NcnnOutput", "NcnnWriter"]
+__all__ = ["NcnnNetwork", "NcnnOutput", "first_unsupported", "lower_to_ncnn"]
 
 # An image (C, H, W), or a vector (F,).
 Sides: TypeAlias = tuple[int, ...]
 
-_LARGEST: Final = float(np.finfo(np.float32).max)
+_UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.ncnn and row.operands == 1]
+_BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.ncnn and row.operands == 2]
 _SMALLEST: Final = float(np.finfo(np.float32).tiny)
-_BINARY: Final = {"Add": 0, "Sub": 1, "Mul": 2, "Div": 3, "Max": 4, "Min": 5}
-_REVERSED: Final = {"Sub": 7}  # where the number comes first
-_ADD: Final = "0=0"
+_REVERSED: Final = {"Sub": REVERSED_SUB}  # where the number comes first
+_ADD: Final = {"op_type": ELEMENTWISE["Add"].ncnn_op_type}
 _LEAST_OF_SWISH: Final = -88.0  # where it is 5e-37
-_ACTIVATION, _ACTIVATION_NUMBERS = 9, -23310
-# What is here and below is within a few units in the last place of what is right, element by
-# element (tests/accuracy): ncnn's own TanH, ELU, Mish, HardSwish, Swish, exponential and
-# logarithm are not, nor is a division by what it takes for 0 below the smallest normal number.
-_UNARY: Final = {"Abs": 0, "Neg": 1, "Floor": 2, "Ceil": 3, "Sqrt": 5}
-# By ONNX's names: ncnn's name, and its numbers in order.
-_ELEMENTWISE: Final[dict[str, Callable[[Mapping[str, Any]], tuple[str, list[object]]]]] = {
-    "Relu": lambda _: ("ReLU", []),
-    "LeakyRelu": lambda given: ("ReLU", [_number(given["alpha"])]),
-    "Sigmoid": lambda _: ("Sigmoid", []),
-    "Gelu": lambda _: ("GELU", [0]),
-    "HardSigmoid": lambda given: (
-        "HardSigmoid", [_number(given["alpha"]), _number(given["beta"])],
-    ),
-}  # fmt: skip
-# What convolutions do on the way out, by ncnn's name and how many numbers it takes.
-_ON_THE_WAY: Final = {
-    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,
-}  # fmt: skip
+# Parameters of ncnn's layer by those of the node, in ncnn's order.
+_ACTIVATION_PARAMS: Final[Mapping[str, Callable[[Node], Mapping[str, float]]]] = {
+    "Relu": lambda _: {},
+    "LeakyRelu": lambda node: {"slope": float(node.attributes["alpha"])},
+    "Sigmoid": lambda _: {},
+    "Gelu": lambda _: {"fast_gelu": 0},
+    "HardSigmoid": lambda node: {
+        name: float(node.attributes[name]) for name in ("alpha", "beta")
+    },
+}
 # May give NaN or infinities for other numbers; the rest never does, and of these not those
 # that only do what they do on the way out.
 _GENERATORS: Final = frozenset(
@@ -134,20 +137,24 @@ class _Layer:
     sources : tuple of int
         Places of the layers whose values it reads.
     sides : tuple of int
-    params : str
+    params : mapping of str to object
+        By name; see `ncnn_layers`.
+    text : str
+        The same as a file has it.
     weights : tuple of ndarray
     """
 
     kind: str
     sources: tuple[int, ...]
     sides: Sides
-    params: str = ""
+    params: Params
+    text: str
     weights: tuple[Array, ...] = field(default=(), repr=False)
 
     @property
     def is_generator(self) -> bool:
         """Whether it may give NaN or infinities for other numbers."""
-        return self.kind in _GENERATORS and f" {_ACTIVATION}=" not in self.params
+        return self.kind in _GENERATORS and "activation_type" not in self.params
 
     @property
     def is_sum(self) -> bool:
@@ -155,56 +162,69 @@ class _Layer:
         return self.kind == "BinaryOp" and self.params == _ADD
 
 
-class NcnnWriter:
-    """Writes a model once more, for ncnn: as many nodes as it can.
+def lower_to_ncnn(graph: Subgraph, elempack: Collection[str]) -> NcnnNetwork:
+    """Lower a subgraph to a network of ncnn.
 
     Parameters
     ----------
-    nodes : sequence of NodeProto
-        In order.
-    constants : mapping of str to ndarray
-    shapes : mapping of str to tuple of int
-        Of all values that are known.
-    inputs : iterable of OnnxInput
-    outputs : sequence of OnnxOutput
+    graph : Subgraph
+    elempack : collection of str
+        Operands that may be given out as ncnn packs them; the others are in NCHW.
+
+    Raises
+    ------
+    LoweringError
+        If ncnn cannot compute it, or there is no convolution.
+    """
+    writer = _Writer(graph)
+    if writer.written < len(graph.nodes):
+        raise LoweringError(f"{graph.nodes[writer.written].kind} in ncnn")
+    return writer.finish(graph.values_of(elempack))
+
+
+def first_unsupported(graph: Subgraph) -> str | None:
+    """Return the first operand that ncnn cannot compute; None for no operand."""
+    return graph.first_operand_beyond(_Writer(graph).written)
+
+
+class _Writer:
+    """Writes a network: as many nodes as ncnn can compute.
+
+    Parameters
+    ----------
+    graph : Subgraph
 
     Attributes
     ----------
     written : int
-        How many nodes ncnn can compute, from the first on.
+        How many nodes those are, from the first on.
     """
 
-    def __init__(
-        self,
-        nodes: Sequence[onnx.NodeProto],
-        constants: Mapping[str, Array],
-        shapes: Mapping[str, tuple[int, ...]],
-        inputs: Iterable[OnnxInput],
-        outputs: Sequence[OnnxOutput],
-    ) -> None:
-        self._constants, self._shapes, self._outputs = constants, shapes, outputs
+    def __init__(self, graph: Subgraph) -> None:
+        self._constants, self._outputs = graph.constants, graph.outputs
+        self._shapes = infer_shapes(graph)
         self._has_convolution = False
         self._layers: list[_Layer] = []
         self._values: dict[str, int] = {}  # places of layers, by the names of values
         self._inputs: list[tuple[str, Sides]] = []
-        for each in inputs:
+        for each in graph.inputs:
             sides = _sides_of(each.shape)
             if sides is not None and each.dtype == np.float32:
                 self._values[each.name] = self._add("Input", (), sides)
                 self._inputs.append((each.operand, sides))
         self.written = 0
-        with contextlib.suppress(NoFormError):
-            for node in nodes:
+        with contextlib.suppress(LoweringError):
+            for node in graph.nodes:
                 self._write(node)
                 self.written += 1
 
-    def _write(self, node: onnx.NodeProto) -> None:
-        writer = self._writers.get(node.op_type)
+    def _write(self, node: Node) -> None:
+        writer = self._writers.get(node.kind)
         if writer is None:
-            raise NoFormError(f"{node.op_type} in ncnn")
-        self._values[node.output[0]] = writer(self, node)
+            raise LoweringError(f"{node.kind} in ncnn")
+        self._values[node.output] = writer(self, node)
 
-    def finished(self, free: Collection[str]) -> NcnnNetwork:
+    def finish(self, free: Collection[str]) -> NcnnNetwork:
         """Close the network.
 
         Parameters
@@ -214,11 +234,11 @@ class NcnnWriter:
 
         Raises
         ------
-        NoFormError
+        LoweringError
             If there is no convolution: nothing to win.
         """
         if not self._has_convolution:
-            raise NoFormError("no convolution")
+            raise LoweringError("no convolution")
         given = [self._values[output.name] for output in self._outputs]
         seen_by = self._add_averages()
         verdict = self._joined(seen_by.values())
@@ -245,126 +265,143 @@ class NcnnWriter:
 
     # Nodes; each gives the place of the layer that gives its value
 
-    def _convolution(self, node: onnx.NodeProto) -> int:
+    def _convolution(self, node: Node) -> int:
         image, weight, bias = self._operands(node)
-        attributes = attributes_of(node)
+        attributes = node.attributes
         groups = attributes.get("group", 1)
         windows = [*attributes["kernel_shape"], *attributes["strides"], *attributes["pads"]]
         if weight.ndim != 4 or self._layers[image].sides[0] != weight.shape[1] * groups:
-            raise NoFormError("no images, or other channels")
+            raise LoweringError("no images, or other channels")
         self._has_convolution = True
         if len(self._layers[image].sides) == 1 and groups == 1 and windows == [1] * 4 + [0] * 4:
             return self._products(image, weight, bias)  # of one pixel, a vector
         weights, sides = weights_of(weight, bias), self._result_sides(node)
         kind, params = "Convolution", _params(attributes, weights)
         if groups > 1:
-            kind, params[7] = "ConvolutionDepthWise", groups
+            kind, params["group"] = "ConvolutionDepthWise", groups
         return self._add(kind, (self._as_image(image),), sides, params, weights)
 
-    def _transposed(self, node: onnx.NodeProto) -> int:
+    def _transposed(self, node: Node) -> int:
         image, weight, bias = self._operands(node)
-        attributes = attributes_of(node)
+        attributes = node.attributes
         if weight.ndim != 4 or any(attributes["output_padding"]) or attributes["group"] > 1:
-            raise NoFormError("no images, output padding, or groups")
+            raise LoweringError("no images, output padding, or groups")
         self._has_convolution = True
         weights = weights_of(weight.swapaxes(0, 1), bias)
         params, sides = _params(attributes, weights), self._result_sides(node)
         return self._add("Deconvolution", (self._as_image(image),), sides, params, weights)
 
-    def _product(self, node: onnx.NodeProto) -> int:
+    def _product(self, node: Node) -> int:
         vector, weight, bias = self._operands(node)
-        alpha = attributes_of(node).get("alpha", 1.0)
+        alpha = node.attributes.get("alpha", 1.0)
         if self._layers[vector].sides != weight.shape[1:] or alpha != 1:
-            raise NoFormError("several rows, or a factor")
+            raise LoweringError("several rows, or a factor")
         return self._products(vector, weight, bias)
 
     def _products(self, vector: int, weight: Array, bias: Array | None) -> int:
         """Add the products of a vector with rows of weights."""
         weights = weights_of(weight, bias)
         sides = weight.shape[:1]
-        return self._add("InnerProduct", (vector,), sides, product_params(weights), weights)
+        return self._add(
+            "InnerProduct", (vector,), sides, inner_product_params(weights), weights
+        )
 
-    def _operands(self, node: onnx.NodeProto) -> tuple[int, Array, Array | None]:
+    def _operands(self, node: Node) -> tuple[int, Array, Array | None]:
         """What a node with weights reads."""
-        source, weight, *bias = node.input
+        source, weight, *bias = node.inputs
         arrays = [self._constants.get(name) for name in (weight, *bias)]
         if any(array is None or array.dtype != np.float32 for array in arrays):
-            raise NoFormError("weights that are computed, or of another dtype")
+            raise LoweringError("weights that are computed, or of another dtype")
         first = arrays[0]
         assert first is not None  # noqa: S101 - seen above
         return self._read(source), first, arrays[1] if bias else None
 
-    def _pooling(self, node: onnx.NodeProto) -> int:
-        (source,) = node.input
-        attributes = attributes_of(node)
+    def _pooling(self, node: Node) -> int:
+        (source,) = node.inputs
+        attributes = node.attributes
         if set(attributes.get("dilations", (1,))) != {1} or len(attributes["pads"]) != 4:
-            raise NoFormError("dilation, or no images")
+            raise LoweringError("dilation, or no images")
         (height, width), (down, right) = attributes["kernel_shape"], attributes["strides"]
         above, left, below, behind = attributes["pads"]
         params = {
-            0: int(node.op_type == "AveragePool"), 1: width, 11: height, 2: right, 12: down,
-            3: left, 14: behind, 13: above, 15: below, 5: 1,
-            6: attributes.get("count_include_pad", 0),
-        }  # fmt: skip
+            "pooling_type": AVERAGE_POOLING if node.kind == "AveragePool" else 0,
+            "kernel_w": width,
+            "kernel_h": height,
+            "stride_w": right,
+            "stride_h": down,
+            "pad_left": left,
+            "pad_right": behind,
+            "pad_top": above,
+            "pad_bottom": below,
+            "pad_mode": VALID_PADDING,
+            "avgpool_count_include_pad": attributes.get("count_include_pad", 0),
+        }
         image = self._as_image(self._read(source))
         return self._add("Pooling", (image,), self._result_sides(node), params)
 
-    def _average(self, node: onnx.NodeProto) -> int:
-        return self._average_of(self._as_image(self._read(node.input[0])))
+    def _average(self, node: Node) -> int:
+        return self._average_of(self._as_image(self._read(node.inputs[0])))
 
     def _average_of(self, image: int) -> int:
-        return self._add("Pooling", (image,), self._layers[image].sides[:1], {0: 1, 4: 1})
+        return self._add(
+            "Pooling",
+            (image,),
+            self._layers[image].sides[:1],
+            {"pooling_type": AVERAGE_POOLING, "global_pooling": 1},
+        )
 
-    def _batch_norm(self, node: onnx.NodeProto) -> int:
-        image = self._as_image(self._read(node.input[0]))
-        weight, bias, mean, variance = (self._constants[name] for name in node.input[1:])
-        params = {0: mean.size, 1: _number(attributes_of(node)["epsilon"])}
+    def _batch_norm(self, node: Node) -> int:
+        image = self._as_image(self._read(node.inputs[0]))
+        weight, bias, mean, variance = (self._constants[name] for name in node.inputs[1:])
+        params = {"channels": mean.size, "eps": float(node.attributes["epsilon"])}
         weights = weight, mean, variance, bias
         return self._add("BatchNorm", (image,), self._layers[image].sides, params, weights)
 
-    def _concatenation(self, node: onnx.NodeProto) -> int:
-        sources = [self._read(name) for name in node.input]
-        if attributes_of(node)["axis"] != 1:
-            raise NoFormError("along another axis")
+    def _concatenation(self, node: Node) -> int:
+        sources = [self._read(name) for name in node.inputs]
+        if node.attributes["axis"] != 1:
+            raise LoweringError("along another axis")
         sides = self._result_sides(node)
         if len(sides) == 3:
             sources = [self._as_image(source) for source in sources]
         elif any(len(self._layers[source].sides) != 1 for source in sources):
-            raise NoFormError("vectors and images")
-        return self._add("Concat", sources, sides, {0: 0})
+            raise LoweringError("vectors and images")
+        return self._add("Concat", sources, sides, {"axis": 0})
 
-    def _reshape(self, node: onnx.NodeProto) -> int:
-        source = self._read(node.input[0])
+    def _reshape(self, node: Node) -> int:
+        source = self._read(node.inputs[0])
         sides = self._result_sides(node)
         if sides == self._layers[source].sides:
             return source
         if len(sides) == 1:
-            return self._add("Reshape", (source,), sides, {0: sides[0]})
-        raise NoFormError("another image")
+            return self._add("Reshape", (source,), sides, {"w": sides[0]})
+        raise LoweringError("another image")
 
-    def _softmax(self, node: onnx.NodeProto) -> int:
-        source = self._read(node.input[0])
-        if attributes_of(node)["axis"] != 1:
-            raise NoFormError("along another axis")
-        return self._add("Softmax", (source,), self._layers[source].sides, {0: 0, 1: 1})
+    def _softmax(self, node: Node) -> int:
+        source = self._read(node.inputs[0])
+        if node.attributes["axis"] != 1:
+            raise LoweringError("along another axis")
+        return self._add(
+            "Softmax", (source,), self._layers[source].sides, {"axis": 0, "fixbug0": 1}
+        )
 
-    def _clip(self, node: onnx.NodeProto) -> int:
-        source = self._read(node.input[0])
-        low, high = (self._scalar(name) for name in node.input[1:])
+    def _clip(self, node: Node) -> int:
+        source = self._read(node.inputs[0])
+        low, high = (self._scalar(name) for name in node.inputs[1:])
         if low is None or high is None:
-            raise NoFormError("bounds that are computed")
-        return self._activated(source, "Clip", [_number(low), _number(high)])
+            raise LoweringError("bounds that are computed")
+        return self._activated(source, "Clip", {"min": low, "max": high})
 
-    def _unary(self, node: onnx.NodeProto) -> int:
-        (name,) = node.input
-        source, attributes = self._read(name), attributes_of(node)
-        if node.op_type in _UNARY:
+    def _unary(self, node: Node) -> int:
+        (name,) = node.inputs
+        source = self._read(name)
+        kind = ELEMENTWISE[node.kind].ncnn
+        if kind == "UnaryOp":
             sides = self._layers[source].sides
-            return self._add("UnaryOp", (source,), sides, {0: _UNARY[node.op_type]})
-        kind, numbers = _ELEMENTWISE[node.op_type](attributes)
-        return self._activated(source, kind, numbers)
+            return self._add(kind, (source,), sides, {"op_type": _op_type(node)})
+        return self._activated(source, kind, _ACTIVATION_PARAMS[node.kind](node))
 
-    def _activated(self, source: int, kind: str, numbers: Sequence[object]) -> int:
+    def _activated(self, source: int, kind: str, params: Mapping[str, float]) -> int:
         """Add a layer element by element.
 
         ncnn computes these in place, of a copy that it makes on one thread where both are to
@@ -372,30 +409,36 @@ class NcnnWriter:
         one that multiplies each channel by 1.
         """
         sides = self._layers[source].sides
-        on_the_way = _ON_THE_WAY.get((kind, len(numbers)))
-        if on_the_way is None or len(sides) == 1:
-            return self._add(kind, (source,), sides, dict(enumerate(numbers)))
+        activation_type = ACTIVATION_TYPES.get((kind, len(params)))
+        if activation_type is None or len(sides) == 1:
+            return self._add(kind, (source,), sides, params)
         channels = sides[0]
-        params: dict[int, Any] = {0: channels, 1: 1, 11: 1, 6: channels, 7: channels}
-        params[_ACTIVATION] = on_the_way
-        if numbers:
-            params[_ACTIVATION_NUMBERS] = ",".join(map(str, [len(numbers), *numbers]))
+        by_channel: dict[str, float | Sequence[float]] = {
+            "num_output": channels,
+            "kernel_w": 1,
+            "kernel_h": 1,
+            "weight_data_size": channels,
+            "group": channels,
+            "activation_type": activation_type,
+        }
+        if params:
+            by_channel["activation_params"] = [*map(float, params.values())]
         weights = weights_of(np.ones(channels, np.float32), None)
-        return self._add("ConvolutionDepthWise", (source,), sides, params, weights)
+        return self._add("ConvolutionDepthWise", (source,), sides, by_channel, weights)
 
-    def _swish(self, node: onnx.NodeProto) -> int:
-        source = self._read(node.input[0])
+    def _swish(self, node: Node) -> int:
+        source = self._read(node.inputs[0])
         # From there down its Sigmoid stays what it is, and times a large number that is one.
-        limits = [_number(_LEAST_OF_SWISH), _number(_LARGEST)]
+        limits = {"min": _LEAST_OF_SWISH, "max": LARGEST}
         limited = self._activated(source, "Clip", limits)
         return self._add("Swish", (limited,), self._layers[source].sides)
 
-    def _binary(self, node: onnx.NodeProto) -> int:
-        code = _BINARY[node.op_type]
-        if len(node.input) != 2:
-            raise NoFormError("other than two operands")
-        divides = node.op_type == "Div"
-        pairs = list(zip(node.input, reversed(node.input), strict=True))
+    def _binary(self, node: Node) -> int:
+        code = _op_type(node)
+        if len(node.inputs) != 2:
+            raise LoweringError("other than two operands")
+        divides = node.kind == "Div"
+        pairs = list(zip(node.inputs, reversed(node.inputs), strict=True))
         for first, (name, other) in enumerate(pairs):
             number = self._scalar(name, len(self._shapes.get(other, ())))
             # It multiplies by the reciprocal.
@@ -403,13 +446,13 @@ class NcnnWriter:
                 continue
             if number is not None:
                 source = self._read(other)
-                code = code if first else _REVERSED.get(node.op_type, code)
-                params = {0: code, 1: 1, 2: _number(number)}
+                code = code if first else _REVERSED.get(node.kind, code)
+                params = {"op_type": code, "with_scalar": 1, "b": number}
                 return self._add("BinaryOp", (source,), self._layers[source].sides, params)
         if divides:
-            raise NoFormError("a division by what is computed, or of a number")
-        sources = [self._read(name) for name in node.input]
-        shapes = [self._shapes.get(name) for name in node.input]
+            raise LoweringError("a division by what is computed, or of a number")
+        sources = [self._read(name) for name in node.inputs]
+        shapes = [self._shapes.get(name) for name in node.inputs]
         sides = [self._layers[source].sides for source in sources]
         if shapes[0] == shapes[1] and sides[0] != sides[1]:
             sources = [self._as_image(source) for source in sources]
@@ -417,14 +460,16 @@ class NcnnWriter:
             # A number for each channel; ncnn takes a vector for that.
             vectors = [len(each) == 1 for each in sides]
             if sum(vectors) != 1 or sides[0][0] != sides[1][0]:
-                raise NoFormError("other sizes")
+                raise LoweringError("other sizes")
             if any(len(shape or ()) != 4 for shape in shapes):
-                raise NoFormError("other axes")
-        return self._add("BinaryOp", sources, max(sides, key=len), {0: code})
+                raise LoweringError("other axes")
+        return self._add("BinaryOp", sources, max(sides, key=len), {"op_type": code})
 
     # Of the class: bound methods would have an instance, and the weights that it holds, wait
     # for the collector.
-    _writers: ClassVar[dict[str, Callable[[NcnnWriter, onnx.NodeProto], int]]] = {
+    _writers: ClassVar[dict[str, Callable[[_Writer, Node], int]]] = {
+        **dict.fromkeys(_UNARY, _unary),
+        **dict.fromkeys(_BINARY, _binary),
         "Conv": _convolution,
         "ConvTranspose": _transposed,
         "Gemm": _product,
@@ -437,8 +482,6 @@ class NcnnWriter:
         "Softmax": _softmax,
         "Clip": _clip,
         "Swish": _swish,
-        **dict.fromkeys(_BINARY, _binary),
-        **dict.fromkeys((*_ELEMENTWISE, *_UNARY), _unary),
     }
 
     # Values
@@ -446,7 +489,7 @@ class NcnnWriter:
     def _read(self, name: str) -> int:
         place = self._values.get(name)
         if place is None:
-            raise NoFormError("a value of other axes, or a constant")
+            raise LoweringError("a value of other axes, or a constant")
         return place
 
     def _scalar(self, name: str, axes: int = 0) -> float | None:
@@ -461,14 +504,14 @@ class NcnnWriter:
         sides = self._layers[place].sides
         if len(sides) == 3:
             return place
-        return self._add("Reshape", (place,), (*sides, 1, 1), {0: 1, 1: 1, 2: sides[0]})
+        return self._add("Reshape", (place,), (*sides, 1, 1), {"w": 1, "h": 1, "c": sides[0]})
 
-    def _result_sides(self, node: onnx.NodeProto) -> Sides:
-        shape = self._shapes.get(node.output[0])
+    def _result_sides(self, node: Node) -> Sides:
+        shape = self._shapes.get(node.output)
         sides = None if shape is None else _sides_of(shape)
         if sides is None or shape is None:
-            raise NoFormError("a result of other axes")
-        if len(shape) == 4 and node.op_type not in {"Reshape", "Concat"}:
+            raise LoweringError("a result of other axes")
+        if len(shape) == 4 and node.kind not in {"Reshape", "Concat"}:
             return shape[1:]
         return sides
 
@@ -477,11 +520,12 @@ class NcnnWriter:
         kind: str,
         sources: Iterable[int],
         sides: Sides,
-        params: Mapping[int, object] | None = None,
+        params: Params | None = None,
         weights: tuple[Array, ...] = (),
     ) -> int:
-        text = " ".join(f"{key}={value}" for key, value in (params or {}).items())
-        self._layers.append(_Layer(kind, tuple(sources), sides, text, weights))
+        given = params or {}
+        text = format_params(kind, given)
+        self._layers.append(_Layer(kind, tuple(sources), sides, given, text, weights))
         return len(self._layers) - 1
 
     # NaN and infinities
@@ -512,7 +556,7 @@ class NcnnWriter:
         size = sum(self._layers[place].sides[0] for place in places)
         if len(places) == 1:
             return next(iter(places))
-        return self._add("Concat", places, (size,), {0: 0})
+        return self._add("Concat", places, (size,), {"axis": 0})
 
     def _text(self) -> tuple[str, list[int]]:
         """Lines as in a file, and the number of each layer's blob."""
@@ -527,27 +571,17 @@ class NcnnWriter:
                 name, inputs = f"in{inputs}", inputs + 1
             read = [left[source].pop() for source in layer.sources]
             lines.append(
-                _line(layer.kind, f"l{place}", read, [name], layer.params, layer.sides)
+                format_layer(layer.kind, f"l{place}", read, [name], layer.text, layer.sides)
             )
             numbers.append(count)
             count += 1
             left[place] = [name]
             if readers[place] > 1:
                 names = [f"{name}_{part}" for part in range(readers[place])]
-                lines.append(_line("Split", f"s{place}", [name], names, "", layer.sides))
+                lines.append(format_layer("Split", f"s{place}", [name], names, "", layer.sides))
                 count += len(names)
                 left[place] = names
-        return "\n".join(["7767517", f"{len(lines)} {count}", *lines, ""]), numbers
-
-
-def _line(
-    kind: str, name: str, sources: Sequence[str], results: Sequence[str], params: str,
-    sides: Sides,
-) -> str:  # fmt: skip
-    size = [3, *sides[::-1]] if len(sides) == 3 else [1, sides[0], 1, 1]
-    hint = ",".join(map(str, [4 * len(results), *size * len(results)]))
-    words = [kind, name, str(len(sources)), str(len(results)), *sources, *results, params]
-    return " ".join([*filter(None, words), f"-23330={hint}"])
+        return "\n".join([MAGIC, f"{len(lines)} {count}", *lines, ""]), numbers
 
 
 def _sides_of(shape: tuple[int, ...]) -> Sides | None:
@@ -559,7 +593,7 @@ def _sides_of(shape: tuple[int, ...]) -> Sides | None:
     return shape[1:] if len(shape) == 2 else None
 
 
-def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[int, int]:
+def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[str, int]:
     above, left, below, right = attributes["pads"]
     return convolution_params(
         attributes["kernel_shape"], attributes["dilations"], attributes["strides"],
@@ -569,14 +603,10 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[i
 
 def _is_normal(*numbers: float) -> bool:
     """Whether numbers are none that ncnn takes for 0, or infinite, in float32."""
-    return all(_SMALLEST <= abs(number) <= _LARGEST for number in numbers)
+    return all(_SMALLEST <= abs(number) <= LARGEST for number in numbers)
 
 
-def _number(value: float) -> str:
-    """A number such that ncnn takes it for no integer; infinities are beyond all others.
-
-    All digits that a float32 has: ncnn reads no more than 15 characters before 2026.
-    """
-    if np.isnan(value):
-        raise NoFormError("NaN, which ncnn does not read")
-    return format(min(max(float(np.float32(value)), -_LARGEST), _LARGEST), ".8e")
+def _op_type(node: Node) -> int:
+    op_type = ELEMENTWISE[node.kind].ncnn_op_type
+    assert op_type is not None  # noqa: S101 - the table has it for layers of several
+    return op_type

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from engine.backends.forms import FormTable, NoFormError, Operand
+from engine.backends.lowering import LoweringError, LoweringTable, Operand
 from engine.backends.native_sizes import require_scratch, require_spread, require_windows
+from engine.backends.node_kinds import BINARY_FUNCTIONS, INTEGER_KINDS, UNARY_FUNCTIONS
 from engine.expression import Call, Constant, OperandRef
 from engine.layers import registration
 from engine.layers.activations import (
@@ -47,16 +48,16 @@ from engine.layers.transposed_convolution import TransposedConvolution
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.backends.onnx_graph import OnnxGraph
+    from engine.backends.subgraph import Subgraph
     from engine.layers import OperatorCall
     from engine.layers.windows import Windows
     from engine.values import Array
 
-__all__ = ["FORMS"]
+__all__ = ["LOWERINGS"]
 
 Result: TypeAlias = "str | tuple[str, tuple[int, ...]]"
 
-FORMS: Final[FormTable[OnnxGraph, Result]] = FormTable()
+LOWERINGS: Final[LoweringTable[Subgraph, Result]] = LoweringTable()
 
 _LONG_SEQUENCE: Final = 32  # rows that are worth a matrix product of their own
 
@@ -80,13 +81,13 @@ def _window_attributes(windows: Windows) -> dict[str, Any]:
     }
 
 
-@FORMS.register(Convolution)
-def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result:
+@LOWERINGS.register(Convolution)
+def _convolution(graph: Subgraph, layer: Convolution, input: Operand) -> Result:
     if layer.padding_mode != "zeros":
-        raise NoFormError("padding other than zeros")
+        raise LoweringError("padding other than zeros")
     shape, single = _batched(input, layer.windows.rank)
     if shape[1] != layer.weight.shape[1] * layer.groups:
-        raise NoFormError("other channels")  # ONNX Runtime would read behind the image
+        raise LoweringError("other channels")  # ONNX Runtime would read behind the image
     outputs, inputs = layer.weight.shape[:2]
     require_windows(layer.windows, shape, outputs, gathered=inputs)
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
@@ -103,11 +104,11 @@ def _convolution(graph: OnnxGraph, layer: Convolution, input: Operand) -> Result
     return result, (layer.weight.shape[0], *counts)
 
 
-@FORMS.register(TransposedConvolution)
-def _transposed(graph: OnnxGraph, layer: TransposedConvolution, input: Operand) -> Result:
+@LOWERINGS.register(TransposedConvolution)
+def _transposed(graph: Subgraph, layer: TransposedConvolution, input: Operand) -> Result:
     shape, single = _batched(input, layer.windows.rank)
     if single or shape[1] != layer.weight.shape[0]:
-        raise NoFormError("no batch axis, or other channels")
+        raise LoweringError("no batch axis, or other channels")
     channels = layer.weight.shape[1] * layer.groups
     require_spread(layer.windows, shape, channels, layer.output_padding)
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
@@ -121,8 +122,8 @@ def _transposed(graph: OnnxGraph, layer: TransposedConvolution, input: Operand) 
     )
 
 
-@FORMS.register(Linear)
-def _linear(graph: OnnxGraph, layer: Linear, input: Operand) -> Result:
+@LOWERINGS.register(Linear)
+def _linear(graph: Subgraph, layer: Linear, input: Operand) -> Result:
     outputs, size = layer.weight.shape
     rows = math.prod(input.shape[:-1])
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
@@ -130,34 +131,34 @@ def _linear(graph: OnnxGraph, layer: Linear, input: Operand) -> Result:
     return result, (*input.shape[:-1], outputs)
 
 
-@FORMS.register(matmul)
-def _matmul(graph: OnnxGraph, input: Any, other: Any) -> Result:
+@LOWERINGS.register(matmul)
+def _matmul(graph: Subgraph, input: Any, other: Any) -> Result:
     read = [graph.read(operand, integers=True) for operand in (input, other)]
     return graph.node("MatMul", *read)
 
 
-@FORMS.register(mm)
-def _mm(graph: OnnxGraph, input: Operand, mat2: Operand) -> Result:
+@LOWERINGS.register(mm)
+def _mm(graph: Subgraph, input: Operand, mat2: Operand) -> Result:
     if (len(input.shape), len(mat2.shape)) != (2, 2):
-        raise NoFormError("no matrices")
+        raise LoweringError("no matrices")
     return _matmul(graph, input, mat2)
 
 
-@FORMS.register(bmm)
-def _bmm(graph: OnnxGraph, input: Operand, mat2: Operand) -> Result:
+@LOWERINGS.register(bmm)
+def _bmm(graph: Subgraph, input: Operand, mat2: Operand) -> Result:
     if len(input.shape) != 3 or input.shape[:1] != mat2.shape[:-2]:
-        raise NoFormError("no batches of matrices, or unequal ones")
+        raise LoweringError("no batches of matrices, or unequal ones")
     return _matmul(graph, input, mat2)
 
 
 # Pooling
 
 
-@FORMS.register(MaxPool)
-def _max_pool(graph: OnnxGraph, layer: MaxPool, input: Operand) -> Result:
+@LOWERINGS.register(MaxPool)
+def _max_pool(graph: Subgraph, layer: MaxPool, input: Operand) -> Result:
     shape, single = _batched(input, layer.windows.rank)
     if layer.return_indices or single:
-        raise NoFormError("indices, or no batch axis")
+        raise LoweringError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
     require_windows(layer.windows, shape, shape[1])
     graph.require_above_infinity(input)  # it passes over NaN, and its lowest number is finite
@@ -169,14 +170,14 @@ def _max_pool(graph: OnnxGraph, layer: MaxPool, input: Operand) -> Result:
     )
 
 
-@FORMS.register(AveragePool)
-def _average_pool(graph: OnnxGraph, layer: AveragePool, input: Operand) -> Result:
+@LOWERINGS.register(AveragePool)
+def _average_pool(graph: Subgraph, layer: AveragePool, input: Operand) -> Result:
     shape, single = _batched(input, layer.windows.rank)
     if layer.divisor_override is not None or single or layer.ceil_mode:
-        raise NoFormError("a divisor of its own, a partial window, or no batch axis")
+        raise LoweringError("a divisor of its own, a partial window, or no batch axis")
     attributes = _window_attributes(layer.windows)
     if set(attributes.pop("dilations")) != {1}:
-        raise NoFormError("dilation")
+        raise LoweringError("dilation")
     require_windows(layer.windows, shape, shape[1])
     return graph.node(
         "AveragePool",
@@ -189,15 +190,15 @@ def _average_pool(graph: OnnxGraph, layer: AveragePool, input: Operand) -> Resul
 def _require_own_sizes(windows: Windows, shape: tuple[int, ...], *, ceil_mode: bool) -> None:
     """Refuse where a last window would start behind the image: ONNX counts those."""
     if ceil_mode and windows.counts(shape[2:], ceil_mode=True) != windows.counts(shape[2:]):
-        raise NoFormError("a partial last window")
+        raise LoweringError("a partial last window")
 
 
-@FORMS.register(AdaptiveAveragePool)
-def _adaptive(graph: OnnxGraph, layer: AdaptiveAveragePool, input: Operand) -> Result:
+@LOWERINGS.register(AdaptiveAveragePool)
+def _adaptive(graph: Subgraph, layer: AdaptiveAveragePool, input: Operand) -> Result:
     counts = layer.counts(np.broadcast_to(np.float32(0), input.shape), None)
     spatial = input.shape[-layer.rank :]
     if counts == spatial or any(count != 1 for count in counts):
-        raise NoFormError("windows of several sizes")
+        raise LoweringError("windows of several sizes")
     lead = input.shape[: -layer.rank]
     rows = graph.read(input, (1, math.prod(lead), *spatial))
     return graph.node("GlobalAveragePool", rows), (*lead, *counts)
@@ -214,62 +215,52 @@ _ACTIVATIONS: Final[tuple[tuple[Callable[..., Array], str], ...]] = (
 )  # fmt: skip
 
 
-def _one_node(op_type: str) -> Callable[..., Any]:
-    integers = op_type in _OF_INTEGERS
+def _one_node(kind: str) -> Callable[..., Any]:
+    integers = kind in INTEGER_KINDS
 
-    def form(graph: OnnxGraph, input: Operand) -> Result:
-        return graph.node(op_type, graph.read(input, integers=integers))
+    def lower(graph: Subgraph, input: Operand) -> Result:
+        return graph.node(kind, graph.read(input, integers=integers))
 
-    return form
+    return lower
 
 
-_UNARY: Final = {
-    "abs": "Abs", "ceil": "Ceil", "cos": "Cos", "erf": "Erf", "exp": "Exp", "floor": "Floor",
-    "log": "Log", "neg": "Neg", "reciprocal": "Reciprocal", "sin": "Sin", "sqrt": "Sqrt",
-    "tan": "Tan",
-}  # fmt: skip
-_BINARY: Final = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div",
-    "maximum": "Max", "minimum": "Min", "max": "Max", "min": "Min",
-}  # fmt: skip
-_OF_INTEGERS: Final = frozenset(["Abs", "Neg", "Add", "Sub", "Mul", "Max", "Min"])
-for _function, _op_type in _ACTIVATIONS:
-    FORMS.register(_function)(_one_node(_op_type))
-for _name, _op_type in _UNARY.items():
+for _function, _kind in _ACTIVATIONS:
+    LOWERINGS.register(_function)(_one_node(_kind))
+for _name, _kind in UNARY_FUNCTIONS.items():
     _entry = registration(f"torch.{_name}")
     if _entry is not None:
-        FORMS.register(_entry.target)(_one_node(_op_type))
+        LOWERINGS.register(_entry.target)(_one_node(_kind))
 
 
-@FORMS.register(relu6)
-def _relu6(graph: OnnxGraph, input: Operand) -> Result:
+@LOWERINGS.register(relu6)
+def _relu6(graph: Subgraph, input: Operand) -> Result:
     return _hardtanh(graph, input, 0.0, 6.0)
 
 
-@FORMS.register(hardtanh)
+@LOWERINGS.register(hardtanh)
 def _hardtanh(
-    graph: OnnxGraph, input: Operand, min_val: float = -1.0, max_val: float = 1.0
+    graph: Subgraph, input: Operand, min_val: float = -1.0, max_val: float = 1.0
 ) -> Result:
     if not min_val <= max_val:
-        raise NoFormError("bounds in another order, or NaN")
+        raise LoweringError("bounds in another order, or NaN")
     low, high = graph.constant(float(min_val)), graph.constant(float(max_val))
     return graph.node("Clip", graph.read(input), low, high)
 
 
-@FORMS.register(hardsigmoid)
-def _hardsigmoid(graph: OnnxGraph, input: Operand) -> str:
+@LOWERINGS.register(hardsigmoid)
+def _hardsigmoid(graph: Subgraph, input: Operand) -> str:
     # Adding 3 first is exact where the result is small; ``x / 6 + 0.5`` rounds before.
     moved = graph.node("Add", graph.read(input), graph.constant(3.0))
     return graph.node("HardSigmoid", moved, alpha=1 / 6, beta=0.0)
 
 
-@FORMS.register(hardswish)
-def _hardswish(graph: OnnxGraph, input: Operand) -> Result:
+@LOWERINGS.register(hardswish)
+def _hardswish(graph: Subgraph, input: Operand) -> Result:
     return graph.node("Mul", graph.read(input), _hardsigmoid(graph, input))
 
 
-@FORMS.register(mish)
-def _mish(graph: OnnxGraph, input: Operand) -> Result:
+@LOWERINGS.register(mish)
+def _mish(graph: Subgraph, input: Operand) -> Result:
     """``x n / (n + 2)`` with n = e (e + 2), e = exp(x): the same, and nothing cancels."""
     read, two = graph.read(input), graph.constant(2.0)
     # From 20 on the quotient is 1.
@@ -279,8 +270,8 @@ def _mish(graph: OnnxGraph, input: Operand) -> Result:
     return graph.node("Mul", read, quotient)
 
 
-@FORMS.register(gelu)
-def _gelu(graph: OnnxGraph, input: Operand, approximate: str = "none") -> Result:
+@LOWERINGS.register(gelu)
+def _gelu(graph: Subgraph, input: Operand, approximate: str = "none") -> Result:
     read = graph.read(input)
     if approximate == "none":
         return graph.node("Gelu", read, approximate="none")
@@ -292,27 +283,27 @@ def _gelu(graph: OnnxGraph, input: Operand, approximate: str = "none") -> Result
     return graph.node("Div", read, graph.node("Add", power, graph.constant(1.0)))
 
 
-@FORMS.register(leaky_relu)
-def _leaky_relu(graph: OnnxGraph, input: Operand, negative_slope: float = 0.01) -> Result:
+@LOWERINGS.register(leaky_relu)
+def _leaky_relu(graph: Subgraph, input: Operand, negative_slope: float = 0.01) -> Result:
     read = graph.read(input)
     return graph.node("LeakyRelu", read, alpha=float(negative_slope))
 
 
-@FORMS.register(prelu)
+@LOWERINGS.register(prelu)
 def _prelu(
-    graph: OnnxGraph, input: Operand, weight: Array, num_parameters: int | None = None
+    graph: Subgraph, input: Operand, weight: Array, num_parameters: int | None = None
 ) -> Result:
     slope = graph.read(weight, (-1, *(1,) * max(len(input.shape) - 2, 0)))
     return graph.node("PRelu", graph.read(input), slope)
 
 
-@FORMS.register(Expression)
-def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
+@LOWERINGS.register(Expression)
+def _expression(graph: Subgraph, layer: Expression, *operands: Any) -> Result:
     """Arithmetic of tensors of one dtype and numbers; anything else is NumPy's."""
     if not all(isinstance(operand, Operand) for operand in operands):
-        raise NoFormError("an operand that is no tensor")
+        raise LoweringError("an operand that is no tensor")
     if len({operand.dtype for operand in operands}) != 1:
-        raise NoFormError("mixed dtypes")
+        raise LoweringError("mixed dtypes")
     integers = operands[0].dtype == np.int64
     numbers = int if integers else (int, float)
     names: list[str] = []
@@ -325,7 +316,7 @@ def _expression(graph: OnnxGraph, layer: Expression, *operands: Any) -> Result:
             arguments = [names[child.index] for child in node.children]
             names.append(graph.node(*_called(node, arguments, integers=integers)))
         else:
-            raise NoFormError(f"{node.label} in an expression")
+            raise LoweringError(f"{node.label} in an expression")
     return names[-1]
 
 
@@ -333,24 +324,24 @@ def _called(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, .
     """The type of the node that computes a call, and its arguments."""
     if node.name == "square":
         return "Mul", *arguments * 2
-    op_type = _UNARY.get(node.name) or _BINARY.get(node.name)
-    if op_type is None or all(isinstance(child, Constant) for child in node.children):
-        raise NoFormError(f"{node.name} in an expression")
-    if integers and op_type not in _OF_INTEGERS:
-        raise NoFormError(f"{node.name} of integers")
-    return op_type, *arguments
+    kind = UNARY_FUNCTIONS.get(node.name) or BINARY_FUNCTIONS.get(node.name)
+    if kind is None or all(isinstance(child, Constant) for child in node.children):
+        raise LoweringError(f"{node.name} in an expression")
+    if integers and kind not in INTEGER_KINDS:
+        raise LoweringError(f"{node.name} of integers")
+    return kind, *arguments
 
 
 # Normalisation
 
 
-@FORMS.register(BatchNorm)
-def _batch_norm(graph: OnnxGraph, layer: BatchNorm, input: Operand) -> Result:
+@LOWERINGS.register(BatchNorm)
+def _batch_norm(graph: Subgraph, layer: BatchNorm, input: Operand) -> Result:
     mean, variance, weight, bias = layer.arguments
     if mean is None or variance is None:
-        raise NoFormError("no stored statistics")
+        raise LoweringError("no stored statistics")
     if len(input.shape) not in layer.ndims - {2}:
-        raise NoFormError("no spatial axis, or too many")
+        raise LoweringError("no spatial axis, or too many")
     ones, zeros = np.ones(mean.shape, np.float32), np.zeros(mean.shape, np.float32)
     return graph.node(
         "BatchNormalization",
@@ -363,9 +354,9 @@ def _batch_norm(graph: OnnxGraph, layer: BatchNorm, input: Operand) -> Result:
     )
 
 
-@FORMS.register(layer_norm)
+@LOWERINGS.register(layer_norm)
 def _layer_norm(
-    graph: OnnxGraph,
+    graph: Subgraph,
     input: Operand,
     normalized_shape: Any,
     weight: Any = None,
@@ -374,10 +365,10 @@ def _layer_norm(
     elementwise_affine: bool = True,
 ) -> Result:
     if isinstance(normalized_shape, Operand):
-        raise NoFormError("a computed shape")
+        raise LoweringError("a computed shape")
     sizes = normalized_shape if isinstance(normalized_shape, tuple) else (normalized_shape,)
     if input.shape[len(input.shape) - len(sizes) :] != sizes:
-        raise NoFormError("another shape")
+        raise LoweringError("another shape")
     size = math.prod(sizes)
     scale = np.ones(size, np.float32) if weight is None else weight
     read = [
@@ -389,9 +380,9 @@ def _layer_norm(
     return graph.node("LayerNormalization", *read, axis=-1, epsilon=eps), input.shape
 
 
-@FORMS.register(group_norm)
+@LOWERINGS.register(group_norm)
 def _group_norm(
-    graph: OnnxGraph,
+    graph: Subgraph,
     input: Operand,
     num_groups: int,
     weight: Any = None,
@@ -402,7 +393,7 @@ def _group_norm(
 ) -> Result:
     samples, channels, *rest = input.shape
     if channels % num_groups:
-        raise NoFormError("channels that cannot be shared out")
+        raise LoweringError("channels that cannot be shared out")
     groups = (samples, num_groups, math.prod((channels, *rest)) // num_groups)
     ones = graph.constant(np.ones(num_groups, np.float32))
     zeros = graph.constant(np.zeros(num_groups, np.float32))
@@ -411,47 +402,45 @@ def _group_norm(
     if weight is None and bias is None:
         return normal, input.shape
     result = graph.node("Reshape", normal, graph.integers(samples, channels, -1))
-    for op_type, array in (("Mul", weight), ("Add", bias)):
+    for kind, array in (("Mul", weight), ("Add", bias)):
         if array is not None:
-            result = graph.node(op_type, result, graph.read(array, (1, channels, 1)))
+            result = graph.node(kind, result, graph.read(array, (1, channels, 1)))
     return result, input.shape
 
 
-@FORMS.register(softmax)
-def _softmax(graph: OnnxGraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
+@LOWERINGS.register(softmax)
+def _softmax(graph: Subgraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
     return _along(graph, "Softmax", input, dim, dtype)
 
 
-@FORMS.register(log_softmax)
-def _log_softmax(
-    graph: OnnxGraph, input: Operand, dim: Any = None, dtype: Any = None
-) -> Result:
+@LOWERINGS.register(log_softmax)
+def _log_softmax(graph: Subgraph, input: Operand, dim: Any = None, dtype: Any = None) -> Result:
     return _along(graph, "LogSoftmax", input, dim, dtype)
 
 
-def _along(graph: OnnxGraph, op_type: str, input: Operand, dim: Any, dtype: Any) -> str:
+def _along(graph: Subgraph, kind: str, input: Operand, dim: Any, dtype: Any) -> str:
     if dtype is not None or dim is None or not input.shape:
-        raise NoFormError("a dtype, or no dim")
-    return graph.node(op_type, graph.read(input), axis=axis_of(dim, len(input.shape)))
+        raise LoweringError("a dtype, or no dim")
+    return graph.node(kind, graph.read(input), axis=axis_of(dim, len(input.shape)))
 
 
 # Attention
 
 
-@FORMS.register(scaled_dot_product_attention)
+@LOWERINGS.register(scaled_dot_product_attention)
 def _attention(
-    graph: OnnxGraph, query: Operand, key: Operand, value: Operand, attn_mask: Any = None,
+    graph: Subgraph, query: Operand, key: Operand, value: Operand, attn_mask: Any = None,
     dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Result:  # fmt: skip
     if dropout_p or is_causal or enable_gqa or len(query.shape) < 3:
-        raise NoFormError("dropout, a causal mask, or shared heads")
+        raise LoweringError("dropout, a causal mask, or shared heads")
     batch = np.broadcast_shapes(*(operand.shape[:-2] for operand in (query, key, value)))
     mask = None
     if attn_mask is not None:
         wanted = (*batch, query.shape[-2], key.shape[-2])
         if np.broadcast_shapes(attn_mask.shape, wanted) != wanted:
-            raise NoFormError("a mask of another shape")
+            raise LoweringError("a mask of another shape")
         mask = graph.read(attn_mask)
     graph.require_finite()  # it gives NaN to a query that sees no key
     require_scratch(math.prod(batch) * query.shape[-2] * key.shape[-2])
@@ -468,16 +457,16 @@ def _attention(
     return graph.node("MatMul", graph.node("Softmax", scores, axis=-1), graph.read(value))
 
 
-@FORMS.register(MultiheadAttention)
+@LOWERINGS.register(MultiheadAttention)
 def _multihead(
-    graph: OnnxGraph, layer: MultiheadAttention, *operands: Any, attn_mask: Any = None
+    graph: Subgraph, layer: MultiheadAttention, *operands: Any, attn_mask: Any = None
 ) -> Result:
     """Self-attention or attention to other sequences, without weights."""
     if not layer.is_plain or any(len(operand.shape) != 3 for operand in operands):
-        raise NoFormError("weights, extra keys, or no batch axis")
+        raise LoweringError("weights, extra keys, or no batch axis")
     sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
     if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
-        raise NoFormError("unequal batches")
+        raise LoweringError("unequal batches")
     graph.require_finite()  # it gives NaN to a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
@@ -524,7 +513,7 @@ def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
 
 
 def _fused_attention(
-    graph: OnnxGraph, layer: MultiheadAttention, sequence: Operand, mask: str
+    graph: Subgraph, layer: MultiheadAttention, sequence: Operand, mask: str
 ) -> str:
     """Projections and attention in one node: rows of what the heads give side by side.
 
@@ -542,7 +531,6 @@ def _fused_attention(
         graph.constant(np.ascontiguousarray(weights.T)),
         graph.constant(np.concatenate(shifts)),
         *(["", "", mask] if mask else []),
-        domain="com.microsoft",
         num_heads=layer.heads,
     )
     rows = math.prod(sequence.shape[:2])
@@ -550,7 +538,7 @@ def _fused_attention(
 
 
 def _mask(
-    graph: OnnxGraph, layer: MultiheadAttention, sequences: Sequence[Any], mask: Any
+    graph: Subgraph, layer: MultiheadAttention, sequences: Sequence[Any], mask: Any
 ) -> str:
     """A mask that is added, of shape (N, H, L, S) or (1, 1, L, S)."""
     samples, *scores = _sizes_of_scores(layer, sequences)
@@ -558,11 +546,11 @@ def _mask(
         return graph.read(mask, (samples, layer.heads, *scores))
     if mask.shape == tuple(scores):
         return graph.read(mask, (1, 1, *scores))
-    raise NoFormError("a mask of another shape, or no mask")
+    raise LoweringError("a mask of another shape, or no mask")
 
 
 def _heads(
-    graph: OnnxGraph, layer: MultiheadAttention, projection: Linear, sequence: Operand,
+    graph: Subgraph, layer: MultiheadAttention, projection: Linear, sequence: Operand,
     factor: float, *, last: bool,
 ) -> str:  # fmt: skip
     """Times a factor, of shape (N, H, L, D), or with `last` (N, H, D, L)."""
@@ -579,7 +567,7 @@ def _heads(
     )
 
 
-def _product(graph: OnnxGraph, rows: str, linear: Linear, factor: float = 1.0) -> str:
+def _product(graph: Subgraph, rows: str, linear: Linear, factor: float = 1.0) -> str:
     weights = [graph.constant(w) for w in (linear.weight, linear.bias) if w is not None]
     return graph.node("Gemm", rows, *weights, transB=1, alpha=factor, beta=factor)
 
@@ -587,32 +575,32 @@ def _product(graph: OnnxGraph, rows: str, linear: Linear, factor: float = 1.0) -
 # Moving elements
 
 
-@FORMS.register(cat)
-def _cat(graph: OnnxGraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Result:
+@LOWERINGS.register(cat)
+def _cat(graph: Subgraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Result:
     if call.from_onnx and all(len(shape or ()) == 1 for shape in call.output_shapes):
-        raise NoFormError("perhaps a list of sizes")
+        raise LoweringError("perhaps a list of sizes")
     if not all(isinstance(t, Operand) and len(t.shape) > 0 for t in tensors):
-        raise NoFormError("a list, or numbers")
+        raise LoweringError("a list, or numbers")
     if len({(t.dtype, len(t.shape)) for t in tensors}) > 1:
-        raise NoFormError("mixed dtypes, or an empty tensor")
+        raise LoweringError("mixed dtypes, or an empty tensor")
     axis = axis_of(dim, len(tensors[0].shape))
     read = [graph.read(t, integers=True) for t in tensors]
     return graph.node("Concat", *read, axis=axis)
 
 
-@FORMS.register(channel_shuffle)
-def _channel_shuffle(graph: OnnxGraph, input: Operand, groups: int) -> Result:
+@LOWERINGS.register(channel_shuffle)
+def _channel_shuffle(graph: Subgraph, input: Operand, groups: int) -> Result:
     samples, channels, *rest = input.shape
     if groups < 1 or channels % groups or not rest:
-        raise NoFormError("channels that cannot be shared out, or nothing but channels")
+        raise LoweringError("channels that cannot be shared out, or nothing but channels")
     split = (samples, groups, channels // groups, math.prod(rest))
     read = graph.read(input, split, integers=True)
     return graph.node("Transpose", read, perm=(0, 2, 1, 3)), input.shape
 
 
-@FORMS.register(pixel_shuffle)
-def _pixel_shuffle(graph: OnnxGraph, input: Operand, upscale_factor: int) -> Result:
+@LOWERINGS.register(pixel_shuffle)
+def _pixel_shuffle(graph: Subgraph, input: Operand, upscale_factor: int) -> Result:
     # ONNX Runtime divides by the square, in 64 bits.
     if len(input.shape) != 4 or upscale_factor < 1 or input.shape[1] % upscale_factor**2:
-        raise NoFormError("no batch axis, or channels that cannot be shared out")
+        raise LoweringError("no batch axis, or channels that cannot be shared out")
     return graph.node("DepthToSpace", graph.read(input), blocksize=upscale_factor, mode="CRD")

@@ -11,11 +11,11 @@ import pytest
 
 import engine
 from engine import backends
-from engine.backends import automatic, libraries, make_kernels, missing_packages
-from engine.backends.automatic import Automatic
+from engine.backends import autotuner, libraries, make_kernels, missing_packages
+from engine.backends.autotuner import Autotuner
 from engine.backends.blas import one_blas_thread
-from engine.backends.choices import Choices, key_of
 from engine.backends.exclusions import Exclusions
+from engine.backends.tuning_cache import TuningCache, key_of
 from engine.cache import cache_folder
 from engine.errors import SessionStateError
 
@@ -35,30 +35,30 @@ def conv(operator):
 def measured(monkeypatch):
     """Operators that ``auto`` has measured."""
     seen = []
-    original = Automatic._measured
+    original = Autotuner._measured
 
     def count(self, operator, inputs, key):
         seen.append(key)
         return original(self, operator, inputs, key)
 
-    monkeypatch.setattr(Automatic, "_measured", count)
+    monkeypatch.setattr(Autotuner, "_measured", count)
     return seen
 
 
-def choose(choices, conv):
+def choose(tuning_cache, conv):
     built, inputs = conv
-    automatic = Automatic(tuple(libraries().values()), choices, Exclusions(None, ()))
-    name, program = automatic.choose(built, inputs)
-    np.testing.assert_allclose(program(inputs)[0], built.forward(inputs)[0], atol=1e-3)
+    autotuner = Autotuner(tuple(libraries().values()), tuning_cache, Exclusions(None, ()))
+    name, compiled = autotuner.choose(built, inputs)
+    np.testing.assert_allclose(compiled(inputs)[0], built.forward(inputs)[0], atol=1e-3)
     return name
 
 
 def test_remembered_between_sessions(tmp_path, conv, measured):
     path = tmp_path / "deep" / "kernels.json"
-    first = Choices(path)
+    first = TuningCache(path)
     name = choose(first, conv)
     first.save()
-    assert choose(Choices(path), conv) == name
+    assert choose(TuningCache(path), conv) == name
     assert len(measured) == 1
     assert json.loads(path.read_text())["backends"] == {key_of(*conv): name}
 
@@ -67,18 +67,18 @@ def test_remembered_between_sessions(tmp_path, conv, measured):
 def test_what_is_known_is_not_measured(tmp_path, conv, measured, kernel):
     for library in libraries():
         pytest.importorskip(library)
-    choices = Choices(tmp_path / "k.json")
-    choices.put(key_of(*conv), kernel)
-    assert choose(choices, conv) == kernel
+    tuning_cache = TuningCache(tmp_path / "k.json")
+    tuning_cache.put(key_of(*conv), kernel)
+    assert choose(tuning_cache, conv) == kernel
     assert measured == []
 
 
 @pytest.mark.parametrize("kernel", ["", "numpy", "tensorrt/fast", "ncnn/of-tomorrow", "/"])
 def test_a_kernel_that_there_is_not_is_measured_anew(tmp_path, conv, measured, kernel):
-    choices = Choices(tmp_path / "k.json")
-    choices.put(key_of(*conv), kernel)
-    assert choices.get(key_of(*conv)) == kernel
-    assert choose(choices, conv) == choices.get(key_of(*conv)) != kernel
+    tuning_cache = TuningCache(tmp_path / "k.json")
+    tuning_cache.put(key_of(*conv), kernel)
+    assert tuning_cache.get(key_of(*conv)) == kernel
+    assert choose(tuning_cache, conv) == tuning_cache.get(key_of(*conv)) != kernel
     assert len(measured) == 1
 
 
@@ -92,81 +92,81 @@ DAMAGED = [
 def test_a_damaged_file_costs_measuring_again(tmp_path, conv, measured, content):
     path = tmp_path / "kernels.json"
     path.write_bytes(content)
-    choices = Choices(path)
-    name = choose(choices, conv)
-    choices.save()
+    tuning_cache = TuningCache(path)
+    name = choose(tuning_cache, conv)
+    tuning_cache.save()
     assert len(measured) == 1
-    assert Choices(path).get(key_of(*conv)) == name
+    assert TuningCache(path).get(key_of(*conv)) == name
 
 
 def test_backends_that_are_no_table(tmp_path):
     path = tmp_path / "kernels.json"
-    own = Choices(path)
+    own = TuningCache(path)
     own.put("key", "numpy/one-thread")
     own.save()
     content = json.loads(path.read_text()) | {"backends": ["key"]}
     path.write_text(json.dumps(content))
-    assert Choices(path).get("key") is None
+    assert TuningCache(path).get("key") is None
 
 
 def test_choices_among_other_forms_do_not_count(tmp_path):
     """What was fastest when Sigmoid was another node says nothing now."""
     path = tmp_path / "kernels.json"
-    own = Choices(path)
+    own = TuningCache(path)
     own.put("key", "onnxruntime/all-1")
     own.save()
     content = json.loads(path.read_text())
     assert content["schema"] > 6
     path.write_text(json.dumps(content | {"schema": 6}))
-    assert Choices(path).get("key") is None
+    assert TuningCache(path).get("key") is None
 
 
 def test_choices_of_another_machine_do_not_count(tmp_path, conv, measured):
     path = tmp_path / "kernels.json"
-    mine = Choices(path)
+    mine = TuningCache(path)
     choose(mine, conv)
     mine.save()
     content = json.loads(path.read_text())
     content["machine"] = content["machine"].replace("numpy ", "numpy 0.")
     path.write_text(json.dumps(content))
-    choose(Choices(path), conv)
+    choose(TuningCache(path), conv)
     assert len(measured) == 2
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, conv):
     (tmp_path / "file").write_text("in the way")
-    choices = Choices(tmp_path / "file" / "kernels.json")
-    name = choose(choices, conv)
-    choices.save()
-    assert choices.get(key_of(*conv)) == name
+    tuning_cache = TuningCache(tmp_path / "file" / "kernels.json")
+    name = choose(tuning_cache, conv)
+    tuning_cache.save()
+    assert tuning_cache.get(key_of(*conv)) == name
 
 
 def test_saving_where_nothing_is_new(tmp_path):
-    Choices(tmp_path / "kernels.json").save()
+    TuningCache(tmp_path / "kernels.json").save()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_newest_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.backends.choices._MOST_ENTRIES", 3)
-    choices = Choices(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends.tuning_cache._MOST_ENTRIES", 3)
+    tuning_cache = TuningCache(tmp_path / "kernels.json")
     for number in range(5):
-        choices.put(str(number), "numpy")
-    choices.save()
-    assert list(json.loads(choices.path.read_text())["backends"]) == ["2", "3", "4"]
+        tuning_cache.put(str(number), "numpy")
+    tuning_cache.save()
+    assert list(json.loads(tuning_cache.path.read_text())["backends"]) == ["2", "3", "4"]
 
 
 def test_many_threads_that_save(tmp_path):
-    choices = Choices(tmp_path / "kernels.json")
+    tuning_cache = TuningCache(tmp_path / "kernels.json")
 
     def work(start):
         for number in range(start, start + 50):
-            choices.put(str(number), "numpy")
-            choices.save()
+            tuning_cache.put(str(number), "numpy")
+            tuning_cache.save()
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(work, range(0, 200, 50), timeout=60))
-    choices.save()
-    assert set(Choices(choices.path)._read()) == set(map(str, range(200)))
+    tuning_cache.save()
+    assert set(TuningCache(tuning_cache.path)._read()) == set(map(str, range(200)))
 
 
 @pytest.mark.parametrize("other", ["params", "shapes", "dtypes"])
@@ -198,21 +198,21 @@ def test_special_numbers_are_not_remembered(tmp_path, operator):
     x = np.full((1, 8, 32, 32), np.nan, np.float32)
     pool = operator("nn.MaxPool2d", [x], kernel_size=2, stride=2, padding=0, dilation=1,
                     ceil_mode=False, return_indices=False)  # fmt: skip
-    choices = Choices(tmp_path / "k.json")
-    assert choose(choices, (pool, [x])) == "numpy/one-thread"
-    assert choices.get(key_of(pool, [x])) is None
+    tuning_cache = TuningCache(tmp_path / "k.json")
+    assert choose(tuning_cache, (pool, [x])) == "numpy/one-thread"
+    assert tuning_cache.get(key_of(pool, [x])) is None
 
 
 def test_small_work_is_numpys(tmp_path, operator, measured):
     x = np.ones((4, 4), np.float32)
-    assert choose(Choices(tmp_path / "k.json"), (operator("nn.ReLU", [x]), [x])) == "numpy"
+    assert choose(TuningCache(tmp_path / "k.json"), (operator("nn.ReLU", [x]), [x])) == "numpy"
     assert measured == []
 
 
 def test_a_kernel_that_computes_something_else_is_no_candidate(tmp_path, conv, monkeypatch):
     """Found by comparing with NumPy before anything is timed."""
-    monkeypatch.setattr(automatic, "agrees", lambda found, expected: False)
-    assert choose(Choices(tmp_path / "k.json"), conv) == "numpy/one-thread"
+    monkeypatch.setattr(autotuner, "agrees", lambda found, expected: False)
+    assert choose(TuningCache(tmp_path / "k.json"), conv) == "numpy/one-thread"
 
 
 # Libraries that are missing or broken
@@ -290,7 +290,7 @@ def test_a_library_that_fails_after_all(conv, monkeypatch):
         raise RuntimeError("out of something")
 
     monkeypatch.setattr(
-        type(library), "programs", lambda *_: {"best": lambda: failing}, raising=True
+        type(library), "variants", lambda *_: {"best": lambda: failing}, raising=True
     )
     built, inputs = conv
     kernel = make_kernels("onnxruntime", [built])[0]

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import ncnn_segment, onnx_runtime, planned
-from engine.backends.blocks import in_common_order
-from engine.backends.segments import SegmentName, Way, computed_together
+from engine.backends import fusion_autotuner, ncnn_subgraph, onnx_runtime
+from engine.backends.fusion import Strategy, SubgraphName, is_fused
+from engine.backends.nchwc import nchwc_to_nchw
 from engine.values import ArrayFacts, Deferred, settled
 
 pytest.importorskip("onnxruntime")
 
-from engine.backends import onnx_blocked
-from engine.backends.onnx_blocked import block_size
+from engine.backends import onnx_nchwc
+from engine.backends.onnx_nchwc import nchwc_block_size
 
 
 def conv(name, source, result, inputs, outputs, size=3, groups=1, stride=1, bias=True):
@@ -209,17 +209,17 @@ NETWORKS = {
 }
 
 
-@pytest.fixture(params=[Way.BLOCKED, Way.PACKED])
-def blocked(request, monkeypatch, choices):
+@pytest.fixture(params=[Strategy.NCHWC, Strategy.ELEMPACK])
+def blocked(request, monkeypatch, tuning_cache):
     """Images in blocks of channels, whatever the clock says: the way."""
-    if request.param is Way.BLOCKED and not block_size():
+    if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no such order here")
-    if request.param is Way.PACKED:
+    if request.param is Strategy.ELEMPACK:
         pytest.importorskip("ncnn")
-    monkeypatch.setattr(planned, "_WAYS", (request.param,))
-    monkeypatch.setattr(planned, "_SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(planned, "_SECONDS", 60.0)
-    monkeypatch.setattr(planned, "_FEWEST", 2)
+    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (request.param,))
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusion_autotuner, "_FEWEST", 2)
     return request.param
 
 
@@ -269,11 +269,11 @@ def assert_right(session, x):
 
 def kinds(session):
     """Which operators were computed in blocks of channels."""
-    names = [(r.operator.name, SegmentName.read(r.kernel)) for r in session.records]
+    names = [(r.operator.name, SubgraphName.read(r.kernel)) for r in session.records]
     return {
         operator
         for operator, name in names
-        if name is not None and name.way is not Way.TOGETHER
+        if name is not None and name.strategy is not Strategy.NCHW
     }
 
 
@@ -282,7 +282,7 @@ def kinds(session):
 def test_the_numbers_of_the_reference(load, blocked, name, samples):
     network = load(name)
     session = passes(network, image(1, samples), image(2, samples))
-    if blocked is Way.BLOCKED or samples == 1:
+    if blocked is Strategy.NCHWC or samples == 1:
         assert {"a", "b"} <= kinds(session)
     assert_right(session, image(2, samples))
     session.feed([image(3, samples)])
@@ -331,11 +331,11 @@ def test_numbers_that_become_infinite(load, blocked, name, operators, nan):
 
 
 def test_without_such_an_order(load, blocked, monkeypatch):
-    monkeypatch.setattr(onnx_blocked, "block_size", lambda: 0)
-    monkeypatch.setattr(planned, "_WAYS", (Way.BLOCKED, Way.TOGETHER))
+    monkeypatch.setattr(onnx_nchwc, "nchwc_block_size", lambda: 0)
+    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (Strategy.NCHWC, Strategy.NCHW))
     session = passes(load("a sum"), image(1), image(2))
     assert not kinds(session)
-    assert all(computed_together(r.kernel) for r in session.records[1:-1])
+    assert all(is_fused(r.kernel) for r in session.records[1:-1])
     assert_right(session, image(2))
 
 
@@ -343,7 +343,7 @@ def test_remembered_and_recorded(load, blocked, tmp_path, monkeypatch):
     network = load("a factor for each channel")
     first = passes(network, image(1), image(2))
     again = passes(network, image(1))
-    monkeypatch.setattr(planned.PlannedKernels, "_fastest", None)  # nothing is measured
+    monkeypatch.setattr(fusion_autotuner.FusingKernels, "_fastest", None)  # nothing is measured
     again.feed([image(2)])
     again.run()
     engine.write_dump(first, tmp_path / "d")
@@ -361,10 +361,10 @@ def test_brought_into_order_when_read(load, blocked, monkeypatch):
 
     def arrange(blocks, shape):
         arranged.append(shape)
-        return in_common_order(blocks, shape)
+        return nchwc_to_nchw(blocks, shape)
 
-    for module in (onnx_runtime, ncnn_segment):
-        monkeypatch.setattr(module, "in_common_order", arrange)
+    for module in (onnx_runtime, ncnn_subgraph):
+        monkeypatch.setattr(module, "nchwc_to_nchw", arrange)
     session.feed([image(3)])
     session.run()
     record = session.record("a")
@@ -464,15 +464,16 @@ HELD_TO_THE_END = """
 import sys
 import numpy as np
 import engine
-from engine.backends import planned
-from engine.backends.segments import Way
-planned._WAYS, planned._SECONDS_OF_WAKING = (Way.PACKED,), float("inf")
+from engine.backends import fusion_autotuner
+from engine.backends.fusion import Strategy
+fusion_autotuner._STRATEGIES = (Strategy.ELEMPACK,)
+fusion_autotuner._SECONDS_OF_WAKING = float("inf")
 session = engine.Session(engine.load(sys.argv[1]))
 for number in (1, 2):
     session.feed([np.full((1, 3, 14, 11), number, np.float32)])
     session.run()
 value = session.value("1")
-assert any(record.kernel.startswith("ncnn/segment-") for record in session.records)
+assert any(record.kernel.startswith("ncnn/elempack-") for record in session.records)
 """
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from engine.backends import backend_of, libraries, make_kernels
-from engine.backends.forms import SpecialNumbersError
+from engine.backends.lowering import SpecialNumbersError
 from engine.errors import InferenceError
 
 pytest.importorskip("onnxruntime")
@@ -471,15 +471,15 @@ def test_every_variant(operator, name, library):
     """Also NaN and infinities come out where the reference has them, or are left to it."""
     case = CASES[name]
     built = case.build(operator)
-    programs = libraries()[library].programs(built, case.inputs)
-    assert bool(programs) == (library in case.by)
-    made = {variant: make() for variant, make in programs.items()}
+    variants = libraries()[library].variants(built, case.inputs)
+    assert bool(variants) == (library in case.by)
+    made = {variant: make() for variant, make in variants.items()}
     for special in (0, np.nan, np.inf, -np.inf):
         inputs = specially(case.inputs, special)
         expected = built.forward(inputs) if made else ()
-        for variant, program in made.items():
+        for variant, compiled in made.items():
             try:
-                found = program(inputs)
+                found = compiled(inputs)
             except SpecialNumbersError:
                 assert special != 0
                 assert leaves_special_numbers(name, variant)

@@ -1,6 +1,6 @@
 """Operators in a row, computed together where that is faster.
 
-When a model runs the second time, with inputs of its own, operators in a row are tried
+When a model runs the second time, with inputs of its own, operators in a row are run_one_by_one
 together and apart; what was faster is remembered, and serves the next session from its first
 inputs on. Where nothing is known the first time is for finding each operator's own kernel;
 repeating a pass with the same inputs never changes who computes.
@@ -20,22 +20,29 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
-from engine.backends.automatic import ColdCache, is_cold
+from engine.backends.autotuner import ColdCache, is_cold
 from engine.backends.blas import one_blas_thread
-from engine.backends.choices import describe_work
 from engine.backends.exclusions import describe_exclusion
-from engine.backends.forms import SpecialNumbersError
+from engine.backends.fusion import (
+    Draft,
+    FusedKernel,
+    FusedSubgraph,
+    Strategy,
+    part_of,
+    supported_parts,
+)
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import (
-    PROGRAMS_KEPT,
+    MOST_COMPILED,
     Kernels,
     NumpyKernel,
     backend_of,
-    made,
     signature_of,
+    try_to_make,
 )
+from engine.backends.lowering import SpecialNumbersError
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
-from engine.backends.segments import Draft, Segment, SegmentKernel, Way, part_of, parts_for
+from engine.backends.tuning_cache import describe_work
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.memory_bound import current_room
@@ -44,14 +51,14 @@ from engine.values import Deferred, all_settled, settled, value_nbytes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from engine.backends.choices import Choices
     from engine.backends.exclusions import Exclusions
+    from engine.backends.fusion import Part
     from engine.backends.kernel import Kernel
-    from engine.backends.segments import Part
+    from engine.backends.tuning_cache import TuningCache
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
-__all__ = ["PlannedKernels", "activate", "tried"]
+__all__ = ["FusingKernels", "activate", "run_one_by_one"]
 
 _FEWEST: Final = 3  # operators that are worth a session of their own
 _MOST: Final = 256
@@ -70,12 +77,12 @@ _SECONDS_OF_WAKING: Final = 100e-6
 # pass: its form of them for Winograd's convolutions is up to four times as large, and so it
 # takes a third longer while other processes use the memory, where others take a tenth.
 _LARGER_WEIGHTS: Final = 1.1
-_COPIES: Final = 3  # of all results of a segment that is tried
-_APART: Final = "apart"
+_COPIES: Final = 3  # of all results of a segment that is run_one_by_one
+_ONE_BY_ONE: Final = "one by one"
 _SHARE_UNITS: Final = 10_000
 # Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
 # computed, and so the other is tried only where there is none.
-_WAYS: Final = (Way.PACKED, Way.BLOCKED, Way.TOGETHER)
+_STRATEGIES: Final = (Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW)
 
 
 @dataclass(slots=True)
@@ -84,7 +91,7 @@ class _Plans:
 
     Attributes
     ----------
-    segments : dict of int to Segment
+    segments : dict of int to FusedSubgraph
         By the first operator.
     decided : set of int
         Operators that belong to a segment, or begin none.
@@ -92,18 +99,18 @@ class _Plans:
         Operators that are to be tried together with the second inputs.
     """
 
-    segments: dict[int, Segment] = field(default_factory=dict)
+    subgraphs: dict[int, FusedSubgraph] = field(default_factory=dict)
     decided: set[int] = field(default_factory=set)
     unknown: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
-class _Finding:
+class _TunedFusion:
     """What was found out about operators in a row, as it is remembered.
 
     Attributes
     ----------
-    way : Way or None
+    way : Strategy or None
         None where they are better apart.
     count : int
         Of operators.
@@ -111,29 +118,29 @@ class _Finding:
         What each takes apart, in ten thousandths.
     """
 
-    way: Way | None
+    strategy: Strategy | None
     count: int
     shares: tuple[int, ...] = ()
 
     @override
     def __str__(self) -> str:
-        name = _APART if self.way is None else self.way.name
+        name = _ONE_BY_ONE if self.strategy is None else self.strategy.name
         return f"{name}/{self.count}/{','.join(map(str, self.shares))}"
 
     @classmethod
-    def read(cls, text: str) -> _Finding | None:
+    def read(cls, text: str) -> _TunedFusion | None:
         """Read what is remembered; None where that is nothing, or damaged."""
-        found = re.fullmatch(r"(\w+)/(\d{1,6})/((?:\d{1,6}(?:,|$))*)", text)
+        found = re.fullmatch(r"([\w ]+)/(\d{1,6})/((?:\d{1,6}(?:,|$))*)", text)
         if found is None or not int(found[2]):
             return None
-        way = Way.__members__.get(found[1])
-        if way is None and found[1] != _APART:
+        strategy = Strategy.__members__.get(found[1])
+        if strategy is None and found[1] != _ONE_BY_ONE:
             return None
         shares = tuple(int(share) for share in found[3].split(",") if share)
-        return cls(way, int(found[2]), shares)
+        return cls(strategy, int(found[2]), shares)
 
 
-class PlannedKernels(Kernels):
+class FusingKernels(Kernels):
     """Kernels that find out which operators are better computed together.
 
     Parameters
@@ -141,7 +148,7 @@ class PlannedKernels(Kernels):
     operators : sequence of RuntimeOperator
     make : callable
         Makes the kernel of an operator by itself.
-    choices : Choices
+    choices : TuningCache
         What is known from earlier.
     excluded : Exclusions
         A segment is of operators for which the same libraries are excluded, and computed by
@@ -152,13 +159,13 @@ class PlannedKernels(Kernels):
         self,
         operators: Sequence[RuntimeOperator],
         make: Callable[[RuntimeOperator], Kernel],
-        choices: Choices,
+        tuning_cache: TuningCache,
         excluded: Exclusions,
     ) -> None:
         super().__init__(operators, make)
-        self._choices, self._excluded = choices, excluded
+        self._tuning_cache, self._excluded = tuning_cache, excluded
         self._passes = 0
-        self._apart = False
+        self._fusion_allowed = True
         self._of_sizes: dict[object, _Plans] = {}  # by the shapes of the model's inputs
         self._plans: _Plans | None = None  # of this pass, where it may have any
         self._described: dict[int, str] = {}
@@ -168,21 +175,21 @@ class PlannedKernels(Kernels):
         """Count the passes, and find what is known of inputs of these sizes."""
         self._passes += 1
         self._plans = None
-        if not self._apart:
+        if self._fusion_allowed:
             sizes = signature_of(list(inputs))
-            while len(self._of_sizes) >= PROGRAMS_KEPT and sizes not in self._of_sizes:
+            while len(self._of_sizes) >= MOST_COMPILED and sizes not in self._of_sizes:
                 del self._of_sizes[next(iter(self._of_sizes))]
             self._plans = self._of_sizes.setdefault(sizes, _Plans())
 
     @override
-    def keep_apart(self, *, apart: bool) -> None:
-        """Give up the segments, or allow them again from the next inputs on."""
-        if apart and not self._apart:
-            for index in [i for i, k in self.items() if isinstance(k, SegmentKernel)]:
+    def allow_fusion(self, *, allowed: bool) -> None:
+        """Give up the fused subgraphs, or allow them again from the next inputs on."""
+        if not allowed and self._fusion_allowed:
+            for index in [i for i, k in self.items() if isinstance(k, FusedKernel)]:
                 self[index] = self.own(index)
             self._of_sizes.clear()
             self._plans = None
-        self._apart = apart
+        self._fusion_allowed = allowed
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
@@ -190,55 +197,63 @@ class PlannedKernels(Kernels):
         plans = self._plans
         if plans is None:
             return
-        segment, fresh = plans.segments.get(index), False
-        if segment is None:
+        subgraph, fresh = plans.subgraphs.get(index), False
+        if subgraph is None:
             first = self._passes == 1
             if index in plans.decided or (first and index in plans.unknown):
                 return
-            segment, fresh = self._plan(index, values, plans), True
-            if segment is None:
+            subgraph, fresh = self._plan(index, values, plans), True
+            if subgraph is None:
                 return
-            plans.segments[index] = segment
-        activate(segment, segment.indices, values, self, self.own)
+            plans.subgraphs[index] = subgraph
+        activate(subgraph, subgraph.indices, values, self, self.own)
         if fresh:
-            self._give_back(segment)
+            self._give_back(subgraph)
 
-    def _give_back(self, segment: Segment) -> None:
+    def _give_back(self, subgraph: FusedSubgraph) -> None:
         """Give the system the memory of kernels that the segment took the place of."""
         trim_heap()
-        for index in segment.indices:
+        for index in subgraph.indices:
             release_weights(self._operators[index])
 
-    def _plan(self, first: int, values: Mapping[str, Held], plans: _Plans) -> Segment | None:
+    def _plan(
+        self, first: int, values: Mapping[str, Held], plans: _Plans
+    ) -> FusedSubgraph | None:
         """Make the segment that begins at an operator, if one should."""
         operator = self._operators[first]
-        ways = self._ways_for(operator)
-        if not (ways and _may_take_part(operator) and OnnxRuntimeBackend().supports(operator)):
+        strategies = self._strategies_for(operator)
+        if not (
+            strategies and _may_take_part(operator) and OnnxRuntimeBackend().supports(operator)
+        ):
             plans.decided.add(first)
             return None
         row = list(takewhile(self._alike(first), self._operators[first : first + _MOST]))
         key = self._key_of(row, values)
-        known = _Finding.read(self._choices.get(key) or "")
+        known = _TunedFusion.read(self._tuning_cache.get(key) or "")
         if known is not None and known.count <= len(row):
-            segment = None
-            if known.way in ways:
-                segment = self._remembered(row[: known.count], values, known.way, known.shares)
-            if segment is not None or known.way is None:
+            subgraph = None
+            if known.strategy in strategies:
+                subgraph = self._remembered(
+                    row[: known.count], values, known.strategy, known.shares
+                )
+            if subgraph is not None or known.strategy is None:
                 plans.decided.update(range(first, first + known.count))
-                return segment
+                return subgraph
         if self._passes == 1:
             plans.unknown.update(range(first, first + len(row)))
             return None
-        parts, results = tried(row, values, self.__getitem__, _SECONDS)
+        parts, results = run_one_by_one(row, values, self.__getitem__, _SECONDS)
         results.clear()  # whose memory the kernels take again, as they do in a pass
-        segment = self._fastest(ways, parts, values, key)
-        taken = len(parts) if segment is None else segment.length
+        subgraph = self._fastest(strategies, parts, values, key)
+        taken = len(parts) if subgraph is None else subgraph.length
         plans.decided.update(range(first, first + max(1, taken)))
-        return segment
+        return subgraph
 
-    def _ways_for(self, operator: RuntimeOperator) -> list[Way]:
+    def _strategies_for(self, operator: RuntimeOperator) -> list[Strategy]:
         excluded = self._excluded[operator.name]
-        return [way for way in _WAYS if backend_of(way.value) not in excluded]
+        return [
+            strategy for strategy in _STRATEGIES if backend_of(strategy.value) not in excluded
+        ]
 
     def _alike(self, first: int) -> Callable[[RuntimeOperator], bool]:
         """Whether an operator may take part in a segment with the one that it begins with."""
@@ -251,21 +266,21 @@ class PlannedKernels(Kernels):
         self,
         row: Sequence[RuntimeOperator],
         values: Mapping[str, Held],
-        way: Way,
+        strategy: Strategy,
         shares: Sequence[int],
-    ) -> Segment | None:
+    ) -> FusedSubgraph | None:
         """Make a segment without trying: of what NumPy gives, where there are no kernels."""
 
         def kernel_of(index: int) -> Kernel:
-            return self.get(index) or _PassingKernel(self._operators[index])
+            return self.get(index) or _TransientKernel(self._operators[index])
 
         with one_blas_thread:
-            parts, results = tried(row, values, kernel_of)
+            parts, results = run_one_by_one(row, values, kernel_of)
         if len(parts) < len(row):
             return None
         for part, share in zip(parts, shares, strict=False):
             part.seconds = share
-        draft = _drafted(parts, {**values, **results}, way)
+        draft = _drafted(parts, {**values, **results}, strategy)
         results.clear()  # room for what takes their place, and that of the kernels
         for operator in row:
             self.pop(operator.index, None)
@@ -274,67 +289,72 @@ class PlannedKernels(Kernels):
 
     def _fastest(
         self,
-        ways: Iterable[Way],
+        strategies: Iterable[Strategy],
         parts: Sequence[Part],
         values: Mapping[str, Held],
         key: str,
-    ) -> Segment | None:
+    ) -> FusedSubgraph | None:
         """The segment that saves most of its operators' time; remember it."""
-        best: tuple[float, float, Way, Sequence[Part]] = (np.inf, np.inf, Way.TOGETHER, parts)
+        best: tuple[float, float, Strategy, Sequence[Part]] = (
+            np.inf,
+            np.inf,
+            Strategy.NCHW,
+            parts,
+        )
         blocked = False
-        for way in ways:
-            if way is Way.TOGETHER and blocked:
+        for strategy in strategies:
+            if strategy is Strategy.NCHW and blocked:
                 continue
             try:
-                found = self._tried_in(way, parts, values)
+                found = self._try_strategy(strategy, parts, values)
             except SpecialNumbersError:  # they say little about other inputs
                 return None
             trim_libraries()  # room for the next
             trim_heap()
             if found is not None:
-                blocked |= way is Way.BLOCKED
+                blocked |= strategy is Strategy.NCHWC
                 share, some = found
-                judged = share * _handicap(way, some)
+                judged = share * _handicap(strategy, some)
                 if judged < best[0]:
-                    best = judged, share, way, some
-        _, share, way, parts = best
+                    best = judged, share, strategy, some
+        _, share, strategy, parts = best
         if share >= 1:
-            self._choices.put(key, str(_Finding(None, max(1, len(parts)))))
+            self._tuning_cache.put(key, str(_TunedFusion(None, max(1, len(parts)))))
             return None
         whole = sum(part.seconds for part in parts)
         shares = tuple(round(_SHARE_UNITS * part.seconds / whole) for part in parts)
-        self._choices.put(key, str(_Finding(way, len(parts), shares)))
-        known = {**values, **self._run_apart(parts, values, given_out=True)}
-        return _built(_drafted(parts, known, way))
+        self._tuning_cache.put(key, str(_TunedFusion(strategy, len(parts), shares)))
+        known = {**values, **self._run_each(parts, values, given_out=True)}
+        return _built(_drafted(parts, known, strategy))
 
-    def _tried_in(
-        self, way: Way, parts: Sequence[Part], values: Mapping[str, Held]
+    def _try_strategy(
+        self, strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
     ) -> tuple[float, Sequence[Part]] | None:
         """Share of the time apart, infinite if it computes anything else, and of which parts.
 
         None where there is no such segment.
         """
-        known = {**values, **self._run_apart(parts, values, given_out=True)}
-        some = parts_for(way, parts, known)
+        known = {**values, **self._run_each(parts, values, given_out=True)}
+        some = supported_parts(strategy, parts, known)
         if sum(part.given for part in some) < _FEWEST:
             return None
-        segment = _built(_drafted(some, known, way))
-        if segment is None:
+        subgraph = _built(_drafted(some, known, strategy))
+        if subgraph is None:
             return None
-        right = self._is_right(segment, some, known)
+        right = self._is_right(subgraph, some, known)
         known.clear()  # whose memory the kernels take again, as they do in a pass
-        return self._share(segment, some, values) if right else np.inf, some
+        return self._share(subgraph, some, values) if right else np.inf, some
 
     def _is_right(
         self,
-        segment: Segment,
+        subgraph: FusedSubgraph,
         parts: Sequence[Part],
         known: Mapping[str, Held],
     ) -> bool:
         """Whether a segment computes the same."""
         try:
-            return segment.expect(known, self.__getitem__) and all(
-                agrees((_result(segment, part, known),), (settled(known[part.output]),))
+            return subgraph.expect(known, self.__getitem__) and all(
+                agrees((_result(subgraph, part, known),), (settled(known[part.output]),))
                 for part in parts
                 if part.given
             )
@@ -344,35 +364,35 @@ class PlannedKernels(Kernels):
             return False
 
     def _share(
-        self, segment: Segment, parts: Sequence[Part], values: Mapping[str, Held]
+        self, subgraph: FusedSubgraph, parts: Sequence[Part], values: Mapping[str, Held]
     ) -> float:
         """The time of a segment, as a share of that of its operators apart."""
-        apart: list[float] = []
-        together: list[float] = []
+        one_by_one: list[float] = []
+        fused: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
         ended = time.perf_counter() + _SECONDS_OF_ROUNDS
         for _ in range(1 + _ROUNDS):
             if cold:
                 cache.drive_out()
             started = time.perf_counter()
-            self._run_apart(parts, values)
-            apart.append(time.perf_counter() - started)
+            self._run_each(parts, values)
+            one_by_one.append(time.perf_counter() - started)
             if cold:
                 cache.drive_out()
             started = time.perf_counter()
-            segment.expect(values, self.__getitem__)
-            segment.run()
+            subgraph.expect(values, self.__getitem__)
+            subgraph.run()
             now = time.perf_counter()
-            together.append(now - started)
-            if len(together) > _FEWEST_ROUNDS and now > ended:
+            fused.append(now - started)
+            if len(fused) > _FEWEST_ROUNDS and now > ended:
                 break
         count = sum(part.given for part in parts)
         # Medians, and not the least times: sessions apart are disturbed more often, and that
         # is what a pass meets. The first round is for the memory that libraries take then and
         # keep, a fifth of the time of a segment of large images.
-        return median(together[1:]) / (median(apart[1:]) + count * _SECONDS_OF_WAKING)
+        return median(fused[1:]) / (median(one_by_one[1:]) + count * _SECONDS_OF_WAKING)
 
-    def _run_apart(
+    def _run_each(
         self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False
     ) -> dict[str, Value]:
         """Compute operators each by itself, and have results lie as in a segment if asked."""
@@ -397,7 +417,7 @@ class PlannedKernels(Kernels):
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-class _PassingKernel(NumpyKernel):
+class _TransientKernel(NumpyKernel):
     """Runs the reference once, and lets go of what that prepared of the weights."""
 
     __slots__ = ("_operator",)
@@ -413,17 +433,19 @@ class _PassingKernel(NumpyKernel):
         return outputs
 
 
-def _handicap(way: Way, parts: Iterable[Part]) -> float:
-    cold = way is Way.PACKED and is_cold(part.operator for part in parts)
+def _handicap(strategy: Strategy, parts: Iterable[Part]) -> float:
+    cold = strategy is Strategy.ELEMPACK and is_cold(part.operator for part in parts)
     return _LARGER_WEIGHTS if cold else 1
 
 
-def _drafted(parts: Sequence[Part], known: Mapping[str, Held], way: Way) -> Draft | None:
-    return made(partial(Draft, parts, known, thread_count(), way))
+def _drafted(
+    parts: Sequence[Part], known: Mapping[str, Held], strategy: Strategy
+) -> Draft | None:
+    return try_to_make(partial(Draft, parts, known, thread_count(), strategy))
 
 
-def _built(draft: Draft | None) -> Segment | None:
-    return None if draft is None else made(partial(Segment, draft))
+def _built(draft: Draft | None) -> FusedSubgraph | None:
+    return None if draft is None else try_to_make(partial(FusedSubgraph, draft))
 
 
 def _may_take_part(operator: RuntimeOperator) -> bool:
@@ -434,7 +456,7 @@ def _may_take_part(operator: RuntimeOperator) -> bool:
     )
 
 
-def tried(
+def run_one_by_one(
     row: Iterable[RuntimeOperator],
     values: Mapping[str, Held],
     kernel_of: Callable[[int], Kernel],
@@ -502,7 +524,7 @@ def _as_given_out(value: Value, inputs: Iterable[Value]) -> Value:
 
 
 def activate(
-    segment: Segment,
+    subgraph: FusedSubgraph,
     indices: Iterable[int],
     values: Mapping[str, Held],
     kernels: dict[int, Kernel],
@@ -512,7 +534,7 @@ def activate(
 
     Parameters
     ----------
-    segment : Segment
+    segment : FusedSubgraph
     indices : iterable of int
         Of those operators.
     values : mapping of str to Held
@@ -521,17 +543,17 @@ def activate(
     own : callable
         Makes an operator's own kernel.
     """
-    segment.expect(values, kernels.__getitem__)
+    subgraph.expect(values, kernels.__getitem__)
     for index in indices:
         kernel = kernels[index]
-        if not isinstance(kernel, SegmentKernel):
-            kernel = kernels[index] = SegmentKernel(index, own)
-        kernel.segment = segment
+        if not isinstance(kernel, FusedKernel):
+            kernel = kernels[index] = FusedKernel(index, own)
+        kernel.subgraph = subgraph
 
 
-def _result(segment: Segment, part: Part, known: Mapping[str, Held]) -> Value:
+def _result(subgraph: FusedSubgraph, part: Part, known: Mapping[str, Held]) -> Value:
     inputs = all_settled(known[name] for name in part.sources)
-    (found,) = segment.result(part.operator.index, inputs)
+    (found,) = subgraph.result(part.operator.index, inputs)
     return found.arranged() if isinstance(found, Deferred) else found
 
 

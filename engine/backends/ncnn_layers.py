@@ -1,0 +1,187 @@
+"""Layers of ncnn: their parameters by name, and what a file has of them.
+
+ncnn numbers the parameters of each type of layer. The names are those of its source
+(``src/layer/*.cpp``), where ``load_param`` says which number is which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from engine.backends.lowering import LoweringError
+
+if TYPE_CHECKING:
+    from engine.values import Array
+
+__all__ = [
+    "ACTIVATION_TYPES",
+    "AVERAGE_POOLING",
+    "LARGEST",
+    "MAGIC",
+    "REVERSED_SUB",
+    "VALID_PADDING",
+    "Params",
+    "convolution_params",
+    "format_layer",
+    "format_number",
+    "format_params",
+    "inner_product_params",
+    "weights_of",
+]
+
+# By name; a number, or several.
+Params: TypeAlias = Mapping[str, float | Sequence[float]]
+
+MAGIC: Final = "7767517"  # the first line of a ``.param`` file
+LARGEST: Final = float(np.finfo(np.float32).max)
+AVERAGE_POOLING: Final = 1  # a ``pooling_type``; 0 takes the largest
+VALID_PADDING: Final = 1  # a ``pad_mode``: no window begins behind the padding
+REVERSED_SUB: Final = 7  # an ``op_type``: the second operand minus the first
+# What a convolution may do on the way out, as its ``activation_type``: by the type of the
+# layer that does the same, and how many numbers that takes.
+ACTIVATION_TYPES: Final = {
+    ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,
+}  # fmt: skip
+
+_ARRAY_ID: Final = -23300  # less the parameter's number, for several numbers
+_SHAPE_HINT_ID: Final = -23330
+# Stands before the first weight of most layers, and says that they are plain float32.
+_FLOAT32_MARK: Final = np.zeros(1, np.float32)
+
+_CONVOLUTION: Final = {
+    "num_output": 0, "kernel_w": 1, "kernel_h": 11, "dilation_w": 2, "dilation_h": 12,
+    "stride_w": 3, "stride_h": 13, "pad_left": 4, "pad_right": 15, "pad_top": 14,
+    "pad_bottom": 16, "bias_term": 5, "weight_data_size": 6, "activation_type": 9,
+    "activation_params": 10,
+}  # fmt: skip
+_IDS: Final[Mapping[str, Mapping[str, int]]] = {
+    "BatchNorm": {"channels": 0, "eps": 1},
+    "BinaryOp": {"op_type": 0, "with_scalar": 1, "b": 2},
+    "Clip": {"min": 0, "max": 1},
+    "Concat": {"axis": 0},
+    "Convolution": _CONVOLUTION,
+    "ConvolutionDepthWise": {**_CONVOLUTION, "group": 7},
+    "Deconvolution": _CONVOLUTION,
+    "GELU": {"fast_gelu": 0},
+    "HardSigmoid": {"alpha": 0, "beta": 1},
+    "InnerProduct": {"num_output": 0, "bias_term": 1, "weight_data_size": 2},
+    "Input": {},
+    "Pooling": {
+        "pooling_type": 0, "kernel_w": 1, "kernel_h": 11, "stride_w": 2, "stride_h": 12,
+        "pad_left": 3, "pad_right": 14, "pad_top": 13, "pad_bottom": 15, "global_pooling": 4,
+        "pad_mode": 5, "avgpool_count_include_pad": 6,
+    },
+    "ReLU": {"slope": 0},
+    "Reshape": {"w": 0, "h": 1, "c": 2},
+    "Sigmoid": {},
+    "Softmax": {"axis": 0, "fixbug0": 1},
+    "Split": {},
+    "Swish": {},
+    "UnaryOp": {"op_type": 0},
+}  # fmt: skip
+
+
+def format_params(kind: str, params: Params) -> str:
+    """Format the parameters of a type of layer as a ``.param`` file has them.
+
+    Raises
+    ------
+    LoweringError
+        If one is NaN.
+    """
+    words = []
+    for name, value in params.items():
+        key = _IDS[kind][name]
+        if isinstance(value, Sequence):
+            numbers = ",".join([str(len(value)), *map(_format, value)])
+            words.append(f"{_ARRAY_ID - key}={numbers}")
+        else:
+            words.append(f"{key}={_format(value)}")
+    return " ".join(words)
+
+
+def _format(value: float) -> str:
+    return str(value) if isinstance(value, int) else format_number(value)
+
+
+def format_number(value: float) -> str:
+    """Format a number such that ncnn takes it for no integer; infinities as the largest.
+
+    All digits that a float32 has: ncnn reads no more than 15 characters before 2026.
+
+    Raises
+    ------
+    LoweringError
+        If it is NaN, which ncnn does not read.
+    """
+    if np.isnan(value):
+        raise LoweringError("NaN, which ncnn does not read")
+    return format(min(max(float(np.float32(value)), -LARGEST), LARGEST), ".8e")
+
+
+def format_layer(
+    kind: str, name: str, sources: Sequence[str], results: Sequence[str], params: str,
+    sides: Sequence[int] = (),
+) -> str:  # fmt: skip
+    """Format a layer as a line of a ``.param`` file.
+
+    Parameters
+    ----------
+    kind : str
+    name : str
+    sources, results : sequence of str
+        Names of blobs.
+    params : str
+        As `format_params` gives them.
+    sides : sequence of int, optional
+        Of each result, (C, H, W) or (F,): ncnn chooses its kernels by them.
+    """
+    words = [kind, name, str(len(sources)), str(len(results)), *sources, *results, params]
+    if sides:
+        size = [3, *sides[::-1]] if len(sides) == 3 else [1, sides[0], 1, 1]
+        hint = ",".join(map(str, [4 * len(results), *size * len(results)]))
+        words.append(f"{_SHAPE_HINT_ID}={hint}")
+    return " ".join(filter(None, words))
+
+
+def weights_of(weight: Array, bias: Array | None) -> tuple[Array, ...]:
+    """Weights of a layer as they are in a ``.bin`` file."""
+    return (_FLOAT32_MARK, weight) if bias is None else (_FLOAT32_MARK, weight, bias)
+
+
+def convolution_params(
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    weights: tuple[Array, ...],
+) -> dict[str, int]:
+    """Parameters of a convolution, plain, by groups or transposed; windows height first."""
+    (top, bottom), (left, right) = padding
+    return {
+        "num_output": len(weights[1]),
+        "kernel_w": kernel[1],
+        "kernel_h": kernel[0],
+        "dilation_w": dilation[1],
+        "dilation_h": dilation[0],
+        "stride_w": stride[1],
+        "stride_h": stride[0],
+        "pad_left": left,
+        "pad_right": right,
+        "pad_top": top,
+        "pad_bottom": bottom,
+        "bias_term": len(weights) - 2,
+        "weight_data_size": weights[1].size,
+    }
+
+
+def inner_product_params(weights: tuple[Array, ...]) -> dict[str, int]:
+    """Parameters of a product of vectors and weights."""
+    return {
+        "num_output": len(weights[1]),
+        "bias_term": len(weights) - 2,
+        "weight_data_size": weights[1].size,
+    }

@@ -1,0 +1,342 @@
+"""Consecutive operators as nodes: a form of our own that knows no library.
+
+Operators are lowered to it once (`operator_lowerings`, `move_lowerings`). `onnx_lowering` makes
+a model of ONNX of it, and `ncnn_lowering` a network of ncnn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.backends.lowering import LoweringError, Operand
+from engine.backends.native_sizes import require_elements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from engine.backends.lowering import LoweringTable
+    from engine.backends.operator_lowerings import Result
+    from engine.promotion import DType
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["Node", "Subgraph", "SubgraphInput", "SubgraphOutput", "lower_operator"]
+
+_DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node.
+
+    Attributes
+    ----------
+    kind : str
+        As ONNX names it: ``Conv``, ``Gemm``; what only a library has, with its domain in
+        front.
+    inputs : tuple of str
+        Names of values, ``""`` for an optional one that is left out.
+    output : str
+        Name of the value that it gives.
+    attributes : mapping of str to object
+    """
+
+    kind: str
+    inputs: tuple[str, ...]
+    output: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SubgraphInput:
+    """A value that is handed over.
+
+    Attributes
+    ----------
+    name : str
+    operand : str
+        The operand that it reads; several inputs may read one in different shapes.
+    shape : tuple of int
+        As declared.
+    dtype : dtype
+    """
+
+    name: str
+    operand: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class SubgraphOutput:
+    """What one operator gives.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple of int or None
+        What shape it is to be given afterwards; None as it comes.
+    above_infinity : tuple of int
+        Which of the operator's inputs must hold neither NaN nor -inf.
+    finite : bool
+        Whether the output must hold neither NaN nor infinities.
+    """
+
+    name: str
+    shape: tuple[int, ...] | None
+    above_infinity: tuple[int, ...] = ()
+    finite: bool = False
+
+
+class Subgraph:
+    """Nodes, constants, and the operands that they read and compute.
+
+    Attributes
+    ----------
+    natural : tuple of int or None
+        Shape of what the present operator gives, where that is known.
+    nodes : list of Node
+        In order.
+    constants : dict of str to ndarray
+        By name.
+    outputs : list of SubgraphOutput
+        One for each operator that gives its result out, in order.
+    """
+
+    def __init__(self) -> None:
+        self.natural: tuple[int, ...] | None = None
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+        self.outputs: list[SubgraphOutput] = []
+        self._inputs: dict[str, SubgraphInput] = {}
+        self._ends: list[tuple[str, int]] = []  # operands, and the nodes up to each
+        # Operands that are computed here: the value's name, and its shape where that is known.
+        self._computed: dict[str, tuple[str, tuple[int, ...] | None]] = {}
+        self._same: dict[str, str] = {}
+        self._reshaped: dict[tuple[str, tuple[int, ...]], str] = {}
+        self._above_infinity: list[int] = []
+        self._finite = False
+        self._count = 0
+
+    @property
+    def inputs(self) -> tuple[SubgraphInput, ...]:
+        """What is handed over."""
+        return tuple(self._inputs.values())
+
+    def read(
+        self, operand: object, shape: Sequence[int] | None = None, *, integers: bool = False
+    ) -> str:
+        """Read an operand.
+
+        Parameters
+        ----------
+        operand : Operand, ndarray or number
+            An array or number is a constant.
+        shape : sequence of int, optional
+            To read it in, of as many elements; its own without.
+        integers : bool
+            Whether it may be of int64.
+
+        Returns
+        -------
+        str
+            Name of the value.
+
+        Raises
+        ------
+        LoweringError
+            If it is anything else.
+        """
+        if not isinstance(operand, Operand):
+            return self.constant(operand, shape)
+        if operand.dtype != np.float32 and not integers:
+            raise LoweringError(f"an operand of {operand.dtype}")
+        wanted = operand.shape if shape is None else tuple(shape)
+        if math.prod(wanted) != math.prod(operand.shape):
+            raise LoweringError(f"{operand.shape} cannot be read as {wanted}")
+        source = self._same.get(operand.name, operand.name)
+        if source in self._computed:
+            return self._reshape(*self._computed[source], wanted)
+        name = f"{source}_{'x'.join(map(str, wanted))}"
+        self._inputs[name] = SubgraphInput(name, source, wanted, operand.dtype)
+        return name
+
+    def _reshape(
+        self, name: str, shape: tuple[int, ...] | None, wanted: tuple[int, ...]
+    ) -> str:
+        if shape == wanted:
+            return name
+        if (name, wanted) not in self._reshaped:
+            sizes = self.integers(*wanted)
+            self._reshaped[name, wanted] = self.node("Reshape", name, sizes, allowzero=1)
+        return self._reshaped[name, wanted]
+
+    def constant(self, value: object, shape: Sequence[int] | None = None) -> str:
+        """Add a constant: an array, or a float32 from a number."""
+        if isinstance(value, (bool, complex, str)) or value is None:
+            raise LoweringError(f"{value!r} is no constant here")
+        array = np.asarray(value)
+        if not isinstance(value, np.ndarray) and array.dtype != np.int64:
+            array = array.astype(np.float32)
+        if array.dtype not in _DTYPES:
+            raise LoweringError(f"a constant of {array.dtype} is not supported")
+        if shape is not None:
+            array = array.reshape(shape)
+        name = self._name("c")
+        self.constants[name] = array
+        return name
+
+    def integers(self, *values: int) -> str:
+        """Add a constant list of int64."""
+        return self.constant(np.asarray(values, np.int64))
+
+    def node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node.
+
+        Parameters
+        ----------
+        kind : str
+        *inputs : str
+            See `Node`.
+        **attributes
+            Those that are None are left out.
+
+        Returns
+        -------
+        str
+            Name of the output.
+        """
+        output = self._name("v")
+        given = {k: v for k, v in attributes.items() if v is not None}
+        self.nodes.append(Node(kind, inputs, output, given))
+        return output
+
+    def require_above_infinity(self, operand: Operand) -> None:
+        """Leave the work to the reference where an operand holds NaN or -inf.
+
+        For nodes that pass over them.
+        """
+        self._above_infinity.append(operand.index)
+
+    def require_finite(self) -> None:
+        """Leave the work to the reference where the output holds NaN or infinities.
+
+        For nodes that make them where there are none, or of others.
+        """
+        self._finite = True
+
+    def give(
+        self, operand: str, result: str, shape: tuple[int, ...] | None, *, out: bool = True
+    ) -> None:
+        """End an operator: say which value is its result.
+
+        Parameters
+        ----------
+        operand : str
+            Name of the operand for downstream operators.
+        result : str
+            Name of the value.
+        shape : tuple of int or None
+            See `SubgraphOutput.shape`.
+        out : bool
+            Whether the subgraph gives it out.
+
+        Raises
+        ------
+        LoweringError
+            If nothing was computed.
+        """
+        if not self._is_computed(result):
+            raise LoweringError("nothing is computed")
+        if out:
+            self.outputs.append(
+                SubgraphOutput(result, shape, tuple(self._above_infinity), self._finite)
+            )
+        self._ends.append((operand, len(self.nodes)))
+        self._computed[operand] = (result, self.natural if shape is None else None)
+        self._above_infinity, self._finite = [], False
+
+    def may_give(self, name: str) -> bool:
+        """Whether a value is computed here, and no operator's result that is given out."""
+        return self._is_computed(name) and all(name != output.name for output in self.outputs)
+
+    def _is_computed(self, name: str) -> bool:
+        return any(name == node.output for node in reversed(self.nodes))
+
+    def alias(self, operand: str, other: str) -> None:
+        """Say that an operand has the bytes of another one, in another shape perhaps."""
+        self._same[operand] = self._same.get(other, other)
+
+    def values_of(self, operands: Iterable[str]) -> frozenset[str]:
+        """Names of the values of operands that are computed here."""
+        return frozenset(self._computed[operand][0] for operand in operands)
+
+    def first_operand_beyond(self, count: int) -> str | None:
+        """Return the first operand that needs more than so many nodes; None for no operand."""
+        return next((operand for operand, end in self._ends if end > count), None)
+
+    def _name(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+
+def lower_operator(
+    graph: Subgraph,
+    operator: RuntimeOperator,
+    inputs: Sequence[Value],
+    names: Sequence[str],
+    output: str,
+    lowerings: LoweringTable[Subgraph, Result],
+    *,
+    natural: tuple[int, ...] | None = None,
+    out: bool = True,
+) -> None:
+    """Lower an operator to nodes of a subgraph.
+
+    Parameters
+    ----------
+    graph : Subgraph
+    operator : RuntimeOperator
+    inputs : sequence of Value
+        Only shapes and dtypes of arrays count.
+    names : sequence of str
+        Of the inputs, in the graph.
+    output : str
+        Name of what it gives.
+    forms : LoweringTable
+    natural : tuple of int, optional
+        Shape of what it gives, where that is known.
+    out : bool
+        Whether the graph gives it out.
+
+    Raises
+    ------
+    LoweringError
+        If no library can compute it.
+    """
+    if any(_is_foreign(value) for value in inputs):
+        raise LoweringError("another dtype, nothing in it, or a list of tensors")
+    require_elements(*(value.shape for value in inputs if isinstance(value, np.ndarray)))
+    if len(operator.outputs) != 1:
+        raise LoweringError("several outputs")
+    operands = [
+        Operand(name, index, value.shape, value.dtype)
+        if isinstance(value, np.ndarray)
+        else value
+        for index, (name, value) in enumerate(zip(names, inputs, strict=True))
+    ]
+    graph.natural = natural
+    result = lowerings.write(graph, operator, operands)
+    # A bare name is a result in its own shape, a pair of name and shape one in that shape.
+    value, shape = (result, None) if isinstance(result, str) else result
+    graph.give(output, value, shape, out=out)
+
+
+def _is_foreign(value: Value) -> bool:
+    if isinstance(value, tuple):  # an array in a list would be taken for a constant
+        return any(isinstance(member, (np.ndarray, tuple)) for member in value)
+    return isinstance(value, np.ndarray) and (value.dtype not in _DTYPES or not value.size)
