@@ -1,9 +1,9 @@
 """Whether the libraries compute what the reference does, on a model and data.
 
-The model is run once with NumPy. Every library that has a form of an operator then computes
-it from the reference's inputs, in each of its ways, so that a difference belongs to the
-operator that it is found at and not to one before. Then operators in a row are computed at
-once, as a session may do, and compared up to the first that differs.
+The model is run once with NumPy. Every library that has a lowering of an operator then computes
+it from the reference's inputs, by each of its kernels, so that a difference belongs to the
+operator that it is found at and not to one before. Then consecutive operators are fused, as a
+session may do, and compared up to the first that differs.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Comparison:
     ----------
     operator : RuntimeOperator
     kernel : str
-        The backend and which of its ways, e.g. ``onnxruntime/all-2``.
+        The backend and which of its kernels, e.g. ``onnxruntime/all-2``.
     verdict : Verdict
     difference : Difference
         Of the operator's outputs from the reference's.
@@ -115,8 +115,7 @@ class SelfCheck:
     comparisons : tuple of Comparison
         In execution order.
     alone : tuple of RuntimeOperator
-        Those that were computed, and that no library has a form of or may compute: nothing to
-        compare.
+        Those that were computed, and that no library can or may compute: nothing to compare.
     not_run : tuple of RuntimeOperator
         Those that failed or could not run, and those that the check did not come to.
     error : EngineError or None
@@ -266,12 +265,12 @@ class _Check:
         self._alone: list[RuntimeOperator] = []
         self._ended = False
         names = {backend.name for backend in backends}
-        # The forms of operators in a row are ONNX Runtime's, whoever computes them.
-        together = OnnxRuntimeBackend.name in names
+        # Fusing needs ONNX Runtime's packages, whoever computes.
+        can_fuse = OnnxRuntimeBackend.name in names
         self._strategies = [
             strategy
             for strategy in Strategy
-            if together and backend_of(strategy.value) in names
+            if can_fuse and backend_of(strategy.value) in names
         ]
         self._row: list[tuple[Part, StepRecord]] = []
         self._values: dict[str, Value] = {}
@@ -359,7 +358,7 @@ class _Check:
         inputs: Sequence[Value],
         expect: Callable[[], Sequence[Value]] | None = None,
     ) -> Comparison:
-        """Compare a program with the reference, or with what is expected of it instead."""
+        """Compare a kernel with the reference, or with what is expected of it instead."""
         comparison = Comparison(record.operator, kernel, Verdict.LEFT)
         announce(record.operator.name, kernel)
         try:
@@ -385,7 +384,7 @@ class _Check:
             reference_seconds=record.seconds,
         )
 
-    # Operators that are computed together
+    # Operators that are fused
 
     def _follow(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         """Take an operator into the row that is going to be computed at once, or end it."""
@@ -434,8 +433,8 @@ class _Check:
         row: Sequence[tuple[Part, StepRecord]],
         values: Mapping[str, Value],
     ) -> None:
-        own = dict(values)  # as they are in the segment, as far as it has come
-        left: set[str] = set()  # by this segment to others, with all that is computed from it
+        own = dict(values)  # as they are in the subgraph, as far as it has come
+        left: set[str] = set()  # by this subgraph to others, with all that is computed from it
         for part, record in row:
             if not left.isdisjoint(part.sources):
                 left.add(part.output)
@@ -459,7 +458,7 @@ class _Check:
 
 
 def _handing_out(subgraph: FusedSubgraph, part: Part, own: dict[str, Value]) -> CompiledKernel:
-    """Hand out what a segment computed of an operator's, and keep it with the others."""
+    """Hand out what a subgraph computed of an operator's, and keep it with the others."""
 
     def compiled(inputs: Sequence[Value]) -> tuple[Value, ...]:
         (found,) = subgraph.result(part.operator.index, inputs)

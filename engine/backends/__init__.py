@@ -1,8 +1,8 @@
 """Backends: who computes an operator.
 
 NumPy is the readable reference and computes every operator that is registered. ONNX Runtime
-and ncnn compute those that they have a form for; a session that is told to use one of them
-falls back to NumPy for the rest. ``auto`` finds the fastest for each operator by trying.
+and ncnn compute those that they have a lowering for; a session that uses one of them falls
+back to NumPy for the rest. ``auto`` finds the fastest for each operator by an autotuner.
 """
 
 from __future__ import annotations
@@ -167,8 +167,8 @@ def make_kernels(
         One of `BACKEND_NAMES`, or the kernels of an earlier run by operator.
     operators : sequence of RuntimeOperator
     excluded : mapping of str to collection of str, optional
-        By operator, the libraries that never compute it: neither alone, nor with others at
-        once, nor to measure them, whatever was chosen or recorded earlier. Another one does,
+        By operator, the libraries that never compute it: neither alone, nor fused
+        with others, nor in a trial, whatever was tuned or recorded earlier. Another one does,
         or NumPy.
 
     Raises

@@ -1,4 +1,4 @@
-"""The fastest backend for each operator, found by trying.
+"""The autotuner: the fastest kernel for each operator, found by trying.
 
 No library is best everywhere: which is depends on the operator, its parameters, its shapes
 and the processor. So the first time that an operator meets inputs of some shapes, every
@@ -53,17 +53,17 @@ _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 32 << 20
 _TRIAL_RESULTS: Final = 10  # at once, at most
-_RIVALS: Final = 2  # programs with such weights, each of which may hold several times as much
+_RIVALS: Final = 2  # kernels with such weights, each of which may hold several times as much
 
 
 class Autotuner:
-    """Chooses programs.
+    """Chooses the fastest kernels.
 
     Parameters
     ----------
     backends : sequence of Backend
         Besides NumPy.
-    choices : TuningCache
+    tuning_cache : TuningCache
         What is known from earlier.
     excluded : Exclusions
     """
@@ -77,7 +77,7 @@ class Autotuner:
     def choose(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> tuple[str, CompiledKernel]:
-        """Find the fastest kernel for these inputs: its name and program."""
+        """Find the fastest kernel for these inputs: its name, and the compiled kernel."""
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
@@ -141,7 +141,7 @@ class Autotuner:
 
 
 class _Trials:
-    """Times programs, and lets go of those that cannot win: they may hold much memory.
+    """Times compiled kernels, and lets go of those that cannot win: they may hold much memory.
 
     Parameters
     ----------
@@ -149,11 +149,11 @@ class _Trials:
     inputs : sequence of Value
     cold : bool
         Whether weights are so large that they are to be driven out of the processor's cache
-        before each round, and few programs kept.
+        before each round, and few kernels kept.
 
     Attributes
     ----------
-    programs : dict of str to callable
+    kernels : dict of str to callable
         Those that may still win, by kernel.
     """
 
@@ -166,7 +166,7 @@ class _Trials:
         self.variants: dict[str, CompiledKernel] = {}
 
     def enter(self, name: str, compiled: CompiledKernel) -> None:
-        """Time the first burst of a program."""
+        """Time the first burst of a compiled kernel."""
         if self._cold:  # what making it took, several times its weights
             trim_heap()
         self.variants[name] = compiled
@@ -183,7 +183,7 @@ class _Trials:
             trim_heap()
 
     def winner(self) -> tuple[str, CompiledKernel]:
-        """Time the other bursts in turn; the fastest kernel and its program."""
+        """Time the other bursts in turn; the fastest kernel's name, and it compiled."""
         for _ in range(_BURSTS - 1):
             for name in self.variants:
                 self._time(name)

@@ -1,7 +1,7 @@
 """Libraries that must not compute certain operators.
 
 A library that ended the process, or never came back, is kept from the operator that it did so
-at: alone, in a subgraph, and in every trial. What the tuning cache knows of such operators
+at: by itself, in a subgraph, and in every trial. What the tuning cache knows of such operators
 was found out with that library, and so it has entries of their own for them.
 """
 

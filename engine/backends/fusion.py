@@ -1,4 +1,4 @@
-"""Segments: operators in a row that a library computes at once, every operand kept.
+"""Fused subgraphs: a library computes consecutive operators at once; every operand is kept.
 
 A session or network for each operator pays for waking threads, and for going over to the
 library's own layout of images and back, which among small operators is half of the time. One
@@ -126,7 +126,7 @@ def is_fused(kernel: str) -> bool:
 
 
 class Role(Enum):
-    """How an operator takes part in a segment.
+    """How an operator takes part in a subgraph.
 
     COMPUTED: ONNX Runtime computes it. MOVED: ONNX Runtime moves its elements, and gives it
     out. VIEW: NumPy gives a view of its input; behind it ONNX Runtime reads moved elements.
@@ -142,14 +142,14 @@ class Role(Enum):
 
 @dataclass(slots=True)
 class Part:
-    """An operator of a segment.
+    """An operator of a subgraph.
 
     Attributes
     ----------
     operator : RuntimeOperator
     role : Role
     seconds : float
-        That it took apart from the others.
+        That it took by itself.
     """
 
     operator: RuntimeOperator
@@ -175,13 +175,13 @@ class Part:
 def part_of(
     operator: RuntimeOperator, inputs: Sequence[Value], outputs: Sequence[Value]
 ) -> Part | None:
-    """Tell how an operator may take part in a segment; None where it cannot.
+    """Tell how an operator may take part in a subgraph; None where it cannot.
 
     Parameters
     ----------
     operator : RuntimeOperator
     inputs, outputs : sequence of Value
-        As they are without a segment.
+        As they are without a subgraph.
     """
     from engine.backends.operator_lowerings import LOWERINGS
 
@@ -223,7 +223,7 @@ def _write(
 
 
 def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
-    """Operators in a row as a model for ONNX Runtime."""
+    """Lower consecutive operators."""
     graph = Subgraph()
     for part in parts:
         if part.role is Role.RESHAPED:
@@ -237,11 +237,11 @@ def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
 def supported_parts(
     strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
 ) -> Sequence[Part]:
-    """Those of the parts that can be computed in one way: as many as can, from the first on.
+    """Those of the parts that one strategy supports: as many as it can, from the first on.
 
     Parameters
     ----------
-    way : Strategy
+    strategy : Strategy
     parts : sequence of Part
     values : mapping of str to Held
         As for a `Draft`.
@@ -312,18 +312,18 @@ def _free(given: Sequence[Part]) -> frozenset[str]:
 
 
 class Draft:
-    """Operators in a row, written for a library: everything but the program.
+    """A subgraph lowered for a library: everything but the compiled kernel.
 
-    It holds no operand, so that their memory is free while the program is made.
+    It holds no operand, so that their memory is free while the compiled kernel is made.
 
     Parameters
     ----------
     parts : sequence of Part
-        Their seconds apart say how the time of a run is shared out.
+        Their own seconds say how the time of a run is shared out.
     values : mapping of str to Held
-        Inputs and outputs of all of them, as they are without a segment.
+        Inputs and outputs of all of them, as they are without a subgraph.
     threads : int
-    way : Strategy
+    strategy : Strategy
 
     Raises
     ------
@@ -378,7 +378,7 @@ class Draft:
 
 
 class FusedSubgraph:
-    """Operators in a row, and the program that computes them.
+    """A subgraph, and the compiled kernel that computes it.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ class FusedSubgraph:
     ----------
     name : str
         Of the kernel.
-    way : Strategy
+    strategy : Strategy
     length : int
         How many operators it is of, with those that only look at others' elements.
     indices : tuple of int
@@ -397,7 +397,7 @@ class FusedSubgraph:
     Raises
     ------
     LoweringError
-        If there are no images to be had in blocks. Other exceptions are the library's.
+        If there are no images to be had in NCHWc. Other exceptions are the library's.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -509,7 +509,7 @@ class FusedSubgraph:
     def seconds_of(self, index: int, seconds: float) -> float:
         """Share of an operator in the time of the last run.
 
-        By what it took in it, where the library tells, or else apart.
+        By what it took in it, where the library measures that, or else by itself.
 
         Parameters
         ----------
@@ -531,7 +531,7 @@ def _shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 class FusedKernel:
-    """Hands out what a segment computed, or computes by a kernel of the operator's own.
+    """Hands out what a subgraph computed, or computes by a kernel of the operator's own.
 
     Parameters
     ----------
@@ -543,7 +543,7 @@ class FusedKernel:
     Attributes
     ----------
     name : str
-    segment : FusedSubgraph or None
+    subgraph : FusedSubgraph or None
         The one to look at.
     """
 
@@ -557,7 +557,7 @@ class FusedKernel:
         self._served = False
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Find out whether the segment serves these inputs."""
+        """Find out whether the subgraph serves these inputs."""
         subgraph = self.subgraph
         self._served = subgraph is not None and subgraph.serves(self._index, inputs)
         if self._served and subgraph is not None:

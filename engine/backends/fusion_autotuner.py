@@ -1,9 +1,9 @@
-"""Operators in a row, computed together where that is faster.
+"""The autotuner of fusion: consecutive operators are fused where that is faster.
 
-When a model runs the second time, with inputs of its own, operators in a row are run_one_by_one
-together and apart; what was faster is remembered, and serves the next session from its first
-inputs on. Where nothing is known the first time is for finding each operator's own kernel;
-repeating a pass with the same inputs never changes who computes.
+When a model runs the second time, with inputs of its own, consecutive operators are tried
+fused and one by one. What was faster is remembered, and serves the next session from its first
+inputs on. Where nothing is known, the first pass is for tuning each operator's own kernel.
+Repeating a pass with the same inputs never changes who computes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = ["FusingKernels", "activate", "run_one_by_one"]
 
 _FEWEST: Final = 3  # operators that are worth a session of their own
 _MOST: Final = 256
-# After this time of one run a segment ends: a single step computes all of it, and behind it
+# After this time of one run a subgraph ends: a single step computes all of it, and behind it
 # the question is asked anew.
 _SECONDS: Final = 0.05
 _ROUNDS: Final = 6
@@ -74,10 +74,10 @@ _SECONDS_OF_ROUNDS: Final = 0.2
 # in a pass that nothing disturbs, several hundred in one beside a busy process.
 _SECONDS_OF_WAKING: Final = 100e-6
 # What is computed by ncnn must take less by this, where weights come from memory in every
-# pass: its form of them for Winograd's convolutions is up to four times as large, and so it
+# pass: its layout of them for Winograd's convolutions is up to four times as large, and so it
 # takes a third longer while other processes use the memory, where others take a tenth.
 _LARGER_WEIGHTS: Final = 1.1
-_COPIES: Final = 3  # of all results of a segment that is run_one_by_one
+_COPIES: Final = 3  # of all results of a subgraph that is tried
 _ONE_BY_ONE: Final = "one by one"
 _SHARE_UNITS: Final = 10_000
 # Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
@@ -91,12 +91,12 @@ class _Plans:
 
     Attributes
     ----------
-    segments : dict of int to FusedSubgraph
+    subgraphs : dict of int to FusedSubgraph
         By the first operator.
     decided : set of int
-        Operators that belong to a segment, or begin none.
+        Operators that belong to a subgraph, or begin none.
     unknown : set of int
-        Operators that are to be tried together with the second inputs.
+        Operators that are to be tried fused with the second inputs.
     """
 
     subgraphs: dict[int, FusedSubgraph] = field(default_factory=dict)
@@ -106,16 +106,16 @@ class _Plans:
 
 @dataclass(frozen=True, slots=True)
 class _TunedFusion:
-    """What was found out about operators in a row, as it is remembered.
+    """What was found out about consecutive operators, as it is remembered.
 
     Attributes
     ----------
-    way : Strategy or None
-        None where they are better apart.
+    strategy : Strategy or None
+        None where one by one is faster.
     count : int
         Of operators.
     shares : tuple of int
-        What each takes apart, in ten thousandths.
+        What each takes by itself, in ten thousandths.
     """
 
     strategy: Strategy | None
@@ -141,17 +141,17 @@ class _TunedFusion:
 
 
 class FusingKernels(Kernels):
-    """Kernels that find out which operators are better computed together.
+    """Kernels that find out which operators are better fused.
 
     Parameters
     ----------
     operators : sequence of RuntimeOperator
     make : callable
         Makes the kernel of an operator by itself.
-    choices : TuningCache
+    tuning_cache : TuningCache
         What is known from earlier.
     excluded : Exclusions
-        A segment is of operators for which the same libraries are excluded, and computed by
+        A subgraph is of operators for which the same libraries are excluded, and computed by
         none of these.
     """
 
@@ -193,7 +193,7 @@ class FusingKernels(Kernels):
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Get the segment ready that begins here; find out whether one should."""
+        """Get the subgraph ready that begins here; find out whether one should."""
         plans = self._plans
         if plans is None:
             return
@@ -211,7 +211,7 @@ class FusingKernels(Kernels):
             self._give_back(subgraph)
 
     def _give_back(self, subgraph: FusedSubgraph) -> None:
-        """Give the system the memory of kernels that the segment took the place of."""
+        """Give the system the memory of kernels that the subgraph took the place of."""
         trim_heap()
         for index in subgraph.indices:
             release_weights(self._operators[index])
@@ -219,7 +219,7 @@ class FusingKernels(Kernels):
     def _plan(
         self, first: int, values: Mapping[str, Held], plans: _Plans
     ) -> FusedSubgraph | None:
-        """Make the segment that begins at an operator, if one should."""
+        """Make the subgraph that begins at an operator, if one should."""
         operator = self._operators[first]
         strategies = self._strategies_for(operator)
         if not (
@@ -256,7 +256,7 @@ class FusingKernels(Kernels):
         ]
 
     def _alike(self, first: int) -> Callable[[RuntimeOperator], bool]:
-        """Whether an operator may take part in a segment with the one that it begins with."""
+        """Whether an operator may take part in a subgraph with the one that it begins with."""
         excluded = self._excluded[self._operators[first].name]
         return lambda operator: (
             _may_take_part(operator) and self._excluded[operator.name] == excluded
@@ -269,7 +269,7 @@ class FusingKernels(Kernels):
         strategy: Strategy,
         shares: Sequence[int],
     ) -> FusedSubgraph | None:
-        """Make a segment without trying: of what NumPy gives, where there are no kernels."""
+        """Make a subgraph without trying: of what NumPy gives, where there are no kernels."""
 
         def kernel_of(index: int) -> Kernel:
             return self.get(index) or _TransientKernel(self._operators[index])
@@ -294,7 +294,7 @@ class FusingKernels(Kernels):
         values: Mapping[str, Held],
         key: str,
     ) -> FusedSubgraph | None:
-        """The segment that saves most of its operators' time; remember it."""
+        """The subgraph that saves most of its operators' time; remember it."""
         best: tuple[float, float, Strategy, Sequence[Part]] = (
             np.inf,
             np.inf,
@@ -330,9 +330,9 @@ class FusingKernels(Kernels):
     def _try_strategy(
         self, strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
     ) -> tuple[float, Sequence[Part]] | None:
-        """Share of the time apart, infinite if it computes anything else, and of which parts.
+        """Share of the time one by one, infinite if it differs, and of which parts.
 
-        None where there is no such segment.
+        None where there is no such subgraph.
         """
         known = {**values, **self._run_each(parts, values, given_out=True)}
         some = supported_parts(strategy, parts, known)
@@ -351,7 +351,7 @@ class FusingKernels(Kernels):
         parts: Sequence[Part],
         known: Mapping[str, Held],
     ) -> bool:
-        """Whether a segment computes the same."""
+        """Whether a subgraph computes the same."""
         try:
             return subgraph.expect(known, self.__getitem__) and all(
                 agrees((_result(subgraph, part, known),), (settled(known[part.output]),))
@@ -366,7 +366,7 @@ class FusingKernels(Kernels):
     def _share(
         self, subgraph: FusedSubgraph, parts: Sequence[Part], values: Mapping[str, Held]
     ) -> float:
-        """The time of a segment, as a share of that of its operators apart."""
+        """The time of a subgraph, as a share of that of its operators one by one."""
         one_by_one: list[float] = []
         fused: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
@@ -387,15 +387,15 @@ class FusingKernels(Kernels):
             if len(fused) > _FEWEST_ROUNDS and now > ended:
                 break
         count = sum(part.given for part in parts)
-        # Medians, and not the least times: sessions apart are disturbed more often, and that
+        # Medians, and not the least times: single kernels are disturbed more often, and that
         # is what a pass meets. The first round is for the memory that libraries take then and
-        # keep, a fifth of the time of a segment of large images.
+        # keep, a fifth of the time of a subgraph of large images.
         return median(fused[1:]) / (median(one_by_one[1:]) + count * _SECONDS_OF_WAKING)
 
     def _run_each(
         self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False
     ) -> dict[str, Value]:
-        """Compute operators each by itself, and have results lie as in a segment if asked."""
+        """Compute operators each by itself, and have results lie as in a subgraph if asked."""
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
@@ -462,7 +462,7 @@ def run_one_by_one(
     kernel_of: Callable[[int], Kernel],
     limit: float = np.inf,
 ) -> tuple[list[Part], dict[str, Value]]:
-    """Compute operators one by one, to see how they may take part in a segment.
+    """Compute operators one by one, to see how they may take part in a subgraph.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ def run_one_by_one(
 
 
 def _as_given_out(value: Value, inputs: Iterable[Value]) -> Value:
-    """A result as a segment gives it out: C-contiguous, if it is no view of an input.
+    """A result as a subgraph gives it out: C-contiguous, if it is no view of an input.
 
     NumPy's own results may lie otherwise, and then the views of them would.
     """
@@ -530,16 +530,16 @@ def activate(
     kernels: dict[int, Kernel],
     own: Callable[[int], Kernel],
 ) -> None:
-    """Let the operators of a segment look at it, for the operands that are known now.
+    """Let the operators of a subgraph look at it, for the operands that are known now.
 
     Parameters
     ----------
-    segment : FusedSubgraph
+    subgraph : FusedSubgraph
     indices : iterable of int
         Of those operators.
     values : mapping of str to Held
     kernels : dict of int to Kernel
-        By index; those that do not know of segments are replaced.
+        By index; those that do not know of subgraphs are replaced.
     own : callable
         Makes an operator's own kernel.
     """

@@ -36,7 +36,7 @@ def keeps_memory(give_back: Callable[[], object]) -> None:
 
 
 def trim_libraries() -> None:
-    """Have libraries give back what they keep for the next call, maybe of programs now gone."""
+    """Have libraries give back what they keep for the next call, maybe of a kernel now gone."""
     for give_back in _others:
         give_back()
 
@@ -53,9 +53,9 @@ def _trim() -> Callable[[int], object] | None:
 def trim_heap() -> None:
     """Give memory to the system that libraries took while they were made ready.
 
-    What a library takes to prepare the weights of an operator, and a kernel that was tried and not
-    chosen, leaves holes between what is kept: several times the weights of a network
-    in all. Takes less than a millisecond.
+    What a library takes to prepare the weights of an operator, and a kernel that was tried and
+    not chosen, leaves holes between what is kept: several times the weights of a network in
+    all. Takes less than a millisecond.
     """
     trim = _trim()
     if trim is not None:
@@ -63,7 +63,7 @@ def trim_heap() -> None:
 
 
 def release_weights(operator: RuntimeOperator) -> None:
-    """Let go of an operator's weights, which a library has in a form of its own.
+    """Let go of an operator's weights, which a library has in a layout of its own.
 
     The pages of the file go to the system, and so does what the layer prepared of them.
     """

@@ -1,8 +1,8 @@
 """Kernels: what a session calls to compute an operator.
 
 A kernel belongs to one operator. Libraries need to know shapes and dtypes before they can
-prepare anything, so that a kernel prepares a *program* for the inputs that it meets first,
-and another one when they change.
+prepare anything, so that a kernel is *compiled* for the inputs that it meets first, and again
+when they change.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Kernel(Protocol):
     Attributes
     ----------
     name : str
-        Who computed the last result: the backend and, behind a slash, which of its ways,
+        Who computed the last result: the backend and, behind a slash, which of its kernels,
         e.g. ``onnxruntime/all-2``.
     """
 
@@ -101,31 +101,31 @@ class Backend(Protocol):
     packages: tuple[str, ...]
 
     def describe(self, variant: str) -> str:
-        """Say in words which way to compute a variant of `programs` is."""
+        """Describe a variant of `variants` in words."""
         ...
 
     def load(self, *, whole: bool) -> None:
-        """Import its forms, and with `whole` the library itself.
+        """Import its lowerings, and with `whole` the library itself.
 
         Raises anything where the installation is broken.
         """
         ...
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a program for an operator, whatever its inputs."""
+        """Whether there may be a kernel for an operator, whatever its inputs."""
         ...
 
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> Mapping[str, Callable[[], CompiledKernel]]:
-        """Ways to compute an operator for inputs of given shapes and dtypes.
+        """Variants of an operator's kernel for inputs of given shapes and dtypes.
 
         Returns
         -------
         mapping of str to callable
             By variant, the one to take unmeasured first; empty where the library cannot.
-            Each makes a program that takes such inputs and gives the outputs, read-only and
-            not aliasing the inputs; making it may raise anything.
+            Each makes a compiled kernel, which takes such inputs and gives the outputs,
+            read-only and not aliasing the inputs; making it may raise anything.
         """
         ...
 
@@ -159,7 +159,7 @@ class NumpyKernel:
 
 
 class SpecializedKernel:
-    """Runs a program that was chosen for the inputs' shapes and dtypes.
+    """Runs a compiled kernel that was chosen for the inputs' shapes and dtypes.
 
     Where a library's program fails after all, the reference computes instead, or says what is
     wrong; `name` then says so too.
@@ -168,7 +168,7 @@ class SpecializedKernel:
     ----------
     operator : RuntimeOperator
     choose : callable
-        Takes the operator and its inputs; gives the kernel's name and the program.
+        Takes the operator and its inputs; gives the kernel's name and the compiled kernel.
     """
 
     __slots__ = ("_choose", "_chosen", "_compiled_kernels", "_operator", "_signature", "name")
@@ -181,7 +181,7 @@ class SpecializedKernel:
         self._signature: object = None
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Choose a program where the shapes or dtypes are other than the last ones."""
+        """Choose a compiled kernel where the shapes or dtypes are other than the last ones."""
         values = all_settled(inputs)
         signature = signature_of(values)
         if signature != self._signature:
@@ -280,7 +280,7 @@ def candidates(
     Returns
     -------
     dict of str to callable
-        By name, in the order of `Backend.programs`. Each makes the program, or gives None
+        By name, in the order of `Backend.variants`. Each compiles the kernel, or gives None
         where the library will not.
     """
 
@@ -297,7 +297,7 @@ def candidates(
 
 
 def try_to_make(make: Callable[[], Made]) -> Made | None:
-    """Make a program, or None where the library will not."""
+    """Make a compiled kernel, or None where the library will not."""
     try:
         return make()
     except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
@@ -310,7 +310,7 @@ def backend_of(name: str) -> str:
 
 
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:
-    """What a program depends on: shapes and dtypes of arrays, other values themselves.
+    """What a compiled kernel depends on: shapes and dtypes of arrays, other values themselves.
 
     A list is what its members are.
 

@@ -1,7 +1,7 @@
-"""What a library's form of an operator is made from: the layer's code and its arguments.
+"""What a library's lowering of an operator is made from: the layer's code and its arguments.
 
-The layers have read and checked every parameter already. A form is looked up by the code
-that is registered for an operator type, so that ``nn.``, ``F.`` and ``torch.`` forms share
+The layers have read and checked every parameter already. A lowering is looked up by the code
+that is registered for an operator type, so that ``nn.``, ``F.`` and ``torch.`` types share
 one, and receives what that code would: a `Layer` object and its operands, or a function's
 arguments by name, operands among them.
 """
@@ -46,12 +46,12 @@ class SpecialNumbersError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of the operator whose form is made.
+    """An operand of the operator that is lowered.
 
     Attributes
     ----------
     name : str
-        In the form's graph.
+        In the subgraph.
     index : int
         Which input of the operator.
     shape : tuple of int
@@ -71,7 +71,7 @@ class LoweringTable(Generic[Graph, Result]):
         self._lowerings: dict[Callable[..., Any], Callable[..., Result]] = {}
 
     def register(self, *targets: Callable[..., Any]) -> Callable[[Function], Function]:
-        """Register a form for functions or `Layer` classes.
+        """Register a lowering for functions or `Layer` classes.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class LoweringTable(Generic[Graph, Result]):
         return decorate
 
     def has(self, operator: RuntimeOperator) -> bool:
-        """Whether there is a form, whatever the parameters and shapes."""
+        """Whether there is a lowering, whatever the parameters and shapes."""
         layer = operator.checked_layer
         return layer is not None and _target_of(layer) in self._lowerings
 
@@ -113,7 +113,7 @@ class LoweringTable(Generic[Graph, Result]):
         Returns
         -------
         Result
-            What the form returns.
+            What the lowering returns.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class LoweringTable(Generic[Graph, Result]):
         checked = operator.checked_layer
         lower = None if checked is None else self._lowerings.get(_target_of(checked))
         if lower is None:
-            raise LoweringError(f"{operator.type} has no form")
+            raise LoweringError(f"{operator.type} has no lowering")
         try:
             layer = operator.layer
             if not isinstance(layer, FunctionLayer):

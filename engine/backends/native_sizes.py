@@ -1,9 +1,9 @@
-"""What a library may be asked: sizes that it counts in 32 bits, and memory on the way.
+"""What a library may be given: sizes that it counts in 32 bits, and scratch memory.
 
-Libraries check little of what they are told. ncnn works out a padded image's sides, and the
+Libraries check little of what they are given. ncnn works out a padded image's sides, and the
 places of a kernel's taps in it, in 32 bits, pads by a copy, and writes behind it where a number
-came out too small; ONNX Runtime divides by a square that may be zero. So every form asks here
-before anything is written for a library, and NumPy, which pads nothing and counts in 64 bits,
+came out too small; ONNX Runtime divides by a square that may be zero. So every lowering checks
+here before anything is written for a library. NumPy, which pads nothing and counts in 64 bits,
 computes the rest.
 """
 
@@ -28,7 +28,7 @@ _MOST_IN_A_ROW: Final = 1 << 24
 # Of a plane, and of rows from one window or tap to the next; libraries take up to 16 channels
 # together.
 _MOST_OF_A_PLANE: Final = 1 << 26
-# What is made on the way, in bytes, and a padded image or gathered windows beside what is read
+# Scratch memory, in bytes, and a padded image or gathered windows beside what is read
 # and given.
 _MOST_SCRATCH: Final = 1 << 30
 _SMALL: Final = 1 << 20  # elements that are never too many
@@ -51,7 +51,7 @@ def require_elements(*shapes: Sequence[int]) -> None:
 
 
 def require_scratch(elements: int) -> None:
-    """Check what a library makes on the way: so many float32.
+    """Check a library's scratch memory: so many float32.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def require_scratch(elements: int) -> None:
         If it is much, or there is no room for it.
     """
     if elements * _ITEM > min(_MOST_SCRATCH, current_room().left):
-        raise LoweringError("too much memory on the way")
+        raise LoweringError("too much scratch memory")
 
 
 def require_windows(
@@ -163,4 +163,4 @@ def _require_image(windows: Windows, sides: Sequence[int]) -> None:
 
 def _require_few(elements: int, times: int, around: int) -> None:
     if elements > max(_SMALL, times * around):
-        raise LoweringError("much more on the way than is read and given")
+        raise LoweringError("much more scratch memory than is read and given")

@@ -1,4 +1,4 @@
-"""Images in blocks of channels, as libraries have them between their operators."""
+"""Images in NCHWc, as libraries have them between their operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["nchwc_to_nchw"]
 
 
 def nchwc_to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
-    """Bring images from blocks of channels into the common order.
+    """Bring images from NCHWc into NCHW.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ LARGEST: Final = float(np.finfo(np.float32).max)
 AVERAGE_POOLING: Final = 1  # a ``pooling_type``; 0 takes the largest
 VALID_PADDING: Final = 1  # a ``pad_mode``: no window begins behind the padding
 REVERSED_SUB: Final = 7  # an ``op_type``: the second operand minus the first
-# What a convolution may do on the way out, as its ``activation_type``: by the type of the
+# What a convolution may do at its end, as its ``activation_type``: by the type of the
 # layer that does the same, and how many numbers that takes.
 ACTIVATION_TYPES: Final = {
     ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,

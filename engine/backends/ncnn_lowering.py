@@ -1,8 +1,7 @@
-"""Operators in a row as one network of ncnn.
+"""A subgraph as one network of ncnn.
 
-The network is written from the nodes of a small ONNX model, in which every parameter has been
-read and every shape is known: ncnn chooses among its ways to compute a convolution by the
-size of the image, and where it is not told that it takes one that suits none.
+The network states the shape of every image: ncnn chooses among its kernels of a convolution by
+that, and without it takes one that suits none.
 
 A value is an image of three axes in ncnn, without the batch, or a vector. Where it is read by
 several layers ncnn wants a layer that splits it.
@@ -67,7 +66,7 @@ _ACTIVATION_PARAMS: Final[Mapping[str, Callable[[Node], Mapping[str, float]]]] =
     },
 }
 # May give NaN or infinities for other numbers; the rest never does, and of these not those
-# that only do what they do on the way out.
+# that only do what they do at their end.
 _GENERATORS: Final = frozenset(
     [
         "Input", "Convolution", "ConvolutionDepthWise", "Deconvolution", "InnerProduct",
@@ -86,15 +85,15 @@ class NcnnOutput:
         Its number in the network.
     shape : tuple of int
         What shape it is to be given.
-    packed : bool
-        Whether it may be taken out as it lies there, in blocks of channels.
+    elempack : bool
+        Whether it may be taken out as ncnn packs it.
     seen_by : int or None
         Number of the blob that is to be computed next, while this one is in a cache.
     """
 
     blob: int
     shape: tuple[int, ...]
-    packed: bool
+    elempack: bool
     seen_by: int | None
 
 
@@ -230,7 +229,7 @@ class _Writer:
         Parameters
         ----------
         free : collection of str
-            Values that may be given out in blocks of channels.
+            Values that may be given out as ncnn packs them.
 
         Raises
         ------
@@ -405,7 +404,7 @@ class _Writer:
         """Add a layer element by element.
 
         ncnn computes these in place, of a copy that it makes on one thread where both are to
-        be kept. What it can do on the way out of a convolution takes half of the time behind
+        be kept. What it can do at the end of a convolution takes half of the time behind
         one that multiplies each channel by 1.
         """
         sides = self._layers[source].sides

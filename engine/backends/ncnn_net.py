@@ -58,7 +58,7 @@ def _library() -> ModuleType:
 
 @cache
 def _pools() -> tuple[Any, Any]:
-    """Memory for results and for what is only needed on the way, which all networks share.
+    """Memory for results and for scratch, which all networks share.
 
     By default each network has pools of its own, and never gives back what it needed once.
     """
@@ -78,13 +78,13 @@ def mat_of(array: Array) -> Any:  # noqa: ANN401 - untyped
 
 
 class NcnnBackend:
-    """Computes operators that have a form in `engine.backends.ncnn_operators`."""
+    """Computes operators that have a lowering in `engine.backends.ncnn_operators`."""
 
     name = "ncnn"
     packages: tuple[str, ...] = ("ncnn",)
 
     def describe(self, variant: str) -> str:
-        """Say in words which way to compute a variant of `programs` is."""
+        """Describe a variant of `variants` in words."""
         kernels = {
             "winograd": ", Winograd's transformation",
             "winograd23": ", Winograd's transformation of small tiles",
@@ -93,14 +93,14 @@ class NcnnBackend:
         return f"ncnn{kernels.get(variant, '')}"
 
     def load(self, *, whole: bool) -> None:
-        """Import the forms, and with `whole` the library itself."""
+        """Import the lowerings, and with `whole` the library itself."""
         import engine.backends.ncnn_operators  # noqa: F401
 
         if whole:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a program for an operator, whatever its inputs."""
+        """Whether there may be a kernel for an operator, whatever its inputs."""
         from engine.backends.ncnn_operators import LOWERINGS
 
         return LOWERINGS.has(operator)
@@ -108,7 +108,7 @@ class NcnnBackend:
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """Ways to compute an operator: with or without Winograd's transformation.
+        """Variants of a kernel: with or without Winograd's transformation.
 
         Its transformed weights are several times as large, less with small tiles, which does
         not pay for many channels of few pixels.
@@ -192,7 +192,7 @@ class NcnnNet:
 def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
     """Give a network its weights; what has to be kept as long as the network.
 
-    What ncnn reads from a file it lets go of when it has its own form of it; memory of ours
+    What ncnn reads from a file it lets go of when it has its own layout of it; memory of ours
     it goes on looking at. A file that is only memory serves where the system has such.
     """
     if hasattr(os, "memfd_create"):

@@ -1,7 +1,7 @@
-"""Operators in a row computed by ncnn, every one of their results kept as ncnn has it.
+"""A subgraph computed by ncnn, every result kept as ncnn has it.
 
-ncnn holds images in blocks of channels, as many as the processor computes at once. Taken out
-in the common order each would be written once more; taken out as they are they cost nothing.
+ncnn packs channels (its *elempack*), as many as the processor computes at once. Taken out in
+NCHW each image would be written once more; taken out as it is it costs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NcnnCompiledSubgraph"]
 
-_COMMON_ORDER, _AS_IT_IS = 0, 1  # what ncnn calls the type of an extraction
+_NCHW, _AS_IT_IS = 0, 1  # what ncnn calls the type of an extraction
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -73,15 +73,15 @@ class NcnnCompiledSubgraph:
             results = []
             now = time.perf_counter()
             for place, output in enumerate(self._outputs):  # each computes what it needs
-                strategy = _AS_IT_IS if output.packed else _COMMON_ORDER
-                results.append(_taken(extractor, output.blob, strategy))
+                kind = _AS_IT_IS if output.elempack else _NCHW
+                results.append(_taken(extractor, output.blob, kind))
                 if output.seen_by is not None:
                     _taken(extractor, output.seen_by, _AS_IT_IS)
                 before, now = now, time.perf_counter()
                 self.seconds[place] = now - before
-            finite = np.isfinite(np.array(_taken(extractor, self._verdict, _COMMON_ORDER)))
+            finite = np.isfinite(np.array(_taken(extractor, self._verdict, _NCHW)))
         self._results = [
-            mat if output.packed else _frozen(mat, output.shape)
+            mat if output.elempack else _frozen(mat, output.shape)
             for mat, output in zip(results, self._outputs, strict=True)
         ]
         self._right = len(results) if finite.all() else self._count_right(finite)
@@ -97,12 +97,12 @@ class NcnnCompiledSubgraph:
         return count
 
     def shown(self, place: int) -> Array | None:
-        """A result of the last run in the common order; None where it is in another one."""
+        """A result of the last run in NCHW; None where it is packed."""
         result = self._results[place]
         return result if isinstance(result, np.ndarray) else None
 
     def checked(self, place: int, inputs: Sequence[Held]) -> Held:  # noqa: ARG002
-        """Give the result of an operator; those in blocks once.
+        """Give the result of an operator; those with an elempack once.
 
         Raises
         ------
@@ -118,8 +118,8 @@ class NcnnCompiledSubgraph:
         return Deferred(result, self._outputs[place].shape, _FLOAT32, _arranged)
 
 
-def _taken(extractor: Any, blob: int, strategy: int) -> Any:  # noqa: ANN401 - untyped
-    status, mat = extractor.extract(blob, strategy)
+def _taken(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyped
+    status, mat = extractor.extract(blob, kind)
     if status:
         raise RuntimeError("ncnn computed nothing")
     return mat
@@ -148,7 +148,7 @@ def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
 
 
 def _arranged(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
-    """Bring a result into the common order, in place of those that were before it."""
+    """Bring a result into NCHW, in place of those that were before it."""
     give_back_results()
     blocks = _blocks_of(mat)
     if blocks.ndim == 1:

@@ -58,20 +58,20 @@ class NumpyBuffers:
     packages: tuple[str, ...] = ()
 
     def describe(self, variant: str) -> str:
-        """Say in words which way to compute a variant of `programs` is."""
+        """Describe a variant of `variants` in words."""
         return "NumPy, into memory that is used again" if variant == "buffer" else variant
 
     def load(self, *, whole: bool) -> None:
         """Do nothing: NumPy is there."""
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a program for an operator, whatever its inputs."""
+        """Whether there may be a kernel for an operator, whatever its inputs."""
         return _LOWERINGS.has(operator)
 
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """The one way to compute an operator."""
+        """The one variant of a kernel."""
         operands = [
             Operand(f"x{index}", index, value.shape, value.dtype)
             for index, value in enumerate(inputs)

@@ -111,7 +111,7 @@ def lower_to_onnx(graph: Subgraph, nchwc: Collection[str] | None = None) -> Onnx
     outputs = []
     for output in graph.outputs:
         finite = output.finite or output.name in rewritten.padded
-        name, blocks = rewritten.blocked.get(output.name, (output.name, None))
+        name, blocks = rewritten.nchwc.get(output.name, (output.name, None))
         shape = output.shape
         if blocks is not None and shape is None:
             shape = shapes[output.name]

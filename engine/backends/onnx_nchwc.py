@@ -1,8 +1,8 @@
-"""Images in blocks of channels: ONNX Runtime's own order, from one operator to the next.
+"""Images in NCHWc: ONNX Runtime's own order, from one operator to the next.
 
 Its convolutions compute in that order: channels in groups of 8 or 16, as many as the processor
 computes at once, and the numbers of a group side by side for each pixel. Left to itself it
-brings each result that is given out back into the common order, and a pass in which every
+brings each result that is given out back into NCHW, and a pass in which every
 operand is given out spends as much time on that as on a third of its convolutions. Written
 with the operators of that order, a model gives results out as they are.
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["NchwcNodes", "nchwc_block_size", "rewrite_in_nchwc"]
 
 _DOMAIN: Final = "com.microsoft.nchwc"
-_AT_ONCE: Final = 4  # channels that are brought into blocks together: no fewer can be
+_AT_ONCE: Final = 4  # channels that are brought into NCHWc at once: no fewer can be
 
 _UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 1]
 _BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 2]
@@ -69,15 +69,15 @@ def nchwc_block_size() -> int:
 
 @dataclass(slots=True)
 class NchwcNodes:
-    """A model's nodes, with images in blocks of channels where that is possible.
+    """A model's nodes, with images in NCHWc where that is possible.
 
     Attributes
     ----------
     nodes : list of Node
     constants : dict of str to ndarray
         Those that are new, by name.
-    blocked : dict of str to (str, tuple of int)
-        Results that are given in blocks: the name of that value, and its shape in memory,
+    nchwc : dict of str to (str, tuple of int)
+        Results that are given in NCHWc: the name of that value, and its shape in memory,
         (N, G, H, W, b). ONNX Runtime calls it (N, G b, H, W).
     padded : set of str
         Results that were computed with padding behind their channels. What it holds is only
@@ -86,7 +86,7 @@ class NchwcNodes:
 
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
-    blocked: dict[str, tuple[str, tuple[int, int, int, int, int]]] = field(default_factory=dict)
+    nchwc: dict[str, tuple[str, tuple[int, int, int, int, int]]] = field(default_factory=dict)
     padded: set[str] = field(default_factory=set)
 
 
@@ -97,7 +97,7 @@ def rewrite_in_nchwc(
     results: Iterable[str],
     free: frozenset[str],
 ) -> NchwcNodes | None:
-    """Write a model once more, with images in blocks of channels.
+    """Write a model once more, with images in NCHWc.
 
     Parameters
     ----------
@@ -109,12 +109,12 @@ def rewrite_in_nchwc(
     results : iterable of str
         What the model gives out.
     free : frozenset of str
-        Those that may be given in blocks.
+        Those that may be given in NCHWc.
 
     Returns
     -------
     NchwcNodes or None
-        None where there is nothing to win: no convolution can be computed in blocks.
+        None where there is nothing to win: no convolution can be computed in NCHWc.
     """
     if not nchwc_block_size():
         return None
@@ -124,7 +124,7 @@ def rewrite_in_nchwc(
     if not writer.convolutions:
         return None
     for name in results:
-        writer.give(name, in_blocks=name in free)
+        writer.give(name, in_nchwc=name in free)
     return writer.found
 
 
@@ -140,12 +140,12 @@ class _Writer:
         self.found = NchwcNodes()
         self.convolutions = 0
         self._constants, self._shapes, self._size = constants, shapes, size
-        self._blocked: dict[str, str] = {}  # names in blocks, by the names in common order
-        self._missing: set[str] = set()  # what is there in blocks only
+        self._nchwc: dict[str, str] = {}  # names in NCHWc, by the names in NCHW
+        self._missing: set[str] = set()  # what is there in NCHWc only
         self._positive: set[str] = set()  # what may be divided by, the padding too
 
     def write(self, node: Node) -> None:
-        """Write a node, in blocks where it can be and where that spares something."""
+        """Write a node, in NCHWc where it can be and where that spares something."""
         if node.kind == "Exp" or (
             node.kind in {"Add", "Mul"} and all(map(self._is_positive, node.inputs))
         ):
@@ -153,20 +153,20 @@ class _Writer:
         writer = self._writers.get(node.kind)
         if writer is None or not writer(self, node):
             for name in node.inputs:
-                self._bring_back(name)
+                self._to_nchw(name)
             self.found.nodes.append(node)
 
-    def give(self, name: str, *, in_blocks: bool) -> None:
+    def give(self, name: str, *, in_nchwc: bool) -> None:
         """Give a result out."""
-        if name in self._blocked and self._shapes[name][1] % self._size:
+        if name in self._nchwc and self._shapes[name][1] % self._size:
             self.found.padded.add(name)
-        if name in self._missing and in_blocks:
+        if name in self._missing and in_nchwc:
             samples, channels, height, width = self._shapes[name]
             groups = self._wide(channels) // self._size
             shape = samples, groups, height, width, self._size
-            self.found.blocked[name] = self._blocked[name], shape
+            self.found.nchwc[name] = self._nchwc[name], shape
         else:
-            self._bring_back(name)
+            self._to_nchw(name)
 
     # Nodes; each says whether it was written
 
@@ -179,7 +179,7 @@ class _Writer:
         attributes = dict(node.attributes)
         groups = attributes.get("group", 1)
         depthwise = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
-        few = groups == 1 and inputs < self._size  # such images are read in the common order
+        few = groups == 1 and inputs < self._size  # such images are read in NCHW
         if (
             groups > 1
             and not depthwise
@@ -187,8 +187,8 @@ class _Writer:
         ):
             return False
         if few:
-            self._bring_back(image)
-        source = image if few else self._in_blocks(image)
+            self._to_nchw(image)
+        source = image if few else self._to_nchwc(image)
         if source is None:
             return False
         names = [source, self._add(self._filter(weight, by_channel=few or depthwise))]
@@ -219,30 +219,30 @@ class _Writer:
 
     def _pooling(self, node: Node) -> bool:
         (image,) = node.inputs
-        if image not in self._blocked:
+        if image not in self._nchwc:
             return False
-        self._node(node, f"{_DOMAIN}.{node.kind}", [self._blocked[image]], node.attributes)
+        self._node(node, f"{_DOMAIN}.{node.kind}", [self._nchwc[image]], node.attributes)
         return True
 
     def _unary(self, node: Node) -> bool:
         image, *numbers = node.inputs
-        if image not in self._blocked:
+        if image not in self._nchwc:
             return False
-        names = [self._blocked[image], *numbers]
+        names = [self._nchwc[image], *numbers]
         self._node(node, node.kind, names, node.attributes)
         return True
 
     def _binary(self, node: Node) -> bool:
         names = list(node.inputs)
-        if len(names) != 2 or not any(name in self._blocked for name in names):
+        if len(names) != 2 or not any(name in self._nchwc for name in names):
             return False
         shapes = [self._shapes.get(name) for name in names]
         if any(self._is_number(name) for name in names):
-            both: list[str | None] = [self._blocked.get(name, name) for name in names]
+            both: list[str | None] = [self._nchwc.get(name, name) for name in names]
         elif shapes[0] is None or shapes[1] is None:
             return False
         elif shapes[0] == shapes[1]:
-            both = [self._in_blocks(name) for name in names]
+            both = [self._to_nchwc(name) for name in names]
         else:
             return self._scaling(node, (shapes[0], shapes[1]))
         if None in both:
@@ -261,7 +261,7 @@ class _Writer:
         channels = (*whole[:2], 1, 1)
         if len(whole) != 4 or not all(shape in {whole, channels} for shape in shapes):
             return False
-        blocked = [self._in_blocks(name) for name in node.inputs]
+        blocked = [self._to_nchwc(name) for name in node.inputs]
         if None in blocked:
             return False
         rows = whole[0] * self._wide(whole[1]) // self._size
@@ -273,18 +273,18 @@ class _Writer:
         product = f"{node.output}.rows"
         self.found.nodes.append(Node(node.kind, tuple(read), product))
         sizes = (whole[0], self._wide(whole[1]), *whole[2:])
-        self._reshape(product, sizes, self._name_in_blocks(node.output))
+        self._reshape(product, sizes, self._name_in_nchwc(node.output))
         return True
 
     def _concatenation(self, node: Node) -> bool:
-        if not any(name in self._blocked for name in node.inputs):
+        if not any(name in self._nchwc for name in node.inputs):
             return False
         shapes = [self._shapes.get(name, ()) for name in node.inputs]
         if node.attributes["axis"] != 1:
             return False
         if any(len(shape) != 4 or shape[1] % self._size for shape in shapes):
             return False
-        names = [self._in_blocks(name) for name in node.inputs]
+        names = [self._to_nchwc(name) for name in node.inputs]
         if None in names:
             return False
         self._node(node, "Concat", [n for n in names if n], {"axis": 1})
@@ -306,52 +306,52 @@ class _Writer:
 
     # Values
 
-    def _in_blocks(self, name: str) -> str | None:
-        """Have a value in blocks of channels; None where it cannot be."""
-        if name not in self._blocked:
+    def _to_nchwc(self, name: str) -> str | None:
+        """Have a value in NCHWc; None where it cannot be."""
+        if name not in self._nchwc:
             shape = self._shapes.get(name, ())
             if name in self._constants or len(shape) != 4 or shape[1] % _AT_ONCE:
                 return None
-            if self._is_the_same_in_blocks(shape):
-                self._blocked[name] = name
+            if self._is_the_same_in_nchwc(shape):
+                self._nchwc[name] = name
             else:
                 self.found.nodes.append(
                     Node(f"{_DOMAIN}.ReorderInput", (name,), f"{name}.blocks")
                 )
-                self._blocked[name] = f"{name}.blocks"
-        return self._blocked[name]
+                self._nchwc[name] = f"{name}.blocks"
+        return self._nchwc[name]
 
-    def _bring_back(self, name: str) -> None:
-        """Have a value in the common order."""
+    def _to_nchw(self, name: str) -> None:
+        """Have a value in NCHW."""
         if name in self._missing:
             self._missing.remove(name)
             channels = self._shapes[name][1]
             self.found.nodes.append(
                 Node(
                     f"{_DOMAIN}.ReorderOutput",
-                    (self._blocked[name],),
+                    (self._nchwc[name],),
                     name,
                     {"channels": channels},
                 )
             )
 
-    def _name_in_blocks(self, name: str) -> str:
-        """What a node's result is to be called in blocks."""
-        if self._is_the_same_in_blocks(self._shapes[name]):
-            self._blocked[name] = name
+    def _name_in_nchwc(self, name: str) -> str:
+        """What a node's result is to be called in NCHWc."""
+        if self._is_the_same_in_nchwc(self._shapes[name]):
+            self._nchwc[name] = name
         else:
-            self._blocked[name] = f"{name}.blocks"
+            self._nchwc[name] = f"{name}.blocks"
             self._missing.add(name)
-        return self._blocked[name]
+        return self._nchwc[name]
 
-    def _is_the_same_in_blocks(self, shape: tuple[int, ...]) -> bool:
-        """Whether images of a single pixel lie in memory in the common order."""
+    def _is_the_same_in_nchwc(self, shape: tuple[int, ...]) -> bool:
+        """Whether images of a single pixel lie in memory in NCHW."""
         return shape[2:] == (1, 1) and shape[1] % self._size == 0
 
     def _node(
         self, node: Node, kind: str, inputs: Iterable[str], attributes: Mapping[str, Any]
     ) -> None:
-        output = self._name_in_blocks(node.output)
+        output = self._name_in_nchwc(node.output)
         self.found.nodes.append(Node(kind, tuple(inputs), output, attributes))
 
     def _reshape(self, name: str, shape: tuple[int, ...], output: str = "") -> str:

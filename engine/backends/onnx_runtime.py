@@ -121,26 +121,26 @@ def _session_options(library: ModuleType, threads: int) -> SessionOptions:
 
 
 class OnnxRuntimeBackend:
-    """Computes operators that have a form in `engine.backends.operator_lowerings`."""
+    """Computes operators that have a lowering in `engine.backends.operator_lowerings`."""
 
     name = "onnxruntime"
     packages: tuple[str, ...] = ("onnxruntime", "onnx")
 
     def describe(self, variant: str) -> str:
-        """Say in words which way to compute a variant of `programs` is."""
+        """Describe a variant of `variants` in words."""
         level, _, count = variant.partition("-")
         layout = {"all": "all its optimisations", "basic": "images as they lie"}
         return f"ONNX Runtime, {layout.get(level, level)}, {format_threads(int(count))}"
 
     def load(self, *, whole: bool) -> None:
-        """Import the forms, and with `whole` the library itself."""
+        """Import the lowerings, and with `whole` the library itself."""
         import engine.backends.operator_lowerings  # noqa: F401
 
         if whole:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a program for an operator, whatever its inputs."""
+        """Whether there may be a kernel for an operator, whatever its inputs."""
         from engine.backends.operator_lowerings import LOWERINGS
 
         return LOWERINGS.has(operator)
@@ -148,7 +148,7 @@ class OnnxRuntimeBackend:
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """Ways to compute an operator: with or without ONNX Runtime's own image layout.
+        """Variants of a kernel: with or without ONNX Runtime's own image layout.
 
         Going over to that layout and back costs as much as a small convolution, and so does
         waking a second thread.
@@ -282,7 +282,7 @@ class OnnxCompiledKernel:
 
 
 def _arranged(blocks: Array, shape: tuple[int, ...]) -> Array:
-    """Bring a result into the common order; its blocks take no memory up any more."""
+    """Bring a result into NCHW; its blocks take no memory up any more."""
     array = nchwc_to_nchw(blocks, shape)
     let_go(blocks)
     return array

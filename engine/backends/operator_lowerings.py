@@ -1,6 +1,6 @@
-"""Operators as ONNX nodes.
+"""Operators lowered to nodes of a subgraph.
 
-Each form returns the name of its result, or a pair of name and the shape that the result is
+Each lowering returns the name of its result, or a pair of name and the shape that the result is
 to be given; a tuple of such for several outputs. Only float32 comes here, and int64 indices.
 """
 

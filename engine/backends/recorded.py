@@ -38,7 +38,7 @@ _NOT_COMPUTED: Final = ("", SUPPLIED)
 
 
 class RecordedKernels(Kernels):
-    """Kernels as an earlier run had them, and its segments.
+    """Kernels as an earlier run had them, and its subgraphs.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class RecordedKernels(Kernels):
         Kernels by operator; NumPy computes what was not computed then.
     installed : mapping of str to Backend
     excluded : Exclusions
-        NumPy computes what an excluded library did then, and with it the rest of a segment.
+        NumPy computes what an excluded library did then, and with it the rest of a subgraph.
 
     Raises
     ------
@@ -64,7 +64,7 @@ class RecordedKernels(Kernels):
     ) -> None:
         super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
-        # By the first operator: how a segment is named, and who took part in it.
+        # By the first operator: how a subgraph is named, and who took part in it.
         self._subgraphs: dict[int, tuple[SubgraphName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
@@ -77,7 +77,7 @@ class RecordedKernels(Kernels):
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Get the segment ready that begins here, if one did."""
+        """Get the subgraph ready that begins here, if one did."""
         if index not in self._subgraphs:
             return
         name, indices = self._subgraphs[index]
@@ -145,7 +145,7 @@ class RecordedKernels(Kernels):
 def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
     """Kernels by operator, NumPy in the place of excluded ones.
 
-    Operators of one segment have its name, and it computes none of them where one is excluded.
+    Operators of one subgraph have its name, and it computes none of them where one is excluded.
     """
     gone = {(o, name) for o, name in names.items() if backend_of(name) in excluded[o]}
     subgraphs = {name for _, name in gone if is_fused(name)}

@@ -307,7 +307,7 @@ def lower_operator(
         Of the inputs, in the graph.
     output : str
         Name of what it gives.
-    forms : LoweringTable
+    lowerings : LoweringTable
     natural : tuple of int, optional
         Shape of what it gives, where that is known.
     out : bool

@@ -1,7 +1,8 @@
 """The tuning cache: which kernel was fastest, remembered between sessions.
 
 It is one small JSON file in the user's cache folder, void for another processor or other
-versions of the libraries. A file that is damaged or cannot be written only costs measuring again.
+versions of the libraries. A file that is damaged or cannot be written only costs measuring
+again.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def key_of(
 
 
 def _machine() -> str:
-    """What makes choices of another time worthless: processor and libraries."""
+    """What voids a tuning cache: processor and libraries."""
     libraries = []
     for name in ("numpy", "onnxruntime", "ncnn"):
         with contextlib.suppress(PackageNotFoundError):
@@ -83,7 +84,7 @@ def _machine() -> str:
 
 
 class TuningCache:
-    """Remembered choices.
+    """Fastest kernels by the key of what they compute.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class TuningCache:
         self._known: dict[str, str] | None = None
         self._changed = False
         self._saved = time.monotonic()
-        # Sessions on several threads share the choices; put() saves while it holds the lock.
+        # Sessions on several threads share the cache; put() saves while it holds the lock.
         self._lock = threading.RLock()
         atexit.register(self.save)
 

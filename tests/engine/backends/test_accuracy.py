@@ -40,14 +40,14 @@ OTHER_NODES = {
     "AveragePool", "BatchNormalization", "Concat", "Conv", "ConvTranspose", "Gemm",
     "GlobalAveragePool", "MaxPool", "Reshape", "Softmax",
 }  # fmt: skip
-# Nodes that ncnn or ONNX Runtime in blocks computes, and a function that has each.
+# Nodes that ncnn or ONNX Runtime in NCHWc computes, and a function that has each.
 NODES = {
     "Abs": "abs", "Add": "add", "Ceil": "ceil", "Clip": "relu6", "Div": "divide by a number",
     "Floor": "floor", "Gelu": "gelu", "HardSigmoid": "hardsigmoid", "LeakyRelu": "leaky relu",
     "Max": "max", "Min": "min", "Mul": "mul", "Neg": "neg", "Relu": "relu",
     "Sigmoid": "sigmoid", "Sqrt": "sqrt", "Sub": "sub", "Swish": "silu",
 }  # fmt: skip
-NODES_IN_BLOCKS = {
+NODES_IN_NCHWC = {
     "Abs": "abs", "Add": "add", "Clip": "relu6", "Div": "mish", "Exp": "exp", "Gelu": "gelu",
     "HardSigmoid": "hardsigmoid", "LeakyRelu": "leaky relu", "Max": "max", "Min": "min",
     "Mul": "mul", "Neg": "neg", "Reciprocal": "sigmoid", "Relu": "relu",
@@ -105,7 +105,7 @@ CALLS = {params["expr"].partition("(")[0] for _, params in KINDS if "expr" in pa
 
 
 @pytest.mark.parametrize("lowerings", [operator_lowerings.LOWERINGS, numpy_buffers._LOWERINGS])
-def test_every_form_is_entered(lowerings):
+def test_every_lowering_is_entered(lowerings):
     names = {lower.__name__ for lower in lowerings._lowerings}
     assert names & OTHERS in (OTHERS, set())
     elementwise = {lower for lower in lowerings._lowerings if lower.__name__ not in OTHERS}
@@ -129,7 +129,7 @@ def test_every_call_of_an_expression_is_entered(calls):
     [
         (ncnn_lowering._Writer, OTHER_NODES, NODES, "ncnn/elempack"),
         (onnx_nchwc._Writer, {"Conv", "MaxPool", "AveragePool", "GlobalAveragePool",
-                                "Concat"}, NODES_IN_BLOCKS, "onnxruntime/nchwc"),
+                                "Concat"}, NODES_IN_NCHWC, "onnxruntime/nchwc"),
     ],
 )  # fmt: skip
 def test_every_node_is_entered(writer, others, nodes, strategy):

@@ -153,7 +153,7 @@ def test_others_are_still_computed_at_once(
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, strategy):
-    """NumPy computes what an excluded library did, and the segment that it was part of."""
+    """NumPy computes what an excluded library did, and the subgraph that it was part of."""
     monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (strategy,))
     recorded = passes(engine.Session(network))
     assert is_fused(recorded["op4"])

@@ -1,4 +1,4 @@
-"""Images in blocks of channels: the numbers of the reference, whatever meets in a row."""
+"""Images in NCHWc: the numbers of the reference, whatever meets in a row."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def conv(name, source, result, inputs, outputs, size=3, groups=1, stride=1, bias
 
 
 POOL = "kernel_size=(3,3) stride=(2,2) padding=(1,1) ceil_mode=False"
-# Each with the operators that are to be computed together; operand x goes in, y comes out.
+# Each with the operators that are to be fused; operand x goes in, y comes out.
 NETWORKS = {
     "full blocks": (
         conv("a", "x", "1", 3, 32),
@@ -211,7 +211,7 @@ NETWORKS = {
 
 @pytest.fixture(params=[Strategy.NCHWC, Strategy.ELEMPACK])
 def blocked(request, monkeypatch, tuning_cache):
-    """Images in blocks of channels, whatever the clock says: the way."""
+    """Images in NCHWc, whatever the clock says: the way."""
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no such order here")
     if request.param is Strategy.ELEMPACK:
@@ -268,7 +268,7 @@ def assert_right(session, x):
 
 
 def kinds(session):
-    """Which operators were computed in blocks of channels."""
+    """Which operators were computed in NCHWc."""
     names = [(r.operator.name, SubgraphName.read(r.kernel)) for r in session.records]
     return {
         operator
@@ -450,7 +450,7 @@ def test_a_memory_limit_on_unread_blocks(load, blocked):
 
 
 def test_supplied_behind_unread_blocks(load, blocked):
-    """The operators behind it are computed one by one, of values in blocks."""
+    """The operators behind it are computed one by one, of values in NCHWc."""
     network = load("a sum")
     session = passes(network, image(1), image(2))
     given = np.full(session.facts("3").shape, 0.5, np.float32)

@@ -57,7 +57,7 @@ def network(make_pair):
 def fused(request, monkeypatch, tuning_cache):
     """Together is faster, whatever the clock says, and nothing takes long.
 
-    The first way that can be is taken, and the common order serves where no other can be.
+    The first way that can be is taken, and NCHW serves where no other can be.
     """
     monkeypatch.setattr(
         fusion_autotuner, "_STRATEGIES", tuple(dict.fromkeys([request.param, Strategy.NCHW]))
@@ -255,13 +255,15 @@ def test_recorded_where_one_was_computed_by_itself(network, fused, tmp_path):
 def test_what_was_found_is_remembered(
     network, tuning_cache, monkeypatch, shares, cold, found, strategy
 ):
-    by_way = dict(zip((Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW), shares, strict=True))
+    share_of = dict(
+        zip((Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW), shares, strict=True)
+    )
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
     monkeypatch.setattr(fusion_autotuner, "is_cold", lambda _: cold)
     monkeypatch.setattr(
         fusion_autotuner.FusingKernels,
         "_share",
-        lambda self, subgraph, *_: by_way[subgraph.strategy],
+        lambda self, subgraph, *_: share_of[subgraph.strategy],
     )
     first = passes(network, image(1), image(2))
     assert computed(first) == found
@@ -281,7 +283,7 @@ def test_what_was_found_is_remembered(
 
 
 def remembered(tuning_cache):
-    """What is known of operators in a row: the key, and the value."""
+    """What is known of consecutive operators: the key, and the value."""
     ((key, value),) = [(k, v) for k, v in tuning_cache._table().items() if v.count("/") == 2]
     return key, value
 
@@ -319,7 +321,7 @@ def test_time_is_shared_out_as_remembered(network, fused):
         assert all(seconds > 0 for seconds in spent.values())
 
 
-def test_a_segment_ends_where_it_takes_long(network, fused, monkeypatch):
+def test_a_subgraph_ends_where_it_takes_long(network, fused, monkeypatch):
     """Three operators at least make one, and the next begins behind it."""
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 0.0)
     monkeypatch.setattr(fusion_autotuner, "_FEWEST", 1)

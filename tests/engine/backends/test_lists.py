@@ -37,7 +37,7 @@ def started(make_pair):
 def test_a_list_of_tensors(started, backend):
     x = np.arange(8 * 64 * 64, dtype=np.float32).reshape(1, 8, 64, 64)
     session = started(backend, *SPLIT)
-    for factor in (1, 2, 3):  # with the second inputs operators are tried together
+    for factor in (1, 2, 3):  # with the second inputs operators are tried fused
         session.feed([x * factor])
         session.run()
         joined, stacked = session.outputs()

@@ -461,7 +461,7 @@ def specially(inputs, special):
 
 
 def leaves_special_numbers(name, variant):
-    """Which programs know that they would not treat them as the reference does."""
+    """Which compiled kernels know that they would not treat them as the reference does."""
     return variant.startswith("winograd") or name.startswith(("max", "sdpa", "heads"))
 
 

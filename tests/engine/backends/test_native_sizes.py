@@ -169,7 +169,7 @@ from engine.session import Session
 param, backend = sys.argv[1:]
 graph = engine.load(param)
 found = []
-for fill in (1.0, 2.0):  # with the second inputs operators are tried together
+for fill in (1.0, 2.0):  # with the second inputs operators are tried fused
     session = Session(graph, backend) if fill == 1 else session
     operand = graph.input_operands[0]
     shape = tuple(operand.shape)

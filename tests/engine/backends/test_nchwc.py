@@ -1,4 +1,4 @@
-"""Images brought from blocks of channels into the common order, against a loop."""
+"""Images brought from NCHWc into NCHW, against a loop."""
 
 from __future__ import annotations
 

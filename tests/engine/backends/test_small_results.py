@@ -19,7 +19,7 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("ncnn")
 
 BACKENDS = ["auto", "numpy", "onnxruntime", "ncnn"]
-SHAPE = (1, 16, 32, 32)  # so large that libraries are run_one_by_one
+SHAPE = (1, 16, 32, 32)  # so large that libraries are tried
 
 SCORES = (
     "pnnx.Input in 0 1 x",
