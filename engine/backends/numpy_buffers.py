@@ -17,6 +17,7 @@ from engine.backends.node_kinds import ELEMENTWISE
 from engine.expression import Call, Constant, OperandRef
 from engine.layers.activations import hardtanh, relu, relu6, tanh
 from engine.layers.expression import Expression
+from engine.layers.onnx.meanings import OnnxExpression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -118,7 +119,7 @@ def _tanh(_: None, input: Operand) -> _Pass:
     return _Pass(lambda arrays, out: np.tanh(arrays[0], out=out), input.shape)
 
 
-@_LOWERINGS.register(Expression)
+@_LOWERINGS.register(Expression, OnnxExpression)
 def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
     """One operation of tensors, or of a tensor and a number."""
     *leaves, call = layer.expression.nodes

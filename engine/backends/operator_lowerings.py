@@ -40,6 +40,7 @@ from engine.layers.linear import Linear
 from engine.layers.matmul import bmm, matmul, mm
 from engine.layers.multihead_attention import MultiheadAttention
 from engine.layers.normalization import BatchNorm, group_norm, layer_norm
+from engine.layers.onnx import meanings
 from engine.layers.pooling import AveragePool, MaxPool
 from engine.layers.shuffle import channel_shuffle, pixel_shuffle
 from engine.layers.softmax import log_softmax, softmax
@@ -297,7 +298,7 @@ def _prelu(
     return graph.node("PRelu", graph.read(input), slope)
 
 
-@LOWERINGS.register(Expression)
+@LOWERINGS.register(Expression, meanings.OnnxExpression)
 def _expression(graph: Subgraph, layer: Expression, *operands: Any) -> Result:
     """Arithmetic of tensors of one dtype and numbers; anything else is NumPy's."""
     if not all(isinstance(operand, Operand) for operand in operands):
@@ -576,9 +577,7 @@ def _product(graph: Subgraph, rows: str, linear: Linear, factor: float = 1.0) ->
 
 
 @LOWERINGS.register(cat)
-def _cat(graph: Subgraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Result:
-    if call.from_onnx and all(len(shape or ()) == 1 for shape in call.output_shapes):
-        raise LoweringError("perhaps a list of sizes")
+def _cat(graph: Subgraph, *tensors: Any, dim: int = 0) -> Result:
     if not all(isinstance(t, Operand) and len(t.shape) > 0 for t in tensors):
         raise LoweringError("a list, or numbers")
     if len({(t.dtype, len(t.shape)) for t in tensors}) > 1:
@@ -586,6 +585,13 @@ def _cat(graph: Subgraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Re
     axis = axis_of(dim, len(tensors[0].shape))
     read = [graph.read(t, integers=True) for t in tensors]
     return graph.node("Concat", *read, axis=axis)
+
+
+@LOWERINGS.register(meanings.cat)
+def _cat_in_onnx(graph: Subgraph, *tensors: Any, call: OperatorCall, dim: int = 0) -> Result:
+    if all(len(shape or ()) == 1 for shape in call.output_shapes):
+        raise LoweringError("perhaps a list of sizes")
+    return _cat(graph, *tensors, dim=dim)
 
 
 @LOWERINGS.register(channel_shuffle)

@@ -15,13 +15,12 @@ Polish form. Nothing is ever passed to Python's own evaluation.
 from __future__ import annotations
 
 from engine.expression.expression import Expression
-from engine.expression.functions import FUNCTIONS, FUNCTIONS_OF_ONNX, Function
+from engine.expression.functions import FUNCTIONS, Function
 from engine.expression.nodes import Call, Constant, ListNode, Node, OperandRef
 from engine.expression.parser import parse
 
 __all__ = [
     "FUNCTIONS",
-    "FUNCTIONS_OF_ONNX",
     "Call",
     "Constant",
     "Expression",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     Kernel = Callable[..., Any]
 
-__all__ = ["FUNCTIONS", "FUNCTIONS_OF_ONNX", "Elementwise", "Function", "truncated_quotient"]
+__all__ = ["FUNCTIONS", "Elementwise", "Function", "truncated_quotient"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,26 +330,3 @@ def truncated_quotient(a: Array, b: Array) -> Array:
     """
     quotient = _by_integer(np.floor_divide)(a, b)
     return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
-
-
-def _quotient(a: Array, b: Array) -> Array:
-    return truncated_quotient(a, b) if a.dtype.kind in "iu" else np.asarray(np.divide(a, b))
-
-
-def _power_of_onnx(base: Any, exponent: Any) -> Value:  # noqa: ANN401
-    power = FUNCTIONS["pow"].apply(base, exponent)
-    integer = isinstance(base, int) or getattr(base, "dtype", np.dtype(float)).kind in "iu"
-    if isinstance(power, float) and integer:
-        return int(power)
-    if isinstance(power, np.ndarray) and integer:
-        return power.astype(np.asarray(base).dtype)
-    return power
-
-
-# In a file that was made from ONNX the same words mean ONNX's operators: there the quotient
-# of integers is an integer, rounded towards 0, and a power has the dtype of its base.
-FUNCTIONS_OF_ONNX: Final[dict[str, Function]] = {
-    **FUNCTIONS,
-    "div": Function("div", 2, 2, Elementwise(_quotient, "bifc")),
-    "pow": Function("pow", 2, 2, _power_of_onnx),
-}

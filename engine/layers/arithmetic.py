@@ -7,13 +7,11 @@ import numpy as np
 from engine.errors import LayerError
 from engine.expression.functions import (
     FUNCTIONS,
-    FUNCTIONS_OF_ONNX,
     Elementwise,
     truncated_quotient,
 )
 from engine.layers.arguments import cast
 from engine.layers.elementwise import Operand, apply
-from engine.layers.layer import NOWHERE, OperatorCall
 from engine.layers.registry import register
 from engine.promotion import Scalar, as_operand, result_dtype
 from engine.values import Array, Value
@@ -80,8 +78,6 @@ def div(
     input: Operand,
     other: Operand,
     rounding_mode: str | None = None,
-    *,
-    call: OperatorCall = NOWHERE,
 ) -> Value:
     """Quotient, rounded where asked to: ``torch.div``.
 
@@ -95,11 +91,8 @@ def div(
     Returns
     -------
     ndarray of the common shape
-        Of the promoted dtype; without a mode, float32 for bools and integers. In a file
-        that was made from ONNX, integers give integers, cut towards zero.
+        Of the promoted dtype; without a mode, float32 for bools and integers.
     """
-    if rounding_mode is None and call.from_onnx:
-        return apply(FUNCTIONS_OF_ONNX["div"].apply, input, other)
     if rounding_mode == "floor":
         return apply(FUNCTIONS["floor_divide"].apply, input, other)
     if rounding_mode == "trunc":

@@ -8,20 +8,19 @@ import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
 from engine.layers.arguments import axis_of, require_array
-from engine.layers.layer import NOWHERE, OperatorCall
 from engine.layers.registry import register
-from engine.promotion import is_numbers, promote
+from engine.promotion import promote
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["block_diag", "cat", "stack"]
+__all__ = ["block_diag", "cat", "members_of", "stack"]
 
 
 @register("aten::cat", "aten::concat", "aten::concatenate", operands="tensors dim")
 @register("torch.cat", "torch.concat", "torch.concatenate")
-def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
+def cat(*tensors: Value, dim: int = 0) -> Array:
     """Join tensors along one of their dimensions: ``torch.cat``.
 
     Parameters
@@ -36,12 +35,7 @@ def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
     ndarray of shape (A, N + N + ..., B)
         A copy.
     """
-    if call.from_onnx:
-        tensors = tuple(np.array(t) if is_numbers(t) else t for t in tensors)
-        members = _lists_of_onnx(_members(tensors), call)
-    else:
-        members = _members(tensors)
-    arrays = promote(*members)
+    arrays = promote(*members_of(tensors))
     joined = [array for array in arrays if array.shape != (0,)] or list(arrays[:1])
     axis = axis_of(dim, joined[0].ndim)
     rests = {array.shape[:axis] + array.shape[axis + 1 :] for array in joined}
@@ -70,7 +64,7 @@ def stack(*tensors: Value, dim: int = 0) -> Array:
     ndarray of shape (A, number of tensors, B)
         A copy.
     """
-    arrays = promote(*_members(tensors))
+    arrays = promote(*members_of(tensors))
     if len({array.shape for array in arrays}) > 1:
         raise LayerError(
             f"shapes {_shapes(arrays)} are not all the same",
@@ -92,7 +86,7 @@ def hstack(*tensors: Value) -> Array:
     ndarray
         ``torch.cat`` along the second dimension, of vectors along their only one.
     """
-    arrays = [np.atleast_1d(array) for array in _members(tensors)]
+    arrays = [np.atleast_1d(array) for array in members_of(tensors)]
     return cat(*arrays, dim=min(1, arrays[0].ndim - 1))
 
 
@@ -109,7 +103,7 @@ def vstack(*tensors: Value) -> Array:
     ndarray
         ``torch.cat`` along the first dimension.
     """
-    return cat(*map(np.atleast_2d, _members(tensors)), dim=0)
+    return cat(*map(np.atleast_2d, members_of(tensors)), dim=0)
 
 
 @register("torch.dstack", "aten::dstack")
@@ -126,7 +120,7 @@ def dstack(*tensors: Value) -> Array:
     ndarray
         ``torch.cat`` along the third dimension.
     """
-    return cat(*map(np.atleast_3d, _members(tensors)), dim=2)
+    return cat(*map(np.atleast_3d, members_of(tensors)), dim=2)
 
 
 @register("torch.column_stack", "aten::column_stack")
@@ -142,7 +136,7 @@ def column_stack(*tensors: Value) -> Array:
     ndarray
         ``torch.cat`` along the second dimension.
     """
-    columns = (a.reshape(a.size, 1) if a.ndim <= 1 else a for a in _members(tensors))
+    columns = (a.reshape(a.size, 1) if a.ndim <= 1 else a for a in members_of(tensors))
     return cat(*columns, dim=1)
 
 
@@ -159,7 +153,7 @@ def block_diag(*tensors: Value) -> Array:
     -------
     ndarray of shape (M + M + ..., N + N + ...)
     """
-    blocks = promote(*map(np.atleast_2d, _members(tensors)))
+    blocks = promote(*map(np.atleast_2d, members_of(tensors)))
     if any(block.ndim > 2 for block in blocks):
         raise LayerError(f"shapes {_shapes(blocks)} are not all matrices")
     heights, widths = zip(*(block.shape for block in blocks), strict=True)
@@ -173,7 +167,7 @@ def block_diag(*tensors: Value) -> Array:
 
 def _at_least(count: int, grow: Callable[[Array], Array]) -> Callable[..., Value]:
     def at_least(*tensors: Value) -> Value:
-        grown = tuple(map(grow, _members(tensors)))
+        grown = tuple(map(grow, members_of(tensors)))
         return grown if tensors and isinstance(tensors[0], tuple) else grown[0]
 
     at_least.__name__ = at_least.__qualname__ = f"atleast_{count}d"
@@ -195,33 +189,8 @@ for _count, _grow in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d), 1)
     register(f"torch.atleast_{_count}d", f"aten::atleast_{_count}d")(_at_least(_count, _grow))
 
 
-def _lists_of_onnx(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
-    """Members of a list of sizes, as ONNX joins them.
-
-    pnnx drops what makes lists of them: a number stands for a list of one, and a tensor for
-    its sizes, or as many of them as the result has room for.
-    """
-    shape = call.output_shape
-    if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
-        return members
-    lists = [m.reshape(-1) if m.ndim < 2 else None for m in members]
-    known = sum(len(numbers) for numbers in lists if numbers is not None)
-    if known != shape[0]:  # a vector of floats among sizes stands for its size, too
-        lists = [
-            None if m.dtype.kind != "i" else numbers
-            for m, numbers in zip(members, lists, strict=True)
-        ]
-        known = sum(len(numbers) for numbers in lists if numbers is not None)
-    left = shape[0] - known
-    result: list[Array] = []
-    for member, numbers in zip(members, lists, strict=True):
-        own = np.array(member.shape, np.int64)[:left] if numbers is None else numbers
-        left -= len(own) if numbers is None else 0
-        result.append(own)
-    return tuple(result) if left == 0 else members
-
-
-def _members(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
+def members_of(tensors: tuple[Value, ...]) -> tuple[Array, ...]:
+    """Tensors that are to be joined, given one by one or as one tuple."""
     if len(tensors) == 1 and isinstance(tensors[0], tuple):
         tensors = tensors[0]
     if not tensors:

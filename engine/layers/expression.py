@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
+import numpy as np
 from typing_extensions import override
 
 from engine import expression
 from engine.errors import ExpressionError, ParameterError
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.registry import register
+from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.values import Value
 
-__all__ = ["Expression", "expression_text"]
+__all__ = ["Expression", "expression_text", "to_tensor"]
 
 
 def expression_text(value: Any) -> str:
@@ -47,19 +50,28 @@ class Expression(Layer):
     ----------
     expression : Expression
         The parsed tree.
+    functions : mapping of str to Function
+        What the words of an expression mean.
+    gives_tensors : bool
+        Whether numbers and lists of sizes are tensors.
     """
+
+    functions: ClassVar[Mapping[str, expression.Function]] = expression.FUNCTIONS
+    gives_tensors: ClassVar[bool] = False
 
     def __init__(self, operator: OperatorCall, expr: Any) -> None:
         try:
             self.expression = expression.parse(
                 expression_text(expr),
                 operand_count=len(operator.input_names),
-                functions=expression.FUNCTIONS_OF_ONNX
-                if operator.from_onnx
-                else expression.FUNCTIONS,
+                functions=self.functions,
             )
         except ExpressionError as exc:
             raise ParameterError("expr", str(exc)) from exc
+        shape = operator.output_shape
+        self._annotated = shape is not None
+        # Constants that pnnx folded are a tensor where the file gives them a shape.
+        self._is_tensor = self.gives_tensors or bool(shape)
 
     @override
     def forward(self, *operands: Value) -> Value:
@@ -70,4 +82,21 @@ class Expression(Layer):
         Value
             May be an operand itself, as for ``@0``.
         """
-        return self.expression.evaluate(operands)
+        result = self.expression.evaluate(operands)
+        return to_tensor(result, annotated=self._annotated) if self._is_tensor else result
+
+
+def to_tensor(value: Value, *, annotated: bool) -> Value:
+    """Make a tensor of a number, and of a list of sizes; anything else stays as it is.
+
+    A list of constants stays one where the file does not call it a tensor: it takes the
+    dtype of what it is combined with.
+    """
+    if is_scalar(value):
+        return np.array(value, result_dtype(value))
+    if not isinstance(value, tuple) or not value or (is_numbers(value) and not annotated):
+        return value
+    items = [np.atleast_1d(np.asarray(item)) for item in value]
+    if any(item.dtype.kind not in "iu" or item.ndim != 1 for item in items):
+        return value
+    return np.concatenate(items).astype(np.int64, copy=False)

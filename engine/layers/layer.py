@@ -160,8 +160,6 @@ class OperatorCall:
     output_shapes : tuple
         Annotated shape of each output, None where the file gives none; empty where it is not
         known.
-    from_onnx : bool
-        Whether the file was made from an ONNX model.
     storage : Storage or None
         Of a type that reads memory by steps; None where the first input lies by itself.
     """
@@ -174,7 +172,6 @@ class OperatorCall:
     output_count: int = 1
     constants: Mapping[int, Value] = field(default_factory=dict)
     output_shapes: tuple[Sequence[object] | None, ...] = ()
-    from_onnx: bool = False
     storage: Storage | None = None
 
     @property

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
 from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
-from engine.layers.layer import NOWHERE, Ints, Layer, OperatorCall
+from engine.layers.layer import Ints, Layer, OperatorCall
 from engine.layers.registry import register
 from engine.values import Array, Value
 
@@ -29,7 +29,6 @@ __all__ = [
     "slice_copy",
     "slice_scatter",
     "slice_tensor",
-    "with_dims_of_index",
 ]
 
 _NOT_GIVEN: Final = 2147483647
@@ -168,7 +167,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
 
 
 @register("Tensor.select", "torch.select", "aten::select")
-def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE) -> Array:
+def select(input: Array, dim: int, index: Ints) -> Array:
     """Take one place of a dimension and drop the dimension: ``torch.select``.
 
     Parameters
@@ -176,8 +175,7 @@ def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE)
     input : ndarray of shape (A, N, B)
     dim : int
     index : int
-        From -N to N - 1. Several, which pnnx takes from ONNX, keep the dimension, and so
-        does one where the file says so.
+        From -N to N - 1. Several, which pnnx takes from ONNX, keep the dimension.
 
     Returns
     -------
@@ -188,8 +186,8 @@ def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE)
         axis = axis_of(dim, input.ndim)
         taken: Array = input[along(axis, list(index))]
         return taken
-    taken = input[_index(input.shape, [(dim, None, None, None, index)])]
-    return with_dims_of_index(taken, axis_of(dim, input.ndim), call)
+    one: Array = input[_index(input.shape, [(dim, None, None, None, index)])]
+    return one
 
 
 @register("torch.narrow", "Tensor.narrow", "aten::narrow")
@@ -242,19 +240,6 @@ class SliceIndexes(Layer):
             as_int(operands[number], f"@{number}") if operand else number
             for operand, number in self._items
         )
-
-
-def with_dims_of_index(taken: Array, axis: int, call: OperatorCall) -> Array:
-    """Give one place of an axis the dimensions that its index had in ONNX.
-
-    pnnx writes a ``Gather`` of one place alike, whether its index is a number, a list of one
-    or has more dimensions; the annotation tells.
-    """
-    shape = call.output_shape if call.from_onnx else None
-    more = 0 if shape is None else len(shape) - taken.ndim
-    if more <= 0:
-        return taken
-    return taken.reshape(*taken.shape[:axis], *(1,) * more, *taken.shape[axis:])
 
 
 def _index_item(item: object) -> tuple[bool, int]:

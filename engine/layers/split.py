@@ -12,7 +12,6 @@ from engine.errors import InferStatus, LayerError
 from engine.layers.arguments import along, as_int, as_ints, axis_of, require_few
 from engine.layers.layer import NOWHERE, Ints, OperatorCall
 from engine.layers.registry import register
-from engine.layers.slicing import with_dims_of_index
 from engine.values import Array
 
 __all__ = ["chunk", "dsplit", "hsplit", "split", "tensor_split", "unbind", "vsplit"]
@@ -175,7 +174,7 @@ def dsplit(input: Array, indices: Ints) -> Parts:
 
 
 @register("torch.unbind", "Tensor.unbind", "aten::unbind")
-def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> Parts:
+def unbind(input: Array, dim: int = 0) -> Parts:
     """Cut into slices without the dimension: ``torch.unbind``.
 
     Parameters
@@ -190,10 +189,7 @@ def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> Parts
     """
     axis = _axis(dim, input)
     require_few(input.shape[axis], "the result")
-    return tuple(
-        with_dims_of_index(input[(*along(axis, place), ...)], axis, call)
-        for place in range(input.shape[axis])
-    )
+    return tuple(input[(*along(axis, place), ...)] for place in range(input.shape[axis]))
 
 
 def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:

@@ -10,12 +10,13 @@ import numpy as np
 
 from engine.errors import EngineError, LayerError, ModelFileError, UnsupportedOperatorError
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
+from engine.layers.onnx.meanings import onnx_table
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
     from pathlib import Path
 
-    from engine.layers import Layer, LayerFile
+    from engine.layers import Layer, LayerFile, Registration
     from engine.pnnx import Graph
     from engine.runtime.operator import RuntimeOperator
     from engine.runtime.parameter import RuntimeAttribute
@@ -61,7 +62,7 @@ class LayerSource:
     def __init__(self, file: Graph, missing_weights: EngineError | None) -> None:
         self._file = file
         self._missing_weights = missing_weights
-        self._table = layer_table()
+        self._registered = layer_table()
         self._shared: dict[Hashable, Bound] = {}
         self._suggestions: dict[str, str] = {}
         self._lock = RLock()  # a session's thread and a window's may both ask
@@ -79,10 +80,14 @@ class LayerSource:
             name.removeprefix(end).isdecimal() and name.startswith(end) for end, name in names
         )
 
+    @cached_property
+    def _table(self) -> Mapping[str, Registration]:
+        return onnx_table(self._registered) if self.from_onnx else self._registered
+
     @property
     def files(self) -> tuple[LayerFile, ...]:
         """The user's files of layers that were loaded, with the types that are theirs."""
-        return layer_files_of(self._table)
+        return layer_files_of(self._registered)
 
     def bind(self, operator: RuntimeOperator) -> Bound:
         """Check an operator; what is wrong is returned, never raised.
@@ -140,7 +145,6 @@ class LayerSource:
             output_count=operator.result_count,
             constants=operator.constants(),
             output_shapes=operator.output_shapes,
-            from_onnx=self.from_onnx,
             storage=operator.storage,
         )
         return build_layer(call, self._table)

@@ -21,7 +21,6 @@ from engine.errors import (
 from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
 from engine.memory_bound import current_room, require_extent
-from engine.promotion import is_numbers, is_scalar, result_dtype
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.runtime.storage import BASE
 from engine.values import describe_value, freeze
@@ -47,10 +46,8 @@ _CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
 # Operators that make a tensor of one number; a dtype of ONNX's is not among their parameters.
 _OF_ONE_NUMBER: Final = frozenset({"torch.empty", "torch.full", "torch.ones", "torch.zeros"})
 
-# Operators that give Python's numbers and lists where ONNX has tensors.
-_TENSORS_IN_ONNX: Final = frozenset(
-    {"pnnx.Expression", "prim::Constant", "Tensor.size", "aten::size"}
-)
+# Operators whose result is a list, even of one member, where it is no tensor.
+_LISTS: Final = frozenset({"pnnx.Expression", "prim::Constant", "Tensor.size", "aten::size"})
 
 
 class RuntimeOperator:
@@ -345,7 +342,7 @@ class RuntimeOperator:
             # A list has no shape in the file: an annotated output is its only member, as
             # of a torch.split that gives one part.
             alone = isinstance(result, (tuple, list)) and len(result) == 1
-            if alone and self.type not in _TENSORS_IN_ONNX:
+            if alone and self.type not in _LISTS:
                 return (result if self.outputs[0].shape is None else result[0],)  # type: ignore[index]
             return (self._as_annotated(result),)
         if isinstance(result, (tuple, list)) and len(result) == wanted:
@@ -363,15 +360,10 @@ class RuntimeOperator:
     def _as_annotated(self, result: object) -> object:
         """Give back to a result what pnnx loses of ONNX.
 
-        Sizes and constants are tensors there, a tensor of one number has a dtype, and
-        ``ReduceMax`` over everything may keep dimensions of size 1. What has no dimensions
-        is never annotated.
+        A tensor of one number has a dtype there, and ``ReduceMax`` over everything may keep
+        dimensions of size 1. What has no dimensions is never annotated.
         """
         shape, dtype = self.outputs[0].shape, self.outputs[0].dtype
-        # A tensor of constants that pnnx folded is annotated too, and a number never.
-        folded = self.type == "pnnx.Expression" and bool(shape)
-        if folded or (self._source.from_onnx and self.type in _TENSORS_IN_ONNX):
-            result = _tensor_of(result, annotated=shape is not None)
         if not shape or not isinstance(result, (np.ndarray, np.generic)):
             return result
         array = np.asarray(result)
@@ -411,19 +403,3 @@ def _bounded(value: Value) -> Value:
     if isinstance(value, np.ndarray) and value.nbytes > current_room().bound:
         require_extent(value.shape, value.dtype)
     return value
-
-
-def _tensor_of(value: object, *, annotated: bool) -> object:
-    """Tensor of a number, and of a list of sizes; anything else as it is.
-
-    A list of constants stays one where the file does not call it a tensor: it takes the
-    dtype of what it is combined with.
-    """
-    if is_scalar(value):
-        return np.array(value, result_dtype(value))
-    if not isinstance(value, tuple) or not value or (is_numbers(value) and not annotated):
-        return value
-    items = [np.atleast_1d(np.asarray(item)) for item in value]
-    if any(item.dtype.kind not in "iu" or item.ndim != 1 for item in items):
-        return value
-    return np.concatenate(items).astype(np.int64, copy=False)

@@ -46,7 +46,7 @@ def _chain(count: int) -> list[list[int]]:
 
 
 def _residual(count: int) -> list[list[int]]:
-    """NchwcNodes of three with a skip around each, and a longer skip around every tenth."""
+    """Blocks of three with a skip around each, and a longer skip around every tenth."""
     takes = []
     for number in range(count):
         sources = [number]
@@ -59,7 +59,7 @@ def _residual(count: int) -> list[list[int]]:
 
 
 def _dense(count: int) -> list[list[int]]:
-    """NchwcNodes of forty in which every second operator takes all that came before it."""
+    """Blocks of forty in which every second operator takes all that came before it."""
     takes = []
     for number in range(count):
         start = number - number % 40

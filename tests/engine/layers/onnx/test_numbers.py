@@ -95,7 +95,7 @@ def test_quantize_linear(run, scale, zero, params, expected):
 
 def test_blocks_share_a_scale(run):
     x = np.array([[1, 2, 3, 4]], np.int8)
-    result = run("DequantizeLinear", x, np.float32([[1, 10]]), axis=1, nchwc_block_size=2)
+    result = run("DequantizeLinear", x, np.float32([[1, 10]]), axis=1, block_size=2)
     np.testing.assert_array_equal(result, np.float32([[1, 2, 30, 40]]), strict=True)
 
 

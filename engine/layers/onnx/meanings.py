@@ -1,0 +1,183 @@
+"""What PyTorch's words mean in a file that was made from ONNX.
+
+pnnx writes operators of ONNX in PyTorch's words, and some of them mean ONNX's there: quotients
+of integers are integers, sizes and constants are tensors, and a tensor may stand for its own
+sizes, because pnnx drops ``Shape``. All of that is translated here, when a graph is built: the
+layers of such a graph come from a table that has these in the place of PyTorch's own, and no
+other code asks where a file comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import numpy as np
+
+from engine.expression import FUNCTIONS, Function
+from engine.expression.functions import Elementwise, truncated_quotient
+from engine.layers import arithmetic, attribute, concatenate, size, slicing, split
+from engine.layers.arguments import axis_of
+from engine.layers.elementwise import Operand, apply
+from engine.layers.expression import Expression, to_tensor
+from engine.layers.layer import NOWHERE, Ints, OperatorCall
+from engine.promotion import is_numbers
+from engine.values import Array, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.layers.registry import Registration
+
+__all__ = ["OnnxExpression", "cat", "onnx_table"]
+
+Target = TypeVar("Target", bound="Callable[..., Any]")
+
+_MEANINGS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def onnx_table(table: Mapping[str, Registration]) -> Mapping[str, Registration]:
+    """Replace PyTorch's meanings in a table of layers by ONNX's.
+
+    What a user's file registers stays.
+    """
+    return {
+        **table,
+        **{
+            name: replace(entry, target=_MEANINGS[entry.target])
+            for name, entry in table.items()
+            if entry.target in _MEANINGS
+        },
+    }
+
+
+def _replaces(target: Callable[..., Any]) -> Callable[[Target], Target]:
+    """Say that code is what other code means in a file that was made from ONNX."""
+
+    def decorate(meaning: Target) -> Target:
+        _MEANINGS[target] = meaning
+        return meaning
+
+    return decorate
+
+
+# Numbers
+
+
+def _quotient(a: Array, b: Array) -> Array:
+    return truncated_quotient(a, b) if a.dtype.kind in "iu" else np.asarray(np.divide(a, b))
+
+
+def _power(base: Any, exponent: Any) -> Value:
+    power = FUNCTIONS["pow"].apply(base, exponent)
+    integer = isinstance(base, int) or getattr(base, "dtype", np.dtype(float)).kind in "iu"
+    if isinstance(power, float) and integer:
+        return int(power)
+    if isinstance(power, np.ndarray) and integer:
+        return power.astype(np.asarray(base).dtype)
+    return power
+
+
+_FUNCTIONS: Final[Mapping[str, Function]] = {
+    **FUNCTIONS,
+    "div": Function("div", 2, 2, Elementwise(_quotient, "bifc")),
+    "pow": Function("pow", 2, 2, _power),
+}
+
+
+@_replaces(arithmetic.div)
+def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
+    """Quotient; integers give integers, cut towards zero."""
+    if rounding_mode is None:
+        return apply(_FUNCTIONS["div"].apply, input, other)
+    return arithmetic.div(input, other, rounding_mode)
+
+
+@_replaces(Expression)
+class OnnxExpression(Expression):
+    """Compute an expression; integers stay integers, sizes and constants are tensors."""
+
+    functions = _FUNCTIONS
+    gives_tensors = True
+
+
+# Sizes and constants
+
+
+@_replaces(size.size)
+def size_tensor(input: Array, dim: int | None = None, *, call: OperatorCall = NOWHERE) -> Value:
+    """Give the length of a dimension, or all of them, as a tensor."""
+    return to_tensor(size.size(input, dim), annotated=call.output_shape is not None)
+
+
+@_replaces(attribute.constant)
+def constant(value: Any = None, *, call: OperatorCall = NOWHERE) -> Value:
+    """Give a constant as a tensor."""
+    return to_tensor(attribute.constant(value), annotated=call.output_shape is not None)
+
+
+@_replaces(concatenate.cat)
+def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
+    """Join tensors; numbers and tensors may stand for members of a list of sizes."""
+    arrays = tuple(np.array(t) if is_numbers(t) else t for t in tensors)
+    members = concatenate.members_of(arrays)
+    return concatenate.cat(*_sizes_among(members, call), dim=dim)
+
+
+def _sizes_among(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
+    """Members of a list of sizes, as ONNX joins them.
+
+    pnnx drops what makes lists of them: a number stands for a list of one, and a tensor for
+    its sizes, or as many of them as the result has room for.
+    """
+    shape = call.output_shape
+    if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
+        return members
+    lists = [m.reshape(-1) if m.ndim < 2 else None for m in members]
+    known = sum(len(numbers) for numbers in lists if numbers is not None)
+    if known != shape[0]:  # a vector of floats among sizes stands for its size, too
+        lists = [
+            None if m.dtype.kind != "i" else numbers
+            for m, numbers in zip(members, lists, strict=True)
+        ]
+        known = sum(len(numbers) for numbers in lists if numbers is not None)
+    left = shape[0] - known
+    result: list[Array] = []
+    for member, numbers in zip(members, lists, strict=True):
+        own = np.array(member.shape, np.int64)[:left] if numbers is None else numbers
+        left -= len(own) if numbers is None else 0
+        result.append(own)
+    return tuple(result) if left == 0 else members
+
+
+# Indices
+
+
+@_replaces(slicing.select)
+def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE) -> Array:
+    """Take one place of a dimension; the index may have dimensions."""
+    taken = slicing.select(input, dim, index)
+    if isinstance(index, tuple):
+        return taken
+    return _with_dims_of_index(taken, axis_of(dim, input.ndim), call)
+
+
+@_replaces(split.unbind)
+def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> tuple[Array, ...]:
+    """Cut into slices; the indices may have dimensions."""
+    parts = split.unbind(input, dim)
+    return tuple(_with_dims_of_index(part, axis_of(dim, input.ndim), call) for part in parts)
+
+
+def _with_dims_of_index(taken: Array, axis: int, call: OperatorCall) -> Array:
+    """Give one place of an axis the dimensions that its index had in ONNX.
+
+    pnnx writes a ``Gather`` of one place alike, whether its index is a number, a list of one
+    or has more dimensions; the annotation tells.
+    """
+    shape = call.output_shape
+    more = 0 if shape is None else len(shape) - taken.ndim
+    if more <= 0:
+        return taken
+    return taken.reshape(*taken.shape[:axis], *(1,) * more, *taken.shape[axis:])
