@@ -17,7 +17,7 @@ _WIDTH = 58
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, and print a row for each way to compute each function."""
+    """Measure, and print a row for each kernel of each function."""
     parser = argparse.ArgumentParser(prog="python -m accuracy", description=__doc__)
     parser.add_argument("--points", type=int, default=1 << 21, help="inputs of each (2097152)")
     parser.add_argument("--only", default="", metavar="TEXT", help="functions with this name")

@@ -1,4 +1,4 @@
-"""Every way to compute a function: by itself, and among operators that are computed at once."""
+"""Every kernel of a function: single, and among fused operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SUMMABLE: Final = 1e32
 
 
 def errors(function: Function, count: int) -> Iterator[tuple[str, list[float]]]:
-    """Compute a function in every way, over the whole range of float32.
+    """Compute a function by every kernel, over the whole range of float32.
 
     Yields
     ------
@@ -80,7 +80,7 @@ def _right(function: Function, inputs: list[np.ndarray]) -> np.ndarray:
 
 
 def _summable(function: Function, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Replace by 1 what a segment of ncnn would leave to the reference."""
+    """Replace by 1 what a subgraph of ncnn would leave to the reference."""
     arrays = [*inputs, _right(function, inputs)]
     usable = np.logical_and.reduce([np.abs(each) < _SUMMABLE for each in arrays])
     return [np.where(usable, x, np.float32(1)) for x in inputs]
@@ -106,7 +106,7 @@ def _computed(
         session.feed(given)
         try:
             session.run()
-        except InferenceError:  # there is no such segment
+        except InferenceError:  # there is no such subgraph
             continue
         yield name, given, session.value("y")
 

@@ -1,4 +1,4 @@
-"""Images in NCHWc: the numbers of the reference, whatever meets in a row."""
+"""Images in NCHWc: the numbers of the reference, whatever meets."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ NETWORKS = {
 
 @pytest.fixture(params=[Strategy.NCHWC, Strategy.ELEMPACK])
 def blocked(request, monkeypatch, tuning_cache):
-    """Images in NCHWc, whatever the clock says: the way."""
+    """Images in NCHWc, whatever the clock says: the strategy."""
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no such order here")
     if request.param is Strategy.ELEMPACK:

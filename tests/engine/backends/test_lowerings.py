@@ -1,4 +1,4 @@
-"""Every form of ONNX Runtime and ncnn against the NumPy reference.
+"""Every lowering of ONNX Runtime and ncnn against the NumPy reference.
 
 The reference itself is compared with PyTorch and with values typed by hand in
 ``tests/engine/layers``.

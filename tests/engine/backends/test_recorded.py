@@ -105,7 +105,7 @@ RANDOM = (
 
 
 def test_random_operators_draw_the_same_on_every_backend(make_pair, tmp_path):
-    """Libraries have forms of these types, but not of their chance."""
+    """Libraries have lowerings of these types, but not of their chance."""
     graph = engine.load(make_pair(*RANDOM))
     x = np.random.default_rng(1).standard_normal((1, 4, 64, 64)).astype(np.float32)
     expected = run(graph, x, "numpy")

@@ -1,4 +1,4 @@
-"""Weights are in memory once, in the form of whoever computes."""
+"""Weights are in memory once, in the layout of whoever computes."""
 
 from __future__ import annotations
 
