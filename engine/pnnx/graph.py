@@ -241,21 +241,6 @@ class Graph:
                 self._by_name = {operator.name: operator for operator in self._operators}
                 self._make = None
 
-    # Files
-
-    @classmethod
-    def load(cls, param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
-        """Read a pair; see `engine.pnnx.load`."""
-        from engine.pnnx.pairing import load
-
-        return load(param_path, bin_path)
-
-    def save(self, param_path: str | Path, bin_path: str | Path | None) -> None:
-        """Write a pair; see `engine.pnnx.save`."""
-        from engine.pnnx.writer import save
-
-        save(self, param_path, bin_path)
-
     # Services
 
     def get_operator(self, name: str) -> Operator | None:

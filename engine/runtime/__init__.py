@@ -8,8 +8,7 @@ input is the producer's output, the same object.
 from __future__ import annotations
 
 from engine.runtime.graph import GraphState, RuntimeGraph, load
-from engine.runtime.operand import RuntimeOperand
-from engine.runtime.operator import RuntimeOperator
+from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.parameter import (
     RuntimeAttribute,
     RuntimeParameter,

@@ -11,8 +11,7 @@ from engine.shapes import fits, other_sizes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.runtime.operand import RuntimeOperand
-    from engine.runtime.operator import RuntimeOperator
+    from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 
     ShapeOf = Callable[[str], tuple[int, ...] | None]
 

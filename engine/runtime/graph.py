@@ -19,11 +19,11 @@ from engine.errors import (
     describe_shapes,
     spell_shape,
 )
-from engine.pnnx import DTYPES, Graph
+from engine.pnnx import DTYPES
+from engine.pnnx import load as load_pair
 from engine.runtime.circumstances import circumstances
 from engine.runtime.layer_source import LayerSource
-from engine.runtime.operand import RuntimeOperand
-from engine.runtime.operator import RuntimeOperator
+from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
 from engine.values import flatten_value
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from engine.layers import LayerFile
-    from engine.pnnx import Operator
+    from engine.pnnx import Graph, Operator
     from engine.shapes import ExportedShape
     from engine.values import Array, Value
 
@@ -85,7 +85,7 @@ class RuntimeGraph:
         ModelFileError
             With path, line and reason.
         """
-        self._file = Graph.load(self.param_path, self._bin_argument)
+        self._file = load_pair(self.param_path, self._bin_argument)
         self._layers = self._parts = None
         self.state = GraphState.NEED_BUILD
 

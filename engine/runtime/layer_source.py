@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from functools import cached_property
 from threading import RLock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.errors import EngineError, LayerError, ModelFileError, UnsupportedOperatorError
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
 from engine.layers.onnx.meanings import onnx_table
+from engine.runtime.operator import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
-    from pathlib import Path
 
     from engine.layers import Layer, LayerFile, Registration
     from engine.pnnx import Graph
@@ -22,26 +22,7 @@ if TYPE_CHECKING:
     from engine.runtime.parameter import RuntimeAttribute
     from engine.values import Array
 
-__all__ = ["Bound", "LayerSource"]
-
-
-class Bound(NamedTuple):
-    """What became of an operator's layer.
-
-    Attributes
-    ----------
-    layer : Layer or None
-        What the operator was checked with; where it has weights, these are zeros unless the
-        layer is from a user's file.
-    error : EngineError or None
-        Why there is none; None as well for what needs none, an input or output.
-    file : Path or None
-        The user's file that the layer comes from.
-    """
-
-    layer: Layer | None = None
-    error: EngineError | None = None
-    file: Path | None = None
+__all__ = ["LayerSource"]
 
 
 class LayerSource:

@@ -1,10 +1,10 @@
-"""An operator of the executable graph, and the frame its layer runs in."""
+"""Operators of the executable graph, the operands between them, and the frame of a layer."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -22,7 +22,7 @@ from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
 from engine.memory_bound import current_room, require_extent
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
-from engine.runtime.storage import BASE
+from engine.tensor import Tensor
 from engine.values import describe_value, freeze
 
 if TYPE_CHECKING:
@@ -31,14 +31,22 @@ if TYPE_CHECKING:
 
     from engine.layers import Layer, Storage
     from engine.pnnx import Operator, Shape
-    from engine.runtime.layer_source import Bound, LayerSource
-    from engine.runtime.operand import RuntimeOperand
-    from engine.values import Value
+    from engine.values import Array, Value
 
-__all__ = ["INPUT_TYPE", "OUTPUT_TYPE", "RuntimeOperator"]
+__all__ = [
+    "BASE",
+    "INPUT_TYPE",
+    "OUTPUT_TYPE",
+    "Bound",
+    "LayerProvider",
+    "RuntimeOperand",
+    "RuntimeOperator",
+]
 
 INPUT_TYPE = "pnnx.Input"
 OUTPUT_TYPE = "pnnx.Output"
+BASE: Final = "base"
+"""Argument that takes the tensor which the first input is a view of, see `runtime.storage`."""
 
 # Operators without inputs that stand for an argument, and the parameter that holds it.
 _CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
@@ -48,6 +56,101 @@ _OF_ONE_NUMBER: Final = frozenset({"torch.empty", "torch.full", "torch.ones", "t
 
 # Operators whose result is a list, even of one member, where it is no tensor.
 _LISTS: Final = frozenset({"pnnx.Expression", "prim::Constant", "Tensor.size", "aten::size"})
+
+
+class RuntimeOperand:
+    """A tensor's place in the graph, shared by its producer and all its consumers.
+
+    Values live in sessions, not here, so that one graph serves many sessions.
+
+    Attributes
+    ----------
+    name : str
+    index : int
+        Position among the graph's operands.
+    producer : RuntimeOperator or None
+    consumers : tuple of RuntimeOperator
+        One entry per use: an operator that takes the operand twice is there twice.
+    shape : tuple of int, str or None, or None
+        As the exporter saw it; a None dimension is unknown (``?``), a str one a symbol.
+        None as a whole: the file does not say.
+    dtype : numpy.dtype or None
+        None where the file does not say.
+    """
+
+    __slots__ = ("consumers", "dtype", "index", "name", "producer", "shape")
+
+    def __init__(
+        self,
+        name: str,
+        index: int,
+        shape: tuple[int | str | None, ...] | None,
+        dtype: np.dtype[Any] | None,
+    ) -> None:
+        self.name, self.index, self.shape, self.dtype = name, index, shape, dtype
+        self.producer: RuntimeOperator | None = None
+        self.consumers: tuple[RuntimeOperator, ...] = ()
+
+    @staticmethod
+    def tensors(value: Array) -> list[Tensor]:
+        """Split a value of this operand into KuiperInfer's per-sample tensors.
+
+        Parameters
+        ----------
+        value : ndarray of shape (N, C, H, W), or fewer dimensions
+
+        Returns
+        -------
+        list of Tensor
+            N tensors that alias `value`.
+        """
+        return Tensor.batch(value)
+
+    @override
+    def __repr__(self) -> str:
+        return f"RuntimeOperand({self.name!r}, shape={self.shape}, dtype={self.dtype})"
+
+
+class Bound(NamedTuple):
+    """What became of an operator's layer.
+
+    Attributes
+    ----------
+    layer : Layer or None
+        What the operator was checked with; where it has weights, these are zeros unless the
+        layer is from a user's file.
+    error : EngineError or None
+        Why there is none; None as well for what needs none, an input or output.
+    file : Path or None
+        The user's file that the layer comes from.
+    """
+
+    layer: Layer | None = None
+    error: EngineError | None = None
+    file: Path | None = None
+
+
+class LayerProvider(Protocol):
+    """Gives operators their layers."""
+
+    @property
+    def from_onnx(self) -> bool:
+        """Whether the file was made from an ONNX model."""
+        ...
+
+    def bind(self, operator: RuntimeOperator) -> Bound:
+        """Check an operator; what is wrong is returned, never raised."""
+        ...
+
+    def with_weights(self, operator: RuntimeOperator) -> Layer:
+        """Build the layer of an operator that was checked, with its weights.
+
+        Raises
+        ------
+        EngineError
+            If a weight cannot be read, or the layer does not like what it is.
+        """
+        ...
 
 
 class RuntimeOperator:
@@ -62,7 +165,7 @@ class RuntimeOperator:
         Of the file.
     index : int
     inputs, outputs : tuple of RuntimeOperand
-    source : LayerSource
+    source : LayerProvider
 
     Attributes
     ----------
@@ -99,7 +202,7 @@ class RuntimeOperator:
         index: int,
         inputs: tuple[RuntimeOperand, ...],
         outputs: tuple[RuntimeOperand, ...],
-        source: LayerSource,
+        source: LayerProvider,
     ) -> None:
         self._operator = operator
         self.name, self.type = operator.name, operator.type

@@ -22,13 +22,10 @@ from engine.values import address_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.runtime.operand import RuntimeOperand
-    from engine.runtime.operator import RuntimeOperator
+    from engine.runtime.operator import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["BASE", "find_storage"]
-
-BASE: Final = "base"  # the argument that takes the tensor which the input is a view of
+__all__ = ["find_storage"]
 
 _READ_BY_STEPS: Final = frozenset(
     f"{prefix}{name}"

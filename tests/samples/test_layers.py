@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.errors import InferenceError
 from engine.layers import layer_files, load_layers, unload_layers
-from engine.pnnx import Graph
+from engine.pnnx import load
 
 FOLDER = Path(__file__).parents[2] / "samples" / "layers"
 TOLERANCE = 1e-4
@@ -36,7 +36,7 @@ def test_without_the_file_two_operators_have_no_layer():
 
 
 def test_the_file_has_the_types_that_the_model_lacks(loaded):
-    model = Graph.load(FOLDER / "contrast.pnnx.param")
+    model = load(FOLDER / "contrast.pnnx.param")
     own = {operator.type for operator in model.operators if "contrast_net" in operator.type}
     assert set(loaded.types) == own
 

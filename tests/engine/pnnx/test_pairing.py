@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine.errors import ModelFileError
-from engine.pnnx import Graph, find_param, find_weights, load, pair
+from engine.pnnx import find_param, find_weights, load, pair
 
 ONE = {"fc.weight": 6, "fc.bias": 2}
 
@@ -54,7 +54,7 @@ class TestLoad:
     def test_weights_are_read_once(self, files):
         folder = files(m_param=ONE)
         write_bin(folder / "m.bin", value=2.5)
-        graph = Graph.load(str(folder / "m.param"))
+        graph = load(str(folder / "m.param"))
         assert graph.weights_path == folder / "m.bin"
         assert graph.has_weights
         weight = graph.get_operator("fc").attrs["weight"]

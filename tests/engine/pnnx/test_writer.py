@@ -94,7 +94,7 @@ def graphs(draw):
 def test_round_trip(tmp_path_factory, graph):
     folder = tmp_path_factory.getbasetemp()
     param, weights = folder / "round.param", folder / "round.bin"
-    graph.save(param, weights)
+    save(graph, param, weights)
     again = load(param, weights)
     assert again.same_as(graph)
     for mine, theirs in zip(graph.operators, again.operators, strict=True):
@@ -151,7 +151,7 @@ def test_pnnx_text_byte_for_byte(shared, tmp_path):
         graph = load(file)
         copy = tmp_path / "copy.param"
         weights = tmp_path / "copy.bin" if graph.has_weights else None
-        graph.save(copy, weights)
+        save(graph, copy, weights)
         assert copy.read_bytes() == file.read_bytes(), file
         if weights is not None:
             assert load(copy, weights).same_as(graph), file
@@ -177,7 +177,7 @@ def test_over_the_mapped_file(tmp_path):
     save(small(), param, weights)
     graph = load(param)
     graph.operators[1].params["extra"] = Parameter.of(1)
-    graph.save(param, weights)
+    save(graph, param, weights)
     assert load(param).same_as(graph)
     assert graph.operators[1].attrs["weight"].array.tolist() == [[1, 2]]
 
@@ -188,7 +188,7 @@ def test_structure_only(tmp_path):
     graph = load(tmp_path / "m.param")
     assert not graph.has_weights
     with pytest.raises(ModelFileError, match="its weights are missing"):
-        graph.save(tmp_path / "n.param", tmp_path / "n.bin")
+        save(graph, tmp_path / "n.param", tmp_path / "n.bin")
     assert listed(tmp_path) == ["m.param"]
 
 
@@ -208,7 +208,7 @@ def test_unannotated_uses_stay_so(tmp_path):
 def test_string_with_blanks(tmp_path):
     graph = Graph()
     graph.new_operator("a", "a").params["equation"] = Parameter.parse("i j, j k -> i k")
-    graph.save(tmp_path / "m.param", None)
+    save(graph, tmp_path / "m.param", None)
     assert load(tmp_path / "m.param").same_as(graph)
 
 
@@ -381,7 +381,7 @@ def test_what_cannot_be_read_back_is_not_written(tmp_path, change, reason):
     graph = small()
     change(graph)
     with pytest.raises(ExportError) as caught:
-        graph.save(tmp_path / "m.param", tmp_path / "m.bin")
+        save(graph, tmp_path / "m.param", tmp_path / "m.bin")
     assert str(caught.value) == reason
     assert not listed(tmp_path)
 
