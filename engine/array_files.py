@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from engine.values import Array, ArrayFacts
+    from engine.values import Array, ArrayMetadata
 
     Watch = Callable[[memoryview], None]
 
@@ -57,7 +57,7 @@ SAFETENSORS_DTYPES: Final = {
 _LONGEST_HEADER: Final = 100_000_000
 
 
-def is_numeric(array: Array | ArrayFacts) -> bool:
+def is_numeric(array: Array | ArrayMetadata) -> bool:
     """Whether an array holds numbers or bools, and not objects, text or records."""
     return array.dtype.kind in "biufc"
 
@@ -172,7 +172,7 @@ def write_npz(
 
 def write_safetensors(
     path: Path,
-    arrays: Mapping[str, Array | ArrayFacts],
+    arrays: Mapping[str, Array | ArrayMetadata],
     metadata: Mapping[str, str] | None = None,
     watch: Watch | None = None,
     load: Callable[[str], Array] | None = None,
@@ -183,13 +183,13 @@ def write_safetensors(
     ----------
     path : Path
         Must not exist yet.
-    arrays : mapping of str to ndarray, or to ArrayFacts
+    arrays : mapping of str to ndarray, or to ArrayMetadata
         Of dtypes in `SAFETENSORS_DTYPES`; no name may be ``__metadata__``.
     metadata : mapping of str to str, optional
     watch : callable, optional
         Called with each piece of the arrays' bytes; what it raises ends the writing.
     load : callable, optional
-        Gives the array of a name, of which there are only facts, when it is to be written.
+        Gives the array of a name, of which there is only metadata, when it is to be written.
 
     Raises
     ------

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from engine.values import ArrayFacts, value_nbytes
+from engine.values import ArrayMetadata, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.shapes import ExportedShape
-    from engine.values import Value, ValueFacts
+    from engine.values import Value, ValueMetadata
 
 __all__ = ["Cost", "Memory", "ValueSource", "cost", "memory"]
 
@@ -40,7 +40,7 @@ class ValueSource(Protocol):
         """Whether an operand has been computed."""
         ...
 
-    def facts(self, operand: str, /) -> ValueFacts:
+    def metadata(self, operand: str, /) -> ValueMetadata:
         """What is known of the value of an operand that has been computed."""
         ...
 
@@ -81,8 +81,8 @@ def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
     Cost
         With zeros where a shape is not known.
     """
-    inputs = [_facts(operand, session) for operand in operator.inputs]
-    outputs = [_facts(operand, session) for operand in operator.outputs]
+    inputs = [_metadata(operand, session) for operand in operator.inputs]
+    outputs = [_metadata(operand, session) for operand in operator.outputs]
     call = _Call(operator, inputs, outputs)
     nbytes = sum(map(_operand_nbytes, operator.inputs, inputs))
     nbytes += sum(map(_operand_nbytes, operator.outputs, outputs))
@@ -134,7 +134,7 @@ def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
         if not operator.is_input and operator.type != "pnnx.Attribute":
             for operand in operator.outputs:
                 sizes[operand.name] = nbytes = _operand_nbytes(
-                    operand, _facts(operand, session)
+                    operand, _metadata(operand, session)
                 )
                 total, alive = total + nbytes, alive + nbytes
         needed = max(needed, alive)
@@ -153,8 +153,8 @@ class _Call:
     def __init__(
         self,
         operator: RuntimeOperator,
-        inputs: Iterable[ValueFacts],
-        outputs: Iterable[ValueFacts],
+        inputs: Iterable[ValueMetadata],
+        outputs: Iterable[ValueMetadata],
     ) -> None:
         self.kind = _kind(operator.type)
         self.params: Mapping[str, Value] = operator.params
@@ -189,17 +189,17 @@ def _kind(operator_type: str) -> str:
     return re.split("[.:]+", operator_type)[-1].lower()
 
 
-def _facts(operand: RuntimeOperand, session: ValueSource | None) -> ValueFacts:
+def _metadata(operand: RuntimeOperand, session: ValueSource | None) -> ValueMetadata:
     """What is known of an operand's value; None where there is none."""
     if session is not None and session.has_value(operand.name):
-        return session.facts(operand.name)
+        return session.metadata(operand.name)
     return None
 
 
-def _shape(operand: RuntimeOperand, facts: ValueFacts) -> Shape | None:
-    if facts is None:
+def _shape(operand: RuntimeOperand, metadata: ValueMetadata) -> Shape | None:
+    if metadata is None:
         return _known(operand.shape)
-    return facts.shape if isinstance(facts, ArrayFacts) else None
+    return metadata.shape if isinstance(metadata, ArrayMetadata) else None
 
 
 # In long models shapes recur.
@@ -217,9 +217,9 @@ def _elements(shape: ExportedShape | None) -> int:
     return math.prod(known) if known is not None else 0
 
 
-def _operand_nbytes(operand: RuntimeOperand, facts: ValueFacts) -> int:
-    if facts is not None:
-        return value_nbytes(facts)
+def _operand_nbytes(operand: RuntimeOperand, metadata: ValueMetadata) -> int:
+    if metadata is not None:
+        return value_nbytes(metadata)
     itemsize = operand.dtype.itemsize if operand.dtype is not None else 4
     return _elements(operand.shape) * itemsize
 

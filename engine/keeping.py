@@ -24,11 +24,11 @@ from typing_extensions import override
 
 from engine.backends import SUPPLIED, is_fused, let_go, make_kernels
 from engine.values import (
-    Deferred,
-    all_settled,
-    facts_of,
+    LazyArray,
     flatten_value,
-    settled,
+    materialise,
+    materialise_all,
+    metadata_of,
     value_nbytes,
 )
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from engine.backends import Kernel
     from engine.runtime import RuntimeOperator
     from engine.session import StepRecord
-    from engine.values import Array, Held, Value, ValueFacts
+    from engine.values import Array, Held, Value, ValueMetadata
 
 __all__ = ["WEIGHT", "HeldMemory", "Keeper", "StepOutputs", "sizes_of"]
 
@@ -53,7 +53,7 @@ class StepOutputs(Mapping[str, "Value"]):
     """Outputs of a step by operand name; arrays are read-only.
 
     Those that were dropped to stay within a memory limit are computed again when they are
-    asked for. Asking for the names or `facts` never computes anything.
+    asked for. Asking for the names or `metadata` never computes anything.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ class StepOutputs(Mapping[str, "Value"]):
         For the keeper: how to compute them again; None for what is never dropped.
     """
 
-    __slots__ = ("_facts", "_keeper", "held", "origin")
+    __slots__ = ("_keeper", "_metadata", "held", "origin")
 
     def __init__(self, values: dict[str, Held]) -> None:
         self.held: Mapping[str, Held] | None = values
-        self._facts: dict[str, ValueFacts] = {}
+        self._metadata: dict[str, ValueMetadata] = {}
         self._keeper: Keeper | None = None
         self.origin: _Origin | None = None
 
@@ -83,17 +83,17 @@ class StepOutputs(Mapping[str, "Value"]):
     @override
     def __iter__(self) -> Iterator[str]:
         held = self.held
-        return iter(self._facts if held is None else held)
+        return iter(self._metadata if held is None else held)
 
     @override
     def __len__(self) -> int:
         held = self.held
-        return len(self._facts if held is None else held)
+        return len(self._metadata if held is None else held)
 
     @override
     def __contains__(self, name: object) -> bool:
         held = self.held
-        return name in (self._facts if held is None else held)
+        return name in (self._metadata if held is None else held)
 
     @property
     def kept(self) -> Mapping[str, Value] | None:
@@ -101,7 +101,7 @@ class StepOutputs(Mapping[str, "Value"]):
         held = self.held
         if held is None:
             return None
-        return {name: settled(value) for name, value in held.items()}
+        return {name: materialise(value) for name, value in held.items()}
 
     # By identity: to compare values they might have to be computed.
     __hash__ = object.__hash__
@@ -129,10 +129,10 @@ class StepOutputs(Mapping[str, "Value"]):
         assert kept is not None  # noqa: S101 - only a keeper drops
         return kept
 
-    def facts(self, name: str) -> ValueFacts:
+    def metadata(self, name: str) -> ValueMetadata:
         """What is known of a value without its elements, dropped or not."""
         held = self.held
-        return self._facts[name] if held is None else facts_of(held[name])
+        return self._metadata[name] if held is None else metadata_of(held[name])
 
     # For the keeper
 
@@ -141,10 +141,10 @@ class StepOutputs(Mapping[str, "Value"]):
         self._keeper, self.origin = keeper, origin
 
     def drop(self) -> Mapping[str, Value]:
-        """Keep facts alone; returns the values."""
+        """Keep metadata alone; returns the values."""
         values = self.kept or {}
-        # Another thread sees the values or the facts at any time.
-        self._facts = {name: facts_of(value) for name, value in values.items()}
+        # Another thread sees the values or the metadata at any time.
+        self._metadata = {name: metadata_of(value) for name, value in values.items()}
         self.held = None
         return values
 
@@ -405,7 +405,7 @@ class Keeper:
                 kernel.prepare(arguments)
                 results = kernel(arguments)
         names = (operand.name for operand in operator.outputs)
-        return dict(zip(names, all_settled(results), strict=True)) | dict(origin.given)
+        return dict(zip(names, materialise_all(results), strict=True)) | dict(origin.given)
 
 
 class HeldMemory:
@@ -457,7 +457,7 @@ def sizes_of(values: Iterable[Held]) -> dict[int, int]:
     """Bytes of what values lie in, by identity; those of one that is in another order too."""
     sizes = {}
     for value in values:
-        if isinstance(value, Deferred):
+        if isinstance(value, LazyArray):
             sizes[id(value)] = math.prod(value.shape) * value.dtype.itemsize
         elif isinstance(value, np.ndarray):
             owner = _owner(value)

@@ -25,7 +25,7 @@ from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_elementwise
 from engine.memory_bound import current_room
 from engine.session import OperatorStatus, SessionState
-from engine.values import settled, value_nbytes
+from engine.values import materialise, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -462,7 +462,7 @@ def _handing_out(subgraph: FusedSubgraph, part: Part, own: dict[str, Value]) -> 
 
     def compiled(inputs: Sequence[Value]) -> tuple[Value, ...]:
         (found,) = subgraph.result(part.operator.index, inputs)
-        own[part.output] = settled(found)
+        own[part.output] = materialise(found)
         return (own[part.output],)
 
     return compiled

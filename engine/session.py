@@ -40,7 +40,13 @@ from engine.memory_bound import (
     format_refusal,
 )
 from engine.runtime.circumstances import circumstances
-from engine.values import ArrayFacts, all_settled, describe_value, flatten_value, settled
+from engine.values import (
+    ArrayMetadata,
+    describe_value,
+    flatten_value,
+    materialise,
+    materialise_all,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
 
     from engine.backends import Kernel
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from engine.values import Array, Held, Value, ValueFacts
+    from engine.values import Array, Held, Value, ValueMetadata
 
 __all__ = ["OperatorStatus", "Session", "SessionState", "StepRecord", "Supplied"]
 
@@ -125,9 +131,9 @@ class StepRecord:
         return self.seed is not None
 
     @property
-    def facts(self) -> tuple[ValueFacts, ...]:
+    def metadata(self) -> tuple[ValueMetadata, ...]:
         """What is known of the outputs without their elements, in order."""
-        return tuple([self.outputs.facts(name) for name in self.outputs])
+        return tuple([self.outputs.metadata(name) for name in self.outputs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,7 +603,7 @@ class Session:
         """Whether an operand's value is there without computing it again."""
         return operand in self._values
 
-    def facts(self, operand: str) -> ValueFacts:
+    def metadata(self, operand: str) -> ValueMetadata:
         """What is known of an operand's value without its elements; never computes anything.
 
         Raises
@@ -605,7 +611,7 @@ class Session:
         UnknownNameError, ValueNotComputedError
             As for `value`.
         """
-        return self._outputs_of(operand).facts(operand)
+        return self._outputs_of(operand).metadata(operand)
 
     def value(self, operand: str, go_on: Callable[[], None] | None = None) -> Value:
         """Value of an operand.
@@ -631,7 +637,7 @@ class Session:
             If it has no value yet, with the reason.
         """
         if self._keeper is None and operand in self._values:
-            return settled(self._values[operand])
+            return materialise(self._values[operand])
         return self._outputs_of(operand).look(go_on)[operand]
 
     def _outputs_with(self, operand: str) -> StepOutputs | None:
@@ -817,7 +823,7 @@ class Session:
     ) -> tuple[tuple[Held, ...], float]:
         compute: Callable[[], tuple[Held, ...]] = partial(kernel, arguments)
         if generator is not None:
-            compute = partial(operator.forward, all_settled(arguments), generator)
+            compute = partial(operator.forward, materialise_all(arguments), generator)
         try:
             kernel.prepare(arguments)
             if generator is not None:
@@ -837,8 +843,8 @@ class Session:
         return results, seconds
 
     def _shape_of(self, operand: str) -> tuple[int, ...] | None:
-        facts = self.facts(operand) if self.has_value(operand) else None
-        return facts.shape if isinstance(facts, ArrayFacts) else None
+        metadata = self.metadata(operand) if self.has_value(operand) else None
+        return metadata.shape if isinstance(metadata, ArrayMetadata) else None
 
     def _record(
         self,

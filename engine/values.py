@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_MEMBERS",
     "Array",
-    "ArrayFacts",
-    "Deferred",
+    "ArrayMetadata",
     "Held",
+    "LazyArray",
     "Value",
-    "ValueFacts",
+    "ValueMetadata",
     "address_of",
-    "all_settled",
     "describe_value",
-    "facts_of",
     "flatten_value",
     "freeze",
-    "settled",
+    "materialise",
+    "materialise_all",
+    "metadata_of",
     "value_nbytes",
 ]
 
@@ -40,8 +40,8 @@ Value: TypeAlias = Array | int | float | complex | bool | str | tuple["Value", .
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayFacts:
-    """What is known of an array without its elements.
+class ArrayMetadata:
+    """Shape and dtype of an array, without its elements.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ class ArrayFacts:
         return self.size * self.dtype.itemsize
 
 
-class Deferred:
-    """An array whose elements are there, in another order until somebody reads it.
+class LazyArray:
+    """An array whose elements are stored in another order until somebody reads it.
 
     Parameters
     ----------
@@ -102,48 +102,48 @@ class Deferred:
 
     @property
     def array(self) -> Array:
-        """The array, read-only; the same one each time."""
+        """The array, read-only; materialised once, the same one each time."""
         # A session's values are looked at from several threads.
-        with _settling:
+        with _materialising:
             if self._array is None:
                 self._array = self._stored = self._arrange(self._stored, self.shape)
                 self._array.flags.writeable = False
         return self._array
 
-    def arranged(self) -> Array:
-        """The array once, for one look at it; it takes no memory up afterwards."""
+    def read(self) -> Array:
+        """Arrange the elements for one look; the result is not kept."""
         stored = self._stored  # before the question, for another thread may read it now
         return self._arrange(stored, self.shape) if self._array is None else self._array
 
 
-_settling: Final = threading.Lock()
+_materialising: Final = threading.Lock()
 
 # What a session holds.
-Held: TypeAlias = Value | Deferred
+Held: TypeAlias = Value | LazyArray
 
 
-def settled(value: Held) -> Value:
-    """A value, an array in its own order."""
-    return value.array if isinstance(value, Deferred) else value
+def materialise(value: Held) -> Value:
+    """Read a value, a lazy array in its own order."""
+    return value.array if isinstance(value, LazyArray) else value
 
 
-def all_settled(values: Iterable[Held]) -> list[Value]:
-    """Values, arrays in their own order."""
-    return [settled(value) for value in values]
+def materialise_all(values: Iterable[Held]) -> list[Value]:
+    """Read values, lazy arrays in their own order."""
+    return [materialise(value) for value in values]
 
 
-# A value with facts in the place of its arrays.
-ValueFacts: TypeAlias = (
-    ArrayFacts | int | float | complex | bool | str | tuple["ValueFacts", ...] | None
+# A value with metadata in the place of its arrays.
+ValueMetadata: TypeAlias = (
+    ArrayMetadata | int | float | complex | bool | str | tuple["ValueMetadata", ...] | None
 )
 
 
-def facts_of(value: Held) -> ValueFacts:
-    """What is known of a value without the elements of its arrays."""
-    if isinstance(value, (np.ndarray, Deferred)):
-        return ArrayFacts(value.shape, value.dtype)
+def metadata_of(value: Held) -> ValueMetadata:
+    """Describe a value without the elements of its arrays; a lazy one stays as it is."""
+    if isinstance(value, (np.ndarray, LazyArray)):
+        return ArrayMetadata(value.shape, value.dtype)
     if isinstance(value, tuple):
-        return tuple([facts_of(item) for item in value])
+        return tuple([metadata_of(item) for item in value])
     return value
 
 
@@ -208,7 +208,7 @@ def _frozen(value: object) -> Value:
 
 def describe_value(value: Held) -> tuple[int, ...] | str:
     """Shape of an array; a word for anything else."""
-    if isinstance(value, (np.ndarray, Deferred)):
+    if isinstance(value, (np.ndarray, LazyArray)):
         return value.shape
     if isinstance(value, tuple):
         return f"tuple of {len(value)}"
@@ -218,8 +218,8 @@ def describe_value(value: Held) -> tuple[int, ...] | str:
 @overload
 def flatten_value(value: Value) -> Iterator[Value]: ...  # type: ignore[overload-overlap]
 @overload
-def flatten_value(value: ValueFacts) -> Iterator[ValueFacts]: ...
-def flatten_value(value: Value | ValueFacts) -> Iterator[Value | ValueFacts]:
+def flatten_value(value: ValueMetadata) -> Iterator[ValueMetadata]: ...
+def flatten_value(value: Value | ValueMetadata) -> Iterator[Value | ValueMetadata]:
     """Members of a value in order, nested tuples taken apart; or of facts of one."""
     if isinstance(value, tuple):
         for item in value:
@@ -228,11 +228,11 @@ def flatten_value(value: Value | ValueFacts) -> Iterator[Value | ValueFacts]:
         yield value
 
 
-def value_nbytes(value: Value | ValueFacts) -> int:
-    """Bytes that the arrays of a value take; or of one that facts are known of."""
+def value_nbytes(value: Value | ValueMetadata) -> int:
+    """Bytes that the arrays of a value take; or of one of which there is only metadata."""
     if isinstance(value, tuple):
         return sum(map(value_nbytes, value))
-    return value.nbytes if isinstance(value, (np.ndarray, ArrayFacts)) else 0
+    return value.nbytes if isinstance(value, (np.ndarray, ArrayMetadata)) else 0
 
 
 def address_of(array: Array) -> int:

@@ -28,7 +28,7 @@ from engine.backends.lowering import LoweringError
 from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
 from engine.backends.onnx_runtime import OnnxCompiledKernel, format_threads
 from engine.backends.subgraph import Subgraph, lower_operator
-from engine.values import Deferred, address_of, settled
+from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -251,7 +251,7 @@ def supported_parts(
     from engine.backends.ncnn_lowering import first_unsupported
 
     names = {name for part in parts for name in (*part.sources, part.output)}
-    graph = _written(parts, {name: settled(values[name]) for name in names})
+    graph = _written(parts, {name: materialise(values[name]) for name in names})
     if parts:
         announce(parts[0].operator.name, strategy.value)
     foreign = first_unsupported(graph)
@@ -342,7 +342,7 @@ class Draft:
         self.constants = {p.output: p.operator.index for p in parts if not p.sources}
         within = {part.output for part in parts} - set(self.constants)
         fed = dict.fromkeys(n for part in parts for n in part.sources if n not in within)
-        known = {n: settled(values[n]) for n in (*fed, *within)}
+        known = {n: materialise(values[n]) for n in (*fed, *within)}
         self.fed = tuple(name for name in fed if isinstance(known[name], np.ndarray))
         self.plain = {name: known[name] for name in fed if name not in self.fed}
         self.views: dict[str, _View] = {}
@@ -441,9 +441,9 @@ class FusedSubgraph:
         waiting: list[Value] = []
         for name in self._fed:
             if name in self._constants:
-                waiting.append(settled(kernel_of(self._constants[name])(())[0]))
+                waiting.append(materialise(kernel_of(self._constants[name])(())[0]))
             elif name in values:
-                waiting.append(settled(values[name]))
+                waiting.append(materialise(values[name]))
         if len(waiting) < len(self._fed) or signature_of(waiting) != self._signature:
             return False
         self._waiting = waiting
@@ -475,7 +475,7 @@ class FusedSubgraph:
         return True
 
     def _is_the_same(self, name: str, value: Held) -> bool:
-        if isinstance(value, Deferred):
+        if isinstance(value, LazyArray):
             return False
         if not isinstance(value, np.ndarray):
             plain = self._plain.get(name, _NOTHING)

@@ -46,7 +46,7 @@ from engine.backends.tuning_cache import describe_work
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.memory_bound import current_room
-from engine.values import Deferred, all_settled, settled, value_nbytes
+from engine.values import LazyArray, materialise, materialise_all, value_nbytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -354,7 +354,7 @@ class FusingKernels(Kernels):
         """Whether a subgraph computes the same."""
         try:
             return subgraph.expect(known, self.__getitem__) and all(
-                agrees((_result(subgraph, part, known),), (settled(known[part.output]),))
+                agrees((_result(subgraph, part, known),), (materialise(known[part.output]),))
                 for part in parts
                 if part.given
             )
@@ -401,7 +401,7 @@ class FusingKernels(Kernels):
             started = time.perf_counter()
             kernel, inputs = self[part.operator.index], _inputs(part.sources, results, values)
             kernel.prepare(inputs)
-            result = settled(kernel(inputs)[0])
+            result = materialise(kernel(inputs)[0])
             part.seconds = min(part.seconds, time.perf_counter() - started)
             results[part.output] = _as_given_out(result, inputs) if given_out else result
         return results
@@ -411,7 +411,7 @@ class FusingKernels(Kernels):
             if operator.index not in self._described:
                 self._described[operator.index] = describe_work(operator)
         work = [self._described[operator.index] for operator in row]
-        arrays = all_settled(values[o.name] for o in row[0].inputs if o.name in values)
+        arrays = materialise_all(values[o.name] for o in row[0].inputs if o.name in values)
         text = "|".join([*work, repr(signature_of(arrays))])
         text += describe_exclusion(self._excluded[row[0].name])
         return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -492,7 +492,7 @@ def run_one_by_one(
             started = time.perf_counter()
             kernel = kernel_of(operator.index)
             kernel.prepare(inputs)
-            outputs = all_settled(kernel(inputs))
+            outputs = materialise_all(kernel(inputs))
             seconds = time.perf_counter() - started
         except EngineError:  # the session will meet it, and tell
             break
@@ -552,12 +552,12 @@ def activate(
 
 
 def _result(subgraph: FusedSubgraph, part: Part, known: Mapping[str, Held]) -> Value:
-    inputs = all_settled(known[name] for name in part.sources)
+    inputs = materialise_all(known[name] for name in part.sources)
     (found,) = subgraph.result(part.operator.index, inputs)
-    return found.arranged() if isinstance(found, Deferred) else found
+    return found.read() if isinstance(found, LazyArray) else found
 
 
 def _inputs(
     names: Iterable[str], results: Mapping[str, Value], values: Mapping[str, Held]
 ) -> list[Value]:
-    return [results[n] if n in results else settled(values[n]) for n in names]
+    return [results[n] if n in results else materialise(values[n]) for n in names]

@@ -15,7 +15,7 @@ import numpy as np
 from engine.backends.activity import announce
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
-from engine.values import all_settled
+from engine.values import materialise_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,7 +151,7 @@ class NumpyKernel:
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
         announce(self._operator_name, REFERENCE)
-        return self._forward(all_settled(inputs))
+        return self._forward(materialise_all(inputs))
 
     def spent(self, seconds: float) -> float:
         """Time to be stated for the last call: all of it."""
@@ -182,7 +182,7 @@ class SpecializedKernel:
 
     def prepare(self, inputs: Sequence[Held]) -> None:
         """Choose a compiled kernel where the shapes or dtypes are other than the last ones."""
-        values = all_settled(inputs)
+        values = materialise_all(inputs)
         signature = signature_of(values)
         if signature != self._signature:
             if signature not in self._compiled_kernels:
@@ -195,7 +195,7 @@ class SpecializedKernel:
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
-        values = all_settled(inputs)
+        values = materialise_all(inputs)
         announce(self._operator.name, self.name)
         try:
             return self._chosen[1](values)

@@ -14,7 +14,7 @@ import numpy as np
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.nchwc import nchwc_to_nchw
 from engine.backends.ncnn_net import NcnnNet, give_back_results, mat_of
-from engine.values import Deferred
+from engine.values import LazyArray
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +115,7 @@ class NcnnCompiledSubgraph:
         if isinstance(result, np.ndarray):
             return result
         self._results[place] = None  # whoever holds the value has its memory
-        return Deferred(result, self._outputs[place].shape, _FLOAT32, _arranged)
+        return LazyArray(result, self._outputs[place].shape, _FLOAT32, _arranged)
 
 
 def _taken(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyped

@@ -22,7 +22,7 @@ from engine.backends.lowering import (
     require_finite,
 )
 from engine.backends.nchwc import nchwc_to_nchw
-from engine.values import Deferred, address_of, settled
+from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -262,13 +262,13 @@ class OnnxCompiledKernel:
         output, buffer = self._outputs[place], self._buffers[place]
         for index in output.above_infinity:
             value = inputs[index]
-            require_above_infinity(value.stored if isinstance(value, Deferred) else value)
+            require_above_infinity(value.stored if isinstance(value, LazyArray) else value)
         if output.finite:
             require_finite(buffer.memory)
         if output.nchwc is None or output.shape is None:
             return buffer.shown
         shown = buffer.shown
-        return Deferred(shown, output.shape, shown.dtype, _arranged)
+        return LazyArray(shown, output.shape, shown.dtype, _arranged)
 
     def shown(self, place: int) -> Array:
         """A result of the last run."""
@@ -293,7 +293,7 @@ def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) ->
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
         compiled.run(inputs)
-        return (settled(compiled.checked(0, inputs)),)
+        return (materialise(compiled.checked(0, inputs)),)
 
     return run
 

@@ -22,7 +22,7 @@ from engine.backends.kernel import (
     try_to_make,
 )
 from engine.errors import InferenceError, InferStatus, SessionStateError
-from engine.values import all_settled, describe_value
+from engine.values import describe_value, materialise_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,7 +82,9 @@ class RecordedKernels(Kernels):
             return
         name, indices = self._subgraphs[index]
         inputs = self._operators[index].inputs
-        signature = signature_of(all_settled(values.get(operand.name) for operand in inputs))
+        signature = signature_of(
+            materialise_all(values.get(operand.name) for operand in inputs)
+        )
         built = self._built.setdefault(index, {})
         if signature not in built:
             built[signature] = self._subgraph(name, values)

@@ -12,7 +12,7 @@ import numpy as np
 from engine.array_files import is_numeric
 from engine.errors import ExportError, ModelFileError, UnknownNameError
 from engine.plain import Plain, plain
-from engine.values import ArrayFacts
+from engine.values import ArrayMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.runtime.parameter import RuntimeAttribute
     from engine.session import Session
-    from engine.values import Array, ValueFacts
+    from engine.values import Array, ValueMetadata
 
     # Takes what is called between operators where the array must be computed again.
     Load = Callable[[Callable[[], None] | None], Array]
@@ -46,7 +46,7 @@ class Entry:
         Producer, or owner of the weight.
     kind : str
         ``tensor``, or the Python type of a value that is none.
-    facts : ArrayFacts or None
+    metadata : ArrayMetadata or None
         Of the array; a Python number is a 0-d one. None for what no file of arrays can hold.
     load : callable
         Gives the array; a session with a memory limit may have to compute it again, and calls
@@ -67,7 +67,7 @@ class Entry:
     key: str
     operator: RuntimeOperator
     kind: str
-    facts: ArrayFacts | None
+    metadata: ArrayMetadata | None
     load: Load = field(repr=False)
     operand: RuntimeOperand | None = None
     member: tuple[int, ...] = ()
@@ -154,20 +154,20 @@ def _operands(session: Session, selected: set[int], options: DumpOptions) -> Ite
             place += f"_{operator.type}"
         for operand in operator.outputs:
             if operand.name in record.outputs:
-                for member, facts in _members(record.outputs.facts(operand.name)):
+                for member, metadata in _members(record.outputs.metadata(operand.name)):
                     load = partial(_member, record.outputs, operand.name, member)
-                    yield _operand_entry(place, operand, operator, member, facts, load)
+                    yield _operand_entry(place, operand, operator, member, metadata, load)
 
 
 def _members(
-    facts: ValueFacts, place: tuple[int, ...] = ()
-) -> Iterator[tuple[tuple[int, ...], ValueFacts]]:
+    metadata: ValueMetadata, place: tuple[int, ...] = ()
+) -> Iterator[tuple[tuple[int, ...], ValueMetadata]]:
     """Members of nested tuples with their places; an empty tuple is itself one."""
-    if isinstance(facts, tuple) and facts:
-        for index, item in enumerate(facts):
+    if isinstance(metadata, tuple) and metadata:
+        for index, item in enumerate(metadata):
             yield from _members(item, (*place, index))
     else:
-        yield place, facts
+        yield place, metadata
 
 
 def _member(
@@ -178,7 +178,7 @@ def _member(
 ) -> Array:
     value = outputs.look(go_on)[name]
     for index in place:
-        assert isinstance(value, tuple)  # noqa: S101 - the facts said so
+        assert isinstance(value, tuple)  # noqa: S101 - the metadata said so
         value = value[index]
     return np.asarray(value)
 
@@ -188,38 +188,38 @@ def _operand_entry(
     operand: RuntimeOperand,
     operator: RuntimeOperator,
     member: tuple[int, ...],
-    facts: ValueFacts,
+    metadata: ValueMetadata,
     load: Load,
 ) -> Entry:
     key = "_".join([operand.name, *map(str, member)])
-    array = facts if isinstance(facts, ArrayFacts) else None
-    if isinstance(facts, (bool, int, float, complex)):
-        number = np.asarray(facts)
-        array = ArrayFacts(number.shape, number.dtype)
+    array = metadata if isinstance(metadata, ArrayMetadata) else None
+    if isinstance(metadata, (bool, int, float, complex)):
+        number = np.asarray(metadata)
+        array = ArrayMetadata(number.shape, number.dtype)
     if array is not None and not is_numeric(array):
         array = None  # an int of more than 64 bits; text or objects of somebody's layer
-    is_array = isinstance(facts, ArrayFacts)
+    is_array = isinstance(metadata, ArrayMetadata)
     return Entry(
         role="inputs" if operator.is_input else "ops",
         name=operand.name,
         stem=f"{place}__{key}",
         key=key,
         operator=operator,
-        kind="tensor" if is_array else type(facts).__name__,
-        facts=array,
+        kind="tensor" if is_array else type(metadata).__name__,
+        metadata=array,
         load=load,
         operand=operand,
         member=member,
-        value=None if is_array else plain(facts),
+        value=None if is_array else plain(metadata),
     )
 
 
 def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
     for key, attribute in operator.attributes.items():
         name = f"{operator.name}.{key}"
-        facts = None
+        metadata = None
         if attribute.is_stored:
-            facts = ArrayFacts(attribute.shape, attribute.dtype)
+            metadata = ArrayMetadata(attribute.shape, attribute.dtype)
         yield Entry(
             role="weights",
             name=name,
@@ -227,7 +227,7 @@ def _weights(operator: RuntimeOperator) -> Iterator[Entry]:
             key=f"weights.{name}",
             operator=operator,
             kind="tensor",
-            facts=facts,
+            metadata=metadata,
             load=partial(_weight, name, attribute),
             stored_dtype=attribute.stored_dtype,
         )

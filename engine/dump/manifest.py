@@ -207,7 +207,7 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> Row:
     facts : Facts or None
         None for an entry that is no array.
     """
-    array, consumers = entry.facts, entry.operand.consumers if entry.operand else ()
+    array, consumers = entry.metadata, entry.operand.consumers if entry.operand else ()
     row: dict[str, Any] = {
         "name": entry.name,
         "member": list(entry.member),

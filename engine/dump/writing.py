@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeGraph
     from engine.session import Session
-    from engine.values import Array, ArrayFacts
+    from engine.values import Array, ArrayMetadata
 
 __all__ = ["check_destination", "write_arrays", "write_dump"]
 
@@ -195,7 +195,7 @@ def _check_folder(path: Path, options: DumpOptions) -> None:
 def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> None:
     if options.statistics_only or options.format == "png":
         return
-    wanted = sum(entry.facts.nbytes + 256 for entry in entries if entry.facts is not None)
+    wanted = sum(entry.metadata.nbytes + 256 for entry in entries if entry.metadata is not None)
     free = shutil.disk_usage(path.parent).free
     if wanted > free:
         raise ExportError(
@@ -315,7 +315,7 @@ def _write_folder(
     names = {role: UniqueNames() for role in ("inputs", "ops", "weights")}
     files = [
         f"{entry.role}/{names[entry.role].claim(entry.stem)}{suffix}"
-        if entry.facts is not None and not options.statistics_only
+        if entry.metadata is not None and not options.statistics_only
         else ""
         for entry in entries
     ]
@@ -373,7 +373,7 @@ def _describe(
 
         return [do] * len(arrays)
 
-    arrays = [index for index, entry in enumerate(entries) if entry.facts is not None]
+    arrays = [index for index, entry in enumerate(entries) if entry.metadata is not None]
     kinds = [examine] if write is None else [write, examine]
     # Values that were dropped are best computed again once, for both.
     lanes = [kinds] if session.memory_limit is not None else [[kind] for kind in kinds]
@@ -398,7 +398,7 @@ def _write_npz(
     arrays = (
         (names.claim(entry.key), entry.load(job.ask))
         for entry in job.counted(entries)
-        if entry.facts is not None
+        if entry.metadata is not None
     )
     write_npz(path, arrays, job.ask)
 
@@ -407,24 +407,24 @@ def _write_safetensors(
     path: Path, session: Session, options: DumpOptions, entries: Sequence[Entry], job: _Job
 ) -> None:
     names = UniqueNames(archive_name, str)
-    keys = [names.claim(entry.key) if entry.facts is not None else "" for entry in entries]
-    facts: dict[str, ArrayFacts] = {}
+    keys = [names.claim(entry.key) if entry.metadata is not None else "" for entry in entries]
+    arrays: dict[str, ArrayMetadata] = {}
     for key, entry in zip(keys, entries, strict=True):
-        if entry.facts is not None:
-            _require_dtype(entry.name, entry.facts)
-            facts[key] = entry.facts
+        if entry.metadata is not None:
+            _require_dtype(entry.name, entry.metadata)
+            arrays[key] = entry.metadata
     manifest = manifest_text(*_describe(session, options, entries, keys, job))
     by_key = dict(zip(keys, entries, strict=True))
     try:
         metadata = {"format": "np", "manifest": manifest}
-        write_safetensors(path, facts, metadata, job.ask, lambda k: by_key[k].load(job.ask))
+        write_safetensors(path, arrays, metadata, job.ask, lambda k: by_key[k].load(job.ask))
     except ValueError as exc:
         raise ExportError(
             f"safetensors cannot hold this dump: {exc}; choose a folder or .npz"
         ) from exc
 
 
-def _require_dtype(name: str, array: ArrayFacts) -> None:
+def _require_dtype(name: str, array: ArrayMetadata) -> None:
     if array.dtype.newbyteorder("<") not in SAFETENSORS_DTYPES:
         raise ExportError(
             f"safetensors cannot hold {name!r}, which is {array.dtype}; choose a folder or .npz"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from engine.cost import cost, memory
 from engine.errors import UnsupportedOperatorError, spell_shape
 from engine.plain import plain
-from engine.values import ArrayFacts
+from engine.values import ArrayMetadata
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def _operator_facts(operator: RuntimeOperator, session: Session | None) -> dict[
 def _operand_facts(operand: RuntimeOperand, session: Session | None) -> dict[str, Any]:
     shape, dtype = operand.shape, operand.dtype
     if session is not None and session.has_value(operand.name):
-        facts = session.facts(operand.name)
-        if isinstance(facts, ArrayFacts):
+        facts = session.metadata(operand.name)
+        if isinstance(facts, ArrayMetadata):
             shape, dtype = facts.shape, facts.dtype
     return {
         "name": operand.name,

@@ -326,7 +326,7 @@ class ExportDialog(QDialog):
             wanted = self.inputs if operator.is_input else self.outputs
             if wanted.isChecked() and operator.outputs:
                 record = self._session.record(operator.name)
-                facts = record.facts if record is not None else ()
+                facts = record.metadata if record is not None else ()
                 members = [member for each in facts for member in flatten_value(each)]
                 arrays += sum(not isinstance(m, (str, type(None))) for m in members)
                 nbytes += sum(value_nbytes(member) for member in members)

@@ -129,7 +129,7 @@ class SceneState:
             self.states[record.index] = _STATE_OF[record.status]
             self.summaries.pop(record.index, None)
             for name in record.outputs:
-                shape = getattr(record.outputs.facts(name), "shape", None)
+                shape = getattr(record.outputs.metadata(name), "shape", None)
                 if shape is not None:
                     self._shapes[name] = shape_text(shape)
             changed.append(record.index)
@@ -220,7 +220,7 @@ class SceneState:
     def shape(self, operand: str) -> str:
         """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
         if operand not in self._shapes and self._session is not None:
-            shape = getattr(self._session.facts(operand), "shape", None)
+            shape = getattr(self._session.metadata(operand), "shape", None)
             self._shapes[operand] = "" if shape is None else shape_text(shape)
         return self._shapes.get(operand, "")
 

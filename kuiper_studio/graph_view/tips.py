@@ -52,12 +52,12 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
     """Operand of an edge, its shape and dtype, and its range where it is known."""
     shown = state.scene.edges[edge]
     boxes = state.scene.boxes
-    facts = session.facts(shown.operand)
-    shape = getattr(facts, "shape", None)
+    metadata = session.metadata(shown.operand)
+    shape = getattr(metadata, "shape", None)
     operand = session.graph.operand(shown.operand) if session.graph is not None else None
     if shape is None and operand is not None:
         shape = operand.shape
-    dtype = getattr(facts, "dtype", None)
+    dtype = getattr(metadata, "dtype", None)
     carried = dtype_text(dtype) if dtype is not None else shown.dtype
     spelt = " ".join(filter(None, (shape_text(shape, with_batch=True), carried)))
     lines = [
@@ -72,7 +72,7 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
                 f"range {number_text(summary.low, 5)} … {number_text(summary.high, 5)}"
             )
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
-    elif facts is None:
+    elif metadata is None:
         lines.append("not computed yet")
     lines.append(_dropped_text(session, shown.operand))
     if shown.count > 1:

@@ -15,7 +15,7 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
-from engine.values import ArrayFacts
+from engine.values import ArrayMetadata
 from kuiper_studio.item_models.text import dtype_text, shape_text, tip_text
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ class OperandsModel(QAbstractTableModel):
         self, row: OperandRow
     ) -> tuple[tuple[int | str | None, ...] | None, np.dtype[Any] | None]:
         """Computed shape and dtype, else the exported ones."""
-        facts = self._session.facts(row.operand.name)
-        if isinstance(facts, ArrayFacts):
-            return facts.shape, facts.dtype
+        metadata = self._session.metadata(row.operand.name)
+        if isinstance(metadata, ArrayMetadata):
+            return metadata.shape, metadata.dtype
         return row.operand.shape, row.operand.dtype
 
     def _tool_tip(self, row: OperandRow, column: int) -> str:

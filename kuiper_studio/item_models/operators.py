@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from engine.backends import describe_kernel
 from engine.session import OperatorStatus
-from engine.values import ArrayFacts
+from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.operator_filter import (
     FilterError,
@@ -140,9 +140,9 @@ def output_shapes(
     session: StudioSession, operator: RuntimeOperator
 ) -> tuple[ExportedShape | None, ...]:
     """Shapes of the outputs: the computed one, else the exported one, else None."""
-    computed = (session.facts(operand.name) for operand in operator.outputs)
+    computed = (session.metadata(operand.name) for operand in operator.outputs)
     return tuple(
-        facts.shape if isinstance(facts, ArrayFacts) else operand.shape
+        facts.shape if isinstance(facts, ArrayMetadata) else operand.shape
         for operand, facts in zip(operator.outputs, computed, strict=True)
     )
 

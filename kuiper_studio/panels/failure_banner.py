@@ -155,8 +155,8 @@ class FailureBanner(MessageBanner):
         lines = [f"model: {graph.param_path.name}", f"{operator.type} {operator.name}"]
         lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
         for operand in operator.inputs:
-            facts = self._session.facts(operand.name)
-            computed = shape_text(getattr(facts, "shape", None)) or "not an array"
+            metadata = self._session.metadata(operand.name)
+            computed = shape_text(getattr(metadata, "shape", None)) or "not an array"
             exported = shape_text(operand.shape) or "?"
             lines.append(f"  input {operand.name}: {computed}, exported as {exported}")
         return "\n".join(lines)

@@ -562,8 +562,8 @@ class PropertiesPanel(Panel):
         self._header.show_operator(operator, state, note, self._reason(operator))
         shape = None
         if operator.inputs:
-            facts = self.session.facts(operator.inputs[0].name)
-            shape = getattr(facts, "shape", None) or operator.inputs[0].shape
+            metadata = self.session.metadata(operator.inputs[0].name)
+            shape = getattr(metadata, "shape", None) or operator.inputs[0].shape
         formulas = size_formulas(operator, shape)
         self._formula.setText(self._formula_text(formulas))
         self._formula_section.setVisible(bool(formulas))

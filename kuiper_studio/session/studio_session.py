@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
-    from engine.values import Value, ValueFacts
+    from engine.values import Value, ValueMetadata
     from kuiper_studio.session.events import FilesNotice
     from kuiper_studio.session.file_watch import FileChange
 
@@ -397,10 +397,10 @@ class StudioSession(QObject):
         """Whether an operand has been computed, and `value` gives what came out."""
         return self._values_with(operand) is not None
 
-    def facts(self, operand: str) -> ValueFacts:
+    def metadata(self, operand: str) -> ValueMetadata:
         """What is known of an operand's value, dropped or not; None when it has none yet."""
         outputs = self._outputs.get(operand)
-        return outputs.facts(operand) if outputs is not None else None
+        return outputs.metadata(operand) if outputs is not None else None
 
     def _values_with(self, operand: str) -> Mapping[str, Value] | None:
         outputs = self._outputs.get(operand)

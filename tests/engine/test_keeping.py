@@ -239,8 +239,8 @@ def test_facts_compute_nothing(chain, executed):
     session.run()
     executed.clear()
     record = session.record("op3")
-    facts = session.facts("3")
-    assert (facts.shape, facts.dtype, facts.nbytes) == ((SIZE,), np.float32, BYTES)
+    metadata = session.metadata("3")
+    assert (metadata.shape, metadata.dtype, metadata.nbytes) == ((SIZE,), np.float32, BYTES)
     assert (list(record.outputs), len(record.outputs), "3" in record.outputs) == (
         ["3"],
         1,

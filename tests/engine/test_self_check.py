@@ -18,7 +18,7 @@ from engine.layers.activations import relu, sigmoid
 from engine.layers.convolution import Convolution
 from engine.self_check import Verdict, self_check
 from engine.session import Session, SessionState
-from engine.values import settled
+from engine.values import materialise
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ncnn")
@@ -113,7 +113,7 @@ def test_a_fault_of_operators_at_once_is_named(digits, monkeypatch):
 
     def result(self, index, inputs):
         (found,) = original(self, index, inputs)
-        return (settled(found) + 1,) if index >= faulty else (found,)
+        return (materialise(found) + 1,) if index >= faulty else (found,)
 
     monkeypatch.setattr(FusedSubgraph, "result", result)
     found = self_check(digits)

@@ -123,9 +123,9 @@ def test_a_locked_tab_has_its_value_after_each_run(qtbot, window):
 def test_facts_of_dropped_values_are_shown(qtbot, window):
     limited = window()
     session = limited.session
-    assert (session.facts("7").shape, session.facts("7").dtype) == (SHAPE, np.float32)
+    assert (session.metadata("7").shape, session.metadata("7").dtype) == (SHAPE, np.float32)
     assert session.has_value("7")
-    assert session.facts("nothing") is None
+    assert session.metadata("nothing") is None
 
 
 def test_boxes_get_their_thumbnails(qtbot, window):

@@ -17,7 +17,7 @@ import engine
 from engine.backends import fusion_autotuner, ncnn_subgraph, onnx_runtime
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.nchwc import nchwc_to_nchw
-from engine.values import ArrayFacts, Deferred, settled
+from engine.values import ArrayMetadata, LazyArray, materialise
 
 pytest.importorskip("onnxruntime")
 
@@ -355,7 +355,7 @@ def test_remembered_and_recorded(load, blocked, tmp_path, monkeypatch):
 
 
 def test_brought_into_order_when_read(load, blocked, monkeypatch):
-    """Not before, once, and not for facts."""
+    """Not before, once, and not for metadata."""
     session = passes(load("full blocks"), image(1), image(2))
     arranged = []
 
@@ -368,9 +368,9 @@ def test_brought_into_order_when_read(load, blocked, monkeypatch):
     session.feed([image(3)])
     session.run()
     record = session.record("a")
-    assert record.facts == (ArrayFacts((1, 32, 14, 11), np.dtype(np.float32)),)
+    assert record.metadata == (ArrayMetadata((1, 32, 14, 11), np.dtype(np.float32)),)
     assert list(record.outputs) == ["1"]
-    assert session.facts("1") == record.facts[0]
+    assert session.metadata("1") == record.metadata[0]
     assert arranged == []
     value = session.value("1")
     assert not value.flags.writeable
@@ -453,7 +453,7 @@ def test_supplied_behind_unread_blocks(load, blocked):
     """The operators behind it are computed one by one, of values in NCHWc."""
     network = load("a sum")
     session = passes(network, image(1), image(2))
-    given = np.full(session.facts("3").shape, 0.5, np.float32)
+    given = np.full(session.metadata("3").shape, 0.5, np.float32)
     session.supply("3", given)
     session.run()
     expected = passes(network, image(2), backend="numpy").value("2")
@@ -499,12 +499,12 @@ def test_one_look():
         calls.append(shape)
         return stored.reshape(shape).copy()
 
-    deferred = Deferred(np.arange(6.0), (2, 3), np.dtype(np.float64), arrange)
-    looks = [deferred.arranged(), deferred.arranged()]
+    lazy = LazyArray(np.arange(6.0), (2, 3), np.dtype(np.float64), arrange)
+    looks = [lazy.read(), lazy.read()]
     assert looks[0] is not looks[1]
-    assert deferred.arranged() is not deferred.array
-    assert deferred.arranged() is deferred.array
-    for array in (*looks, deferred.array):
+    assert lazy.read() is not lazy.array
+    assert lazy.read() is lazy.array
+    for array in (*looks, lazy.array):
         np.testing.assert_array_equal(array, [[0, 1, 2], [3, 4, 5]])
 
 
@@ -515,10 +515,10 @@ def test_read_from_several_threads():
         calls.append(shape)
         return stored.reshape(shape).copy()
 
-    deferred = Deferred(np.arange(6.0), (2, 3), np.dtype(np.float64), arrange)
+    lazy = LazyArray(np.arange(6.0), (2, 3), np.dtype(np.float64), arrange)
     found = []
     threads = [
-        threading.Thread(target=lambda: found.append(settled(deferred))) for _ in range(8)
+        threading.Thread(target=lambda: found.append(materialise(lazy))) for _ in range(8)
     ]
     for thread in threads:
         thread.start()

@@ -120,7 +120,8 @@ VALUES = [
 def test_values_of_all_kinds(session_with, value, expected):
     entries = collect_entries(session_with({"x": value}), DumpOptions())
     assert [
-        (e.kind, e.member, None if e.facts is None else e.facts.shape, e.value) for e in entries
+        (e.kind, e.member, None if e.metadata is None else e.metadata.shape, e.value)
+        for e in entries
     ] == expected
 
 
@@ -141,4 +142,6 @@ def test_a_weight_that_pnnx_did_not_store(make_pair):
 
     session = engine.Session(engine.load(make_pair("test.Op q 0 1 x @packed=(4)null")))
     entries = collect_entries(session, DumpOptions(weights=True))
-    assert [(e.name, e.stored_dtype, e.facts) for e in entries] == [("q.packed", "null", None)]
+    assert [(e.name, e.stored_dtype, e.metadata) for e in entries] == [
+        ("q.packed", "null", None)
+    ]

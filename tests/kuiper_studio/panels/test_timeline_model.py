@@ -10,7 +10,7 @@ import pytest
 import engine
 from engine.keeping import StepOutputs
 from engine.session import OperatorStatus, StepRecord
-from engine.values import facts_of
+from engine.values import metadata_of
 from kuiper_studio.panels.timeline_model import (
     Measure,
     Scale,
@@ -29,7 +29,7 @@ NET = (
     "my.Thing odd 1 1 3 4 #3=(1,6)f32 #4=(1,6)f32",
     "pnnx.Output out 1 0 4",
 )
-NOTHING = SimpleNamespace(has_value=lambda _: False, facts=lambda _: None)
+NOTHING = SimpleNamespace(has_value=lambda _: False, metadata=lambda _: None)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_macs_follow_the_shapes_that_came(graph, model):
     operator = graph.operator("a")
     values = {"0": np.zeros((5, 3), "f4"), "1": np.zeros((5, 4), "f4")}
     source = SimpleNamespace(
-        has_value=values.__contains__, facts=lambda name: facts_of(values[name])
+        has_value=values.__contains__, metadata=lambda name: metadata_of(values[name])
     )
     model.note([record(graph, "a", 1)], source)
     assert model.macs[operator.index] == 60
