@@ -289,8 +289,8 @@ class InferenceError(EngineError):
     shapes : tuple of tuple of int or str
         Shapes of the operator's inputs; a word for an input that is no tensor.
     status : InferStatus
-    circumstance : str
-        What of the whole run may be to blame; ``""`` for nothing.
+    diagnosis : str
+        What in the whole run may be to blame; ``""`` for nothing.
     suspect : str
         Name of the operator that may be to blame; ``""`` for none.
     """
@@ -302,22 +302,22 @@ class InferenceError(EngineError):
         shapes: Sequence[tuple[int, ...] | str],
         reason: str,
         status: InferStatus = InferStatus.kInferUnknown,
-        circumstance: str = "",
+        diagnosis: str = "",
         suspect: str = "",
     ) -> None:
         super().__init__(
             f"{operator_type} {operator!r} failed on inputs {describe_shapes(shapes)}: {reason}"
-            + (f"; {circumstance}" if circumstance else "")
+            + (f"; {diagnosis}" if diagnosis else "")
         )
         self.operator, self.operator_type, self.reason = operator, operator_type, reason
         self.shapes, self.status = tuple(shapes), status
-        self.circumstance, self.suspect = circumstance, suspect
+        self.diagnosis, self.suspect = diagnosis, suspect
 
-    def under(self, circumstance: str, suspect: str = "") -> InferenceError:
-        """The same error, saying what of the whole run may be to blame."""
+    def with_diagnosis(self, diagnosis: str, suspect: str = "") -> InferenceError:
+        """The same error with what in the whole run may be to blame."""
         return InferenceError(
             self.operator, self.operator_type, self.shapes, self.reason, self.status,
-            circumstance, suspect,
+            diagnosis, suspect,
         )  # fmt: skip
 
 

@@ -5,8 +5,8 @@ every array that NumPy makes is compared with what is left, and MemoryError, whe
 from, becomes one sentence. What takes no memory when it is made, such as a stretched view,
 asks by `require_memory`.
 
-A memory *limit* (see `engine.keeping`) is another thing: it makes a session drop values and
-compute them again. It never refuses anything, the bound does.
+A memory *limit* (see `engine.store`) is another thing: it makes a session evict values and
+recompute them. It never refuses anything, the bound does.
 """
 
 from __future__ import annotations

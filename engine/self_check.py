@@ -15,7 +15,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from engine.backends import REFERENCE, all_backends, backend_of, usable_libraries
-from engine.backends.activity import announce
 from engine.backends.fusion import Draft, FusedSubgraph, Strategy, part_of, supported_parts
 from engine.backends.kernel import NumpyKernel, try_to_make
 from engine.backends.lowering import SpecialNumbersError
@@ -24,6 +23,7 @@ from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_elementwise
 from engine.memory_bound import current_room
+from engine.runtime.activity import announce
 from engine.session import OperatorStatus, SessionState
 from engine.values import materialise, value_nbytes
 
@@ -245,7 +245,7 @@ def self_check(
         )
     if session.state is SessionState.NEED_INPUT:
         raise SessionStateError("the session has no input yet: feed() it first")
-    reference = session.twin("numpy")
+    reference = session.fork("numpy")
     return _Check(reference, backends, tolerance, cancelled).run(progress)
 
 
@@ -330,7 +330,7 @@ class _Check:
 
     def _check(self, record: StepRecord, inputs: Sequence[Value]) -> None:
         operator = record.operator
-        if backend_of(record.kernel) != REFERENCE or record.supplied:
+        if backend_of(record.kernel) != REFERENCE or record.overrides:
             return
         before = len(self._comparisons)
         excluded = self._excluded(operator)
@@ -394,7 +394,7 @@ class _Check:
         usable = (
             bool(self._strategies) and not self._ended and self._reference.memory_limit is None
         )
-        if usable and backend_of(record.kernel) == REFERENCE and not record.supplied:
+        if usable and backend_of(record.kernel) == REFERENCE and not record.overrides:
             part = part_of(record.operator, inputs, tuple(record.outputs.values()))
         if part is not None:
             self._row.append((part, record))

@@ -170,6 +170,9 @@ def freeze(value: object) -> Value:
     ValueError
         If it is a list of too many members, or too deep.
     """
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+        return value
     if isinstance(value, (tuple, list)):
         _require_few(value)
     return _frozen(value)

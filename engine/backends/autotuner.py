@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.backends.activity import announce
 from engine.backends.heap import release_weights, trim_heap, trim_libraries
 from engine.backends.kernel import (
     ONE_THREAD,
@@ -28,6 +27,7 @@ from engine.differences import agrees
 from engine.errors import EngineError
 from engine.layers.exactness import is_elementwise
 from engine.memory_bound import current_room
+from engine.runtime.activity import announce
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:

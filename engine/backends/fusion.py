@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from typing_extensions import override
 
-from engine.backends.activity import announce
 from engine.backends.kernel import signature_of
 from engine.backends.lowering import LoweringError
 from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
 from engine.backends.onnx_runtime import OnnxCompiledKernel, format_threads
 from engine.backends.subgraph import Subgraph, lower_operator
+from engine.runtime.activity import announce
 from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 
-from engine.backends.activity import announce
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
+from engine.runtime.activity import announce
+from engine.runtime.kernel import REFERENCE, SUPPLIED, Kernel
 from engine.values import materialise_all
 
 if TYPE_CHECKING:
@@ -45,45 +46,11 @@ __all__ = [
     "try_to_make",
 ]
 
-# Names of the kernels that NumPy has. With one thread its products of matrices may round
-# otherwise than with several.
-REFERENCE: Final = "numpy"
-ONE_THREAD: Final = "numpy/one-thread"
-# Stands in records where a kernel's name does, for what the user supplied.
-SUPPLIED: Final = "supplied"
+# Another kernel of NumPy's than the reference: with one thread its products of matrices may
+# round otherwise than with several.
+ONE_THREAD: Final = f"{REFERENCE}/one-thread"
 
 MOST_COMPILED: Final = 4  # of sizes that a session takes in turn; each holds its outputs
-
-
-class Kernel(Protocol):
-    """Computes one operator.
-
-    Attributes
-    ----------
-    name : str
-        Who computed the last result: the backend and, behind a slash, which of its kernels,
-        e.g. ``onnxruntime/all-2``.
-    """
-
-    name: str
-
-    def prepare(self, inputs: Sequence[Held]) -> None:
-        """Get ready for inputs of these shapes and dtypes, which may take long."""
-        ...
-
-    def __call__(self, inputs: Sequence[Held]) -> tuple[Held, ...]:
-        """Compute the outputs of the inputs it was prepared for.
-
-        Returns and raises as `RuntimeOperator.forward` does.
-        """
-        ...
-
-    def spent(self, seconds: float) -> float:
-        """Time to be stated for the last call, which took `seconds`.
-
-        Another one where several operators were computed at once.
-        """
-        ...
 
 
 class Backend(Protocol):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from engine.dump.options import DumpOptions
-    from engine.keeping import StepOutputs
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.runtime.parameter import RuntimeAttribute
     from engine.session import Session
+    from engine.store import StepOutputs
     from engine.values import Array, ValueMetadata
 
     # Takes what is called between operators where the array must be computed again.
@@ -174,9 +174,9 @@ def _member(
     outputs: StepOutputs,
     name: str,
     place: tuple[int, ...],
-    go_on: Callable[[], None] | None = None,
+    check_cancelled: Callable[[], None] | None = None,
 ) -> Array:
-    value = outputs.look(go_on)[name]
+    value = outputs.fetch(name, check_cancelled)
     for index in place:
         assert isinstance(value, tuple)  # noqa: S101 - the metadata said so
         value = value[index]

@@ -93,7 +93,7 @@ class ModelHashes(NamedTuple):
 
 
 def model_hashes(
-    graph: RuntimeGraph, options: DumpOptions, go_on: Callable[[], None]
+    graph: RuntimeGraph, options: DumpOptions, check_cancelled: Callable[[], None]
 ) -> ModelHashes:
     """Read what tells a model from another one, which may take long.
 
@@ -101,13 +101,15 @@ def model_hashes(
     ----------
     graph : RuntimeGraph
     options : DumpOptions
-    go_on : callable
+    check_cancelled : callable
         Asked while files are read; what it raises ends that.
     """
     file, archive = graph.file, graph.file.archive
     return ModelHashes(
-        _hash_of(file.param_version, go_on),
-        _hash_of(archive.version, go_on) if archive is not None and options.sha256 else None,
+        _hash_of(file.param_version, check_cancelled),
+        _hash_of(archive.version, check_cancelled)
+        if archive is not None and options.sha256
+        else None,
         hashlib.sha256(archive.directory).hexdigest() if archive is not None else None,
     )
 
@@ -151,12 +153,12 @@ def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -
     return "{\n" + "".join(f"{_member(key, value)},\n" for key, value in manifest.items())
 
 
-def _hash_of(version: FileVersion | None, go_on: Callable[[], None]) -> str | None:
+def _hash_of(version: FileVersion | None, check_cancelled: Callable[[], None]) -> str | None:
     """SHA-256 of a file, if it is still the one that was opened."""
     if version is None or not version.is_current():
         return None  # which is no harm to a dump
     try:
-        digest = file_hash(version.path, go_on)
+        digest = file_hash(version.path, check_cancelled)
     except FileNotFoundError:
         return None
     return digest if version.is_current() else None
@@ -173,7 +175,7 @@ def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]
         "reason": record.reason if record is not None else operator.reason,
         "backend": record.backend if record is not None else "",
         "kernel": record.kernel if record is not None else "",
-        "supplied": dict(record.supplied) if record is not None else {},
+        "supplied": dict(record.overrides) if record is not None else {},
         "random": record.random if record is not None else operator.random,
         "ms": round(record.seconds * 1e3, 6) if record is not None else None,
         "macs": spent.macs,
@@ -296,13 +298,13 @@ def _harmless(value: object) -> object:
     return value
 
 
-def file_hash(path: Path, go_on: Callable[[], None]) -> str:
+def file_hash(path: Path, check_cancelled: Callable[[], None]) -> str:
     """SHA-256 of a file, kept as long as the file looks unchanged.
 
     Parameters
     ----------
     path : Path
-    go_on : callable
+    check_cancelled : callable
         Asked between pieces; what it raises ends the reading.
     """
     status = path.stat()
@@ -311,7 +313,7 @@ def file_hash(path: Path, go_on: Callable[[], None]) -> str:
         digest = hashlib.sha256()
         with path.open("rb", buffering=0) as stream:
             while block := stream.read(_CHUNK):
-                go_on()
+                check_cancelled()
                 digest.update(block)
         _hashes[key] = digest.hexdigest()
     return _hashes[key]

@@ -261,7 +261,7 @@ class _Job:
                         task = lane.popleft()
                     except IndexError:
                         break
-                    self.go_on()
+                    self.check_cancelled()
                     task()
                     finished.append(None)
 
@@ -296,7 +296,7 @@ class _Job:
         if self._cancelled is not None and self._cancelled():
             raise ExportCancelledError("the export was cancelled; nothing was written")
 
-    def go_on(self, *_: object) -> None:
+    def check_cancelled(self, *_: object) -> None:
         """Raise when the caller has given up; for the threads."""
         if self._given_up.is_set():
             raise ExportCancelledError("the export was ended; nothing was written")
@@ -327,7 +327,7 @@ def _write_folder(
         if picture:
             _write_png(folder / files[index], array)
         else:
-            write_npy(f"{folder}{os.sep}{files[index]}", array, job.go_on)
+            write_npy(f"{folder}{os.sep}{files[index]}", array, job.check_cancelled)
 
     head, rows = _describe(
         session, options, entries, files, job, None if options.statistics_only else write
@@ -355,7 +355,7 @@ def _describe(
         if options.sha256 or entry.role == "inputs":
             digest = hashlib.sha256()
             for piece in pieces(array):
-                job.go_on()
+                job.check_cancelled()
                 digest.update(piece)
             checksum = digest.hexdigest()
         found[index] = Facts(statistics(array, threads=1), checksum)
@@ -367,7 +367,7 @@ def _describe(
             # In their order: a value that was dropped is computed from the one before it.
             with turn:
                 index = next(rest)
-                array = entries[index].load(job.go_on)
+                array = entries[index].load(job.check_cancelled)
             for kind in kinds:
                 kind(index, array)
 

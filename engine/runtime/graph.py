@@ -12,21 +12,21 @@ import numpy as np
 from engine.collector import collector_paused
 from engine.errors import (
     FeedError,
-    InferenceError,
     ModelFileError,
     SessionStateError,
     UnknownNameError,
+    UnsupportedOperatorError,
     describe_shapes,
     spell_shape,
 )
 from engine.pnnx import DTYPES
 from engine.pnnx import load as load_pair
-from engine.runtime.circumstances import circumstances
+from engine.runtime.executor import Executor, OperatorStatus, RunInputs
 from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
-from engine.values import flatten_value
+from engine.values import flatten_value, materialise_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from engine.layers import LayerFile
     from engine.pnnx import Graph, Operator
+    from engine.runtime.executor import StepRecord
     from engine.shapes import ExportedShape
-    from engine.values import Array, Value
+    from engine.values import Array, Held, Value
 
 __all__ = ["GraphState", "RuntimeGraph", "load"]
 
@@ -136,30 +137,19 @@ class RuntimeGraph:
             If an operator cannot run.
         """
         fed = self.check_inputs(inputs)
-        values: dict[str, Value] = dict(fed)
-        remaining = {name: len(operand.consumers) for name, operand in self.operands.items()}
+        executor = Executor(self.operators, self.input_operands, RunInputs(fed, seed=seed))
+        values: dict[str, Held] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
+        consumers = {name: len(operand.consumers) for name, operand in self.operands.items()}
         outputs: list[Value] = []
         for operator in self.operators:
-            if operator.is_input:
-                continue
-            arguments = [values[operand.name] for operand in operator.inputs]
+            record = executor.execute(operator, values, shapes.get)
+            if record.status is OperatorStatus.UNSUPPORTED:
+                raise operator.error or UnsupportedOperatorError(operator.name, operator.type)
             if operator.is_output:
-                outputs.extend(arguments)
-                continue
-            generator = operator.generator(seed) if operator.random else None
-            try:
-                results = operator.forward(arguments, generator)
-            except InferenceError as exc:
-                shapes = _shapes_of({**values, **fed})
-                found = circumstances(operator, self.input_operands, shapes.get)
-                if found is None:
-                    raise
-                raise exc.under(found.text, found.suspect) from exc
-            values.update(zip((o.name for o in operator.outputs), results, strict=True))
-            for operand in operator.inputs:
-                remaining[operand.name] -= 1
-                if not remaining[operand.name]:
-                    values.pop(operand.name, None)
+                outputs += materialise_all(values[operand.name] for operand in operator.inputs)
+            _pass_on(record, values, shapes, consumers)
+            del record  # which holds on to its outputs
         return tuple(flatten_value(tuple(outputs)))
 
     # What is in it
@@ -519,6 +509,25 @@ def _as_dtype(what: str, operand: RuntimeOperand, value: npt.ArrayLike) -> Array
     copied = np.array(array, dtype=dtype, order="C")
     copied.flags.writeable = False
     return copied
+
+
+def _pass_on(
+    record: StepRecord,
+    values: dict[str, Held],
+    shapes: dict[str, tuple[int, ...]],
+    consumers: dict[str, int],
+) -> None:
+    """Hand the outputs of a step to those that take them, and drop what nobody takes now."""
+    for name, value in (record.outputs.resident or {}).items():
+        if isinstance(value, np.ndarray):
+            shapes[name] = value.shape
+        if consumers[name]:
+            values[name] = value
+    for operand in record.operator.inputs:
+        name = operand.name
+        consumers[name] -= 1
+        if not consumers[name]:
+            values.pop(name, None)
 
 
 def _shapes_of(values: Mapping[str, Value]) -> dict[str, tuple[int, ...]]:

@@ -436,6 +436,8 @@ class RuntimeOperator:
     def _spread(self, result: object) -> tuple[object, ...]:
         """One result per output operand."""
         wanted = len(self.outputs)
+        if wanted == 1 and type(result) is np.ndarray and result.ndim and self._plain:
+            return (result,)  # nearly all there are, of which nothing needs to be asked
         unpacked = self._unpacked_count
         if isinstance(result, Outputs) and 1 < unpacked <= len(result):
             return (tuple(result[:unpacked]),)
@@ -459,6 +461,11 @@ class RuntimeOperator:
             if not count
             else InferStatus.kInferArraySizeMismatch,
         )
+
+    @cached_property
+    def _plain(self) -> bool:
+        """Whether a tensor that has dimensions is given out as it comes."""
+        return self.type not in _OF_ONE_NUMBER
 
     def _as_annotated(self, result: object) -> object:
         """Give back to a result what pnnx loses of ONNX.

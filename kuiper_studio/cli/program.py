@@ -169,7 +169,7 @@ def _fed_session(arguments: argparse.Namespace) -> Session:
         session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
         with session.within_bound():
-            session.supply_all(load_outputs(source, named_outputs(graph, name)), source.text)
+            session.override_all(load_outputs(source, named_outputs(graph, name)), source.text)
     return session
 
 

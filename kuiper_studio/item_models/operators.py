@@ -131,7 +131,7 @@ def operator_state(session: StudioSession, operator: str) -> OperatorState:
     if session.is_current(operator):
         return OperatorState.CURRENT
     record = session.record(operator)
-    if status is OperatorStatus.EXECUTED and record is not None and record.supplied:
+    if status is OperatorStatus.EXECUTED and record is not None and record.overrides:
         return OperatorState.SUPPLIED
     return _STATE_OF[status]
 

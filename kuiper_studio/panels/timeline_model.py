@@ -154,7 +154,7 @@ class TimelineModel:
             place = record.index
             self.status[place] = _CODES[record.status]
             if record.status is OperatorStatus.EXECUTED:
-                self._supplied[place] = bool(record.supplied) and not record.seconds
+                self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
                 found = cost(record.operator, values)

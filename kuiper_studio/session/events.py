@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
-    from engine.keeping import StepOutputs
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph
     from engine.self_check import SelfCheck
     from engine.session import SessionState, StepRecord
     from engine.shapes import InputShapes
+    from engine.store import StepOutputs
     from engine.values import Array, Value
 
 __all__ = [

@@ -28,8 +28,8 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
         Empty when there is nothing to go by.
     """
     found = _first_other_shape(graph, error) if not error.suspect else None
-    if found is None and error.circumstance:
-        told = f"{capitalized(error.circumstance)}."
+    if found is None and error.diagnosis:
+        told = f"{capitalized(error.diagnosis)}."
         return f"{told} The Input panel goes back to the exported size."
     if found is None:
         return ""
@@ -65,7 +65,7 @@ def _first_other_shape(
         if isinstance(shape, tuple) and operand.shape and fits(shape, operand.shape)
         if operand.producer is None or not operand.producer.is_constant
     ]
-    return other[0] if other and (usual or not error.circumstance) else None
+    return other[0] if other and (usual or not error.diagnosis) else None
 
 
 def _about(

@@ -11,7 +11,7 @@ from kuiper_studio.session.events import RecallRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from engine.keeping import StepOutputs
+    from engine.store import StepOutputs
     from engine.values import Value
     from kuiper_studio.session.events import Recalled
 
@@ -41,7 +41,7 @@ class Recall:
 
     def values(self, outputs: StepOutputs) -> Mapping[str, Value] | None:
         """Values that are at hand; None while they are dropped."""
-        kept: Mapping[str, Value] | None = outputs.kept
+        kept: Mapping[str, Value] | None = outputs.fetch_resident()
         if kept is None:
             for known in (self._looked, self._latest):
                 if known is not None and known[0] is outputs:

@@ -70,10 +70,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from engine.dump import DumpOptions
-    from engine.keeping import StepOutputs
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import StepRecord
+    from engine.store import StepOutputs
     from engine.values import Value, ValueMetadata
     from kuiper_studio.session.events import FilesNotice
     from kuiper_studio.session.file_watch import FileChange
@@ -778,7 +778,7 @@ class StudioSession(QObject):
         outputs = self._outputs.get(operand)
         if outputs is None:
             return False
-        if self._memory.limit is not None and outputs.kept is not None:
+        if self._memory.limit is not None and outputs.resident is not None:
             self._requested.emit(LookedRequest(outputs))
         self._recall.look(operand, outputs)
         self._recall_next()

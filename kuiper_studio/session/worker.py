@@ -65,7 +65,7 @@ class _CancelledError(Exception):
     """The window wants no more of it."""
 
 
-def _go_on(cancel: threading.Event) -> None:
+def _check_cancelled(cancel: threading.Event) -> None:
     if cancel.is_set():
         raise _CancelledError
 
@@ -195,26 +195,26 @@ class Worker(QObject):
 
     def _supply(self, request: SupplyRequest) -> None:
         session = self._opened_session()
-        before = dict(session.supplied)
+        before = dict(session.overrides)
         try:
             for supply in request.supplies:
                 operands = [session.graph.operand(name) for name in supply.operands]
                 with session.within_bound():
                     values = load_outputs(supply.source, operands)
-                    session.supply_all(values, supply.source.text)
+                    session.override_all(values, supply.source.text)
         except EngineError:
-            if session.supplied != before:  # those before the one that is wrong stay
+            if session.overrides != before:  # those before the one that is wrong stay
                 self._tell_supplied(request.run_id, session)
             raise
         self._tell_supplied(request.run_id, session)
 
     def _withdraw(self, request: WithdrawRequest) -> None:
         session = self._opened_session()
-        session.withdraw(*request.operands)
+        session.clear_override(*request.operands)
         self._tell_supplied(request.run_id, session)
 
     def _tell_supplied(self, run_id: int, session: Session) -> None:
-        supplied = {name: given.source for name, given in session.supplied.items()}
+        supplied = {name: given.source for name, given in session.overrides.items()}
         self.supplied.emit(SuppliesChanged(run_id, supplied, session.state, session.position))
 
     def _reseed(self, request: ReseedRequest) -> None:
@@ -257,7 +257,7 @@ class Worker(QObject):
         try:
             if request.steps == 1:
                 with suppress(_CancelledError):
-                    on_step(session.step(partial(_go_on, request.cancel)))
+                    on_step(session.step(partial(_check_cancelled, request.cancel)))
             else:
                 session.run(request.until, on_step, request.cancel.is_set)
         finally:
@@ -273,16 +273,16 @@ class Worker(QObject):
     def _recall(self, request: RecallRequest) -> None:
         started, told = time.perf_counter(), False
 
-        def go_on() -> None:
+        def check_cancelled() -> None:
             nonlocal told
-            _go_on(request.cancel)
+            _check_cancelled(request.cancel)
             if not told and time.perf_counter() - started >= _LONG:
                 self.progressed.emit(Progress(f"Computing operand {request.operand} again"))
                 told = True
 
         values, reason = None, ""
         try:
-            values = request.outputs.look(go_on)
+            values = request.outputs.fetch_all(check_cancelled)
         except _CancelledError:
             pass
         except EngineError as exc:
@@ -293,8 +293,7 @@ class Worker(QObject):
         self.recalled.emit(Recalled(request.operand, request.outputs, values, reason))
 
     def _take_note(self, request: LookedRequest) -> None:
-        if request.outputs.kept is not None:
-            request.outputs.look()
+        request.outputs.touch()
 
     def _export(self, request: ExportRequest) -> None:
         from engine.dump import write_dump

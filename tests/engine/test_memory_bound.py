@@ -287,11 +287,11 @@ class TestSession:
     def test_what_is_supplied_counts(self, session):
         made = session(*doublings(2), backend="numpy", memory_bound=7 << 10)
         made.feed([image()])
-        made.supply("1", np.zeros((2, 4, 8, 8), np.float32))
+        made.override("1", np.zeros((2, 4, 8, 8), np.float32))
         assert made.held_bytes == 3 << 10
         made.run()
         assert made.held_bytes == 7 << 10
-        made.withdraw("1")
+        made.clear_override("1")
         assert made.held_bytes == 1 << 10
 
     def test_dropped_values_do_not_count(self, session):
@@ -323,7 +323,7 @@ class TestSession:
             made.run()
 
     def test_a_twin_has_it(self, session):
-        assert session(*doublings(1), memory_bound=12345).twin("numpy").memory_bound == 12345
+        assert session(*doublings(1), memory_bound=12345).fork("numpy").memory_bound == 12345
 
     def test_none_is_half_of_the_machine(self, session):
         assert session(*doublings(1)).memory_bound == default_bound()

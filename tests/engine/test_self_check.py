@@ -233,7 +233,7 @@ def test_supplied_and_unsupported(make_pair):
     session.feed([np.ones((1, 3, 8, 8), np.float32)])
     found = self_check(session)
     assert [operator.name for operator in found.not_run] == ["strange", "relu", "out"]
-    session.supply("1", -np.ones((1, 3, 8, 8)))
+    session.override("1", -np.ones((1, 3, 8, 8)))
     found = self_check(session)
     assert found.not_run == ()
     assert {name for name, _ in named(found.compared)} == {"relu"}
@@ -256,11 +256,11 @@ def test_random_operators_are_numpys_alone(make_pair):
 
 def test_a_twin_has_the_same_inputs(digits):
     digits.run()
-    twin = digits.twin("numpy")
-    assert (twin.backend, twin.position, twin.seed) == ("numpy", 0, digits.seed)
-    twin.run()
-    np.testing.assert_allclose(twin.outputs()[0], digits.outputs()[0], atol=1e-4)
-    twin.feed([np.zeros((1, 1, 32, 32), np.float32)])
+    fork = digits.fork("numpy")
+    assert (fork.backend, fork.position, fork.seed) == ("numpy", 0, digits.seed)
+    fork.run()
+    np.testing.assert_allclose(fork.outputs()[0], digits.outputs()[0], atol=1e-4)
+    fork.feed([np.zeros((1, 1, 32, 32), np.float32)])
     assert digits.state is SessionState.FINISHED
 
 

@@ -184,7 +184,7 @@ def test_supplied_output_unblocks(make_pair):
     session = Session(engine.load(make_pair(*BROKEN)))
     session.feed([[0, 0, 0]])
     session.run()
-    session.supply("1", np.array([-1, 5, 0], np.float32))
+    session.override("1", np.array([-1, 5, 0], np.float32))
     assert session.position == 1
     session.run()
     np.testing.assert_array_equal(session.value("2"), [0, 5, 0])
@@ -201,7 +201,7 @@ TWO_OUTPUTS = (
 )
 
 
-class TestSupply:
+class TestOverride:
     @pytest.fixture
     def session(self, make_pair):
         session = Session(engine.load(make_pair(*TWO_OUTPUTS)))
@@ -211,53 +211,53 @@ class TestSupply:
     def test_all_outputs(self, session):
         session.run()
         assert session.state is SessionState.FINISHED
-        session.supply_all({"1": -np.ones((2, 2)), "2": [1, 2, 3]}, "o.npz")
+        session.override_all({"1": -np.ones((2, 2)), "2": [1, 2, 3]}, "o.npz")
         assert (session.position, session.state) == (1, SessionState.STOPPED)
         assert session.status("beside") is OperatorStatus.PENDING
         session.run()
         record = session.record("odd")
         assert (record.status, record.backend) == (OperatorStatus.EXECUTED, "supplied")
-        assert record.supplied == {"1": "o.npz", "2": "o.npz"}
+        assert record.overrides == {"1": "o.npz", "2": "o.npz"}
         assert (session.value("1").dtype, session.value("2").dtype) == (np.float32, np.int64)
         np.testing.assert_array_equal(session.outputs()[0], np.zeros((2, 2)))
         with pytest.raises(ValueError, match="read-only"):
             session.value("1")[0] = 5
 
     def test_one_output_of_an_operator_that_cannot_run(self, session):
-        session.supply("2", [1, 2, 3])
+        session.override("2", [1, 2, 3])
         session.run()
         record = session.record("odd")
-        assert (record.status, record.supplied) == (OperatorStatus.UNSUPPORTED, {"2": ""})
+        assert (record.status, record.overrides) == (OperatorStatus.UNSUPPORTED, {"2": ""})
         assert session.status("behind") is OperatorStatus.BLOCKED
         np.testing.assert_array_equal(session.value("2"), [1, 2, 3])
 
     def test_before_it_is_reached_the_position_stays(self, session):
         session.step()
-        session.supply_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
+        session.override_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
         assert (session.position, session.state) == (1, SessionState.STOPPED)
-        assert set(session.supplied) == {"1", "2"}
+        assert set(session.overrides) == {"1", "2"}
         assert session.has_value("0")
 
     def test_restart_keeps_and_feed_drops(self, session):
-        session.supply("2", [1, 2, 3], "two.npy")
+        session.override("2", [1, 2, 3], "two.npy")
         session.run()
         session.restart()
-        assert session.supplied["2"].source == "two.npy"
+        assert session.overrides["2"].source == "two.npy"
         session.feed([np.zeros((2, 3))])
-        assert not session.supplied
+        assert not session.overrides
 
     def test_withdraw(self, session):
-        session.supply_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
+        session.override_all({"1": np.ones((2, 2)), "2": [1, 2, 3]})
         session.run()
-        session.withdraw("1", "2", "3")
-        assert (session.position, session.supplied) == (1, {})
+        session.clear_override("1", "2", "3")
+        assert (session.position, session.overrides) == (1, {})
         session.run()
         assert session.status("odd") is OperatorStatus.UNSUPPORTED
         position = session.position
-        session.withdraw("1")
+        session.clear_override("1")
         assert session.position == position
         with pytest.raises(UnknownNameError):
-            session.withdraw("x")
+            session.clear_override("x")
 
     @pytest.mark.parametrize(
         ("values", "sentence"),
@@ -271,30 +271,30 @@ class TestSupply:
     def test_what_does_not_fit_changes_nothing(self, session, values, sentence):
         session.run()
         with pytest.raises(FeedError, match=sentence):
-            session.supply_all({"3": np.ones((2, 2)), **values})
-        assert (session.state, session.supplied) == (SessionState.FINISHED, {})
+            session.override_all({"3": np.ones((2, 2)), **values})
+        assert (session.state, session.overrides) == (SessionState.FINISHED, {})
         with pytest.raises(UnknownNameError):
-            session.supply("9", 0)
+            session.override("9", 0)
 
     def test_at_another_size_than_exported_only_the_rank_counts(self, make_pair):
         lines = [line.replace("%n", "1") for line in TWO_OUTPUTS]
         session = Session(engine.load(make_pair(*lines)))
         session.feed([np.zeros((4, 3))])
-        session.supply("1", np.ones((4, 2)))
+        session.override("1", np.ones((4, 2)))
         with pytest.raises(
             FeedError, match="operand 1 is \\?×\\?, and the value to supply is 8"
         ):
-            session.supply("1", np.ones(8))
+            session.override("1", np.ones(8))
 
     def test_operators_that_could_run_are_overridden(self, chain):
         chain.feed([[1, 1, 1]])
         chain.run()
-        chain.supply("1", np.array([5, 6, 7], np.float32), "relu.npy")
+        chain.override("1", np.array([5, 6, 7], np.float32), "relu.npy")
         assert chain.position == 1
-        assert chain.step().supplied == {"1": "relu.npy"}
+        assert chain.step().overrides == {"1": "relu.npy"}
         chain.run()
         np.testing.assert_array_equal(chain.outputs()[0], [10, 12, 14])
-        chain.withdraw("1")
+        chain.clear_override("1")
         chain.run()
         np.testing.assert_array_equal(chain.outputs()[0], [2, 2, 2])
 
@@ -309,16 +309,16 @@ class TestSupply:
             )
         )
         session.feed([[1, 2, 3, 4]])
-        session.supply("2", [7, 8])
+        session.override("2", [7, 8])
         session.run()
         record = session.record("chunk")
-        assert (record.backend, record.supplied) == ("numpy", {"2": ""})
+        assert (record.backend, record.overrides) == ("numpy", {"2": ""})
         np.testing.assert_array_equal(session.outputs(), [[1, 2], [7, 8]])
 
     def test_a_failed_session_goes_on(self, failing):
         with pytest.raises(InferenceError):
             failing.run()
-        failing.supply("3", [7, 7, 7])
+        failing.override("3", [7, 7, 7])
         assert (failing.state, failing.error) == (SessionState.STOPPED, None)
         failing.run()
         np.testing.assert_array_equal(failing.outputs()[0], [7, 7, 7])
@@ -335,7 +335,7 @@ class TestSupply:
             )
         )
         session.feed([[1, 2, 3]])
-        session.supply("1", ([1, 2], [3]))
+        session.override("1", ([1, 2], [3]))
         session.run()
         assert [value.tolist() for value in session.outputs()] == [[1, 2], [3]]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import activity, fusion_autotuner, libraries
+from engine.backends import fusion_autotuner, libraries
+from engine.runtime import activity
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("ncnn")

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import activity, backend_of, fusion_autotuner, make_kernels
+from engine.backends import backend_of, fusion_autotuner, make_kernels
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.tuning_cache import key_of
 from engine.errors import SessionStateError
+from engine.runtime import activity
 from engine.self_check import self_check
 
 pytest.importorskip("onnxruntime")
@@ -83,7 +84,7 @@ def passes(session, count=2):
 
 
 def assert_right(session):
-    reference = session.twin("numpy")
+    reference = session.fork("numpy")
     reference.run()
     for operand in map(str, range(COUNT + 1)):
         np.testing.assert_allclose(
@@ -171,7 +172,7 @@ def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, 
 def test_a_twin_keeps_them(network):
     session = engine.Session(network, excluded={"op4": ["ncnn"]})
     session.feed([image(0)])
-    assert session.twin("onnxruntime").excluded == {"op4": frozenset({"ncnn"})}
+    assert session.fork("onnxruntime").excluded == {"op4": frozenset({"ncnn"})}
     assert engine.Session(network).excluded == {}
 
 

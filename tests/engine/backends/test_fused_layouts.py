@@ -390,7 +390,7 @@ def test_blocks_that_were_read_take_no_memory(load, blocked):
     session = passes(load("full blocks"), image(1), image(2))
     session.feed([image(3)])
     session.run()
-    stored = weakref.ref(memory_of(session._values["1"].stored))
+    stored = weakref.ref(memory_of(session._store.resident["1"].stored))
     value = session.value("1")
     gc.collect()
     assert stored() is None
@@ -454,7 +454,7 @@ def test_supplied_behind_unread_blocks(load, blocked):
     network = load("a sum")
     session = passes(network, image(1), image(2))
     given = np.full(session.metadata("3").shape, 0.5, np.float32)
-    session.supply("3", given)
+    session.override("3", given)
     session.run()
     expected = passes(network, image(2), backend="numpy").value("2")
     np.testing.assert_allclose(session.value("4"), expected + 0.5, rtol=1e-4, atol=1e-5)

@@ -143,11 +143,11 @@ def test_a_supplied_operand(network, fused, operand):
     """What depends on it is computed from it, and the rest from the inputs."""
     session = passes(network, image(1), image(2))
     given = np.full(session.value(operand).shape, 0.25, np.float32)
-    session.supply(operand, given)
+    session.override(operand, given)
     session.run()
     reference = engine.Session(network, backend="numpy")
     reference.feed([image(2)])
-    reference.supply(operand, given)
+    reference.override(operand, given)
     reference.run()
     for name, value in values(session).items():
         np.testing.assert_allclose(value, reference.value(name), rtol=1e-4, atol=1e-5)
@@ -157,7 +157,7 @@ def test_supplied_before_the_first_step(network, fused):
     session = passes(network, image(1), image(2))
     session.feed([image(3)])
     given = np.full(session.graph.operand("1").shape or (1, 8, 16, 16), 0.5, np.float32)
-    session.supply("1", given)
+    session.override("1", given)
     session.run()
     np.testing.assert_array_equal(session.value("2"), given)
     expected = passes(network, image(3), backend="numpy").value("3")
@@ -537,7 +537,7 @@ def assert_windows(session, x, **supplied):
     reference = engine.Session(session.graph, backend="numpy")
     reference.feed([x])
     for name, value in supplied.items():
-        reference.supply(name.removeprefix("n"), value)
+        reference.override(name.removeprefix("n"), value)
     reference.run()
     for name in map(str, range(15)):
         expected = reference.value(name)
@@ -560,7 +560,7 @@ def test_supplied_where_elements_move(windows, fused, operand):
     session = passes(windows, tokens(1), tokens(2))
     given = np.random.default_rng(9).normal(size=session.value(operand).shape)
     given = given.astype(np.float32)
-    session.supply(operand, given)
+    session.override(operand, given)
     session.run()
     assert_windows(session, tokens(2), **{f"n{operand}": given})
 
@@ -568,7 +568,7 @@ def test_supplied_where_elements_move(windows, fused, operand):
 def test_a_part_of_another_tensor_is_not_taken_for_it(windows, fused):
     """Of the same shape, from the same memory, but elsewhere in it."""
     session = passes(windows, tokens(1), tokens(2))
-    session.supply("10", session.value("9")[:, 1::2])
+    session.override("10", session.value("9")[:, 1::2])
     session.run()
     assert_windows(session, tokens(2), n10=session.value("9")[:, 1::2])
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine.keeping import StepOutputs
 from engine.session import OperatorStatus, Session, StepRecord
+from engine.store import StepOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

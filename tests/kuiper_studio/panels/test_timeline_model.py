@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import engine
-from engine.keeping import StepOutputs
 from engine.session import OperatorStatus, StepRecord
+from engine.store import StepOutputs
 from engine.values import metadata_of
 from kuiper_studio.panels.timeline_model import (
     Measure,

@@ -77,7 +77,7 @@ class TestSupply:
         settle(ended)
         assert ended.supplied == {"5": str(source.path)}
         assert (ended.current.name, ended.state) == ("tail", RunState.STOPPED)
-        assert ended.record("strange").supplied == {"5": str(source.path)}
+        assert ended.record("strange").overrides == {"5": str(source.path)}
 
     def test_withdraw(self, ended, source, settle):
         ended.supply("strange", source)

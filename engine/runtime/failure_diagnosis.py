@@ -1,4 +1,4 @@
-"""Why a model that is fed at another size than it was exported at may fail."""
+"""Diagnoses why a model fails that is fed at another size than it was exported at."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 
     ShapeOf = Callable[[str], tuple[int, ...] | None]
 
-__all__ = ["Circumstances", "circumstances"]
+__all__ = ["FailureDiagnosis", "ShapeOf", "diagnose_failure"]
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What of the whole run may be to blame when an operator fails.
+class FailureDiagnosis:
+    """What in the whole run may be to blame for an operator that fails.
 
     Attributes
     ----------
     text : str
-        In words.
+        One sentence, in lower case.
     suspect : str
-        Name of the operator before it that fixes a size; ``""`` where none does.
+        Name of the operator upstream that fixes a size; ``""`` where none does.
     """
 
     text: str
     suspect: str = ""
 
 
-def circumstances(
+def diagnose_failure(
     operator: RuntimeOperator, inputs: Sequence[RuntimeOperand], shape_of: ShapeOf
-) -> Circumstances | None:
-    """Find what of a run at another size may be to blame.
+) -> FailureDiagnosis | None:
+    """Find what in a run at another size may be to blame.
 
     Parameters
     ----------
@@ -50,14 +50,14 @@ def circumstances(
 
     Returns
     -------
-    Circumstances or None
+    FailureDiagnosis or None
         None for a run at the exported size.
     """
     fed = {o.name: shape for o in inputs if (shape := shape_of(o.name)) is not None}
     other = other_sizes(inputs, fed)
     if not other:
         return None
-    told = [
+    reasons = [
         f"{f'input {name}' if len(inputs) > 1 else 'the model'} was exported for "
         f"{spell_shape(exported)} and is fed {spell_shape(given)}"
         for name, (exported, given) in other.items()
@@ -66,14 +66,14 @@ def circumstances(
     for operand in _unchanged(operator, shape_of):
         spelled, fixing = spell_shape(operand.shape or ()), _fixing(operand, shape_of)
         if operand.producer is not None and operand.producer.is_constant:
-            told.append(f"its input {operand.name} is always {spelled}")
+            reasons.append(f"its input {operand.name} is always {spelled}")
         elif fixing is not None:
-            told.append(
+            reasons.append(
                 f"its input {operand.name} is {spelled} at any size, which {fixing.type} "
                 f"{fixing.name!r} fixes"
             )
             suspect = suspect or fixing.name
-    return Circumstances("; ".join(told), suspect)
+    return FailureDiagnosis("; ".join(reasons), suspect)
 
 
 def _unchanged(operator: RuntimeOperator, shape_of: ShapeOf) -> list[RuntimeOperand]:
@@ -102,6 +102,6 @@ def _fixing(operand: RuntimeOperand, shape_of: ShapeOf) -> RuntimeOperator | Non
         states = [_is_exported(taken, shape_of) for taken in above.inputs]
         if False in states:
             return above
-        if None not in states:  # behind what is not known nothing can be told
+        if None not in states:  # downstream of an unknown shape nothing is certain
             waiting += [taken.producer for taken in above.inputs]
     return None

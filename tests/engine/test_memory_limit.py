@@ -1,4 +1,4 @@
-"""A session with a memory limit: what it keeps, drops and computes again.
+"""A session with a memory limit: what stays resident, and what is evicted and recomputed.
 
 The expected numbers are those of a session without a limit, which other tests compare with
 numbers typed by hand, or worked out here with NumPy.
@@ -21,10 +21,10 @@ from engine.errors import (
     SessionStateError,
     ValueNotComputedError,
 )
-from engine.keeping import StepOutputs
 from engine.runtime import RuntimeOperator
 from engine.self_check import self_check
 from engine.session import OperatorStatus, Session, SessionState
+from engine.store import StepOutputs
 
 # Each operator adds one: operand k holds the input plus k, in 4 kB.
 SIZE = 1024
@@ -112,14 +112,14 @@ def needed_bytes(session):
 
 
 @pytest.mark.parametrize("limit", [0, 1, BYTES, 3 * BYTES, 10 * BYTES, 100 * BYTES])
-def test_kept_bytes_stay_below_the_limit(chain, limit):
+def test_resident_bytes_stay_below_the_limit(chain, limit):
     session = chain(30, limit)
     while session.state is not SessionState.FINISHED:
         session.step()
-        assert session.kept_bytes <= max(limit, 2 * BYTES, needed_bytes(session))
+        assert session.resident_bytes <= max(limit, 2 * BYTES, needed_bytes(session))
     for name in names_of(session):
         session.value(name)
-        assert session.kept_bytes <= max(limit, 2 * BYTES)
+        assert session.resident_bytes <= max(limit, 2 * BYTES)
 
 
 @pytest.mark.parametrize("limit", [0, 3 * BYTES, 10 * BYTES, 100 * BYTES])
@@ -163,7 +163,7 @@ def test_looking_forwards_computes_each_once(chain, executed):
     assert executed.total() <= 400
 
 
-def test_what_was_looked_at_last_is_kept(chain, executed):
+def test_what_was_read_last_stays_resident(chain, executed):
     session = chain(40, 10 * BYTES)
     session.run()
     session.value("5")
@@ -171,20 +171,20 @@ def test_what_was_looked_at_last_is_kept(chain, executed):
     session.value("5")
     session.value("39")  # among those computed last
     assert not executed
-    assert session.is_kept("5")
+    assert session.is_resident("5")
 
 
-def test_what_comes_next_is_kept(chain, executed):
+def test_what_comes_next_stays_resident(chain, executed):
     session = chain(5, 0)
     session.run(until="op4")
-    assert session.is_kept("3")
-    assert not session.is_kept("1")
+    assert session.is_resident("3")
+    assert not session.is_resident("1")
     executed.clear()
     session.run()
     assert executed == {"op4": 1, "op5": 1}
 
 
-def test_outputs_of_the_model_are_kept(chain, executed):
+def test_outputs_of_the_model_stay_resident(chain, executed):
     session = chain(20, 0)
     session.run()
     executed.clear()
@@ -234,7 +234,7 @@ def test_nothing_else_changes(chain):
     assert len(session.run()) == 12
 
 
-def test_facts_compute_nothing(chain, executed):
+def test_metadata_computes_nothing(chain, executed):
     session = chain(10, 0)
     session.run()
     executed.clear()
@@ -248,7 +248,7 @@ def test_facts_compute_nothing(chain, executed):
     )
     assert "4" not in record.outputs
     assert session.has_value("3")
-    assert not session.is_kept("3")
+    assert not session.is_resident("3")
     assert repr(record)
     assert not executed
 
@@ -258,7 +258,7 @@ def test_handed_out_arrays_stay(chain):
     session.run(until="op4")
     held = session.value("3")
     session.run()
-    assert not session.is_kept("3")
+    assert not session.is_resident("3")
     session.value("3")
     session.restart()
     session.feed([np.ones(SIZE, np.float32)])
@@ -276,7 +276,7 @@ def test_records_of_an_earlier_pass(chain):
     session.run()
     np.testing.assert_array_equal(records[5].outputs["5"], np.full(SIZE, 5))
     np.testing.assert_array_equal(session.value("5"), np.full(SIZE, 6))
-    assert session.kept_bytes <= 2 * BYTES
+    assert session.resident_bytes <= 2 * BYTES
 
 
 def test_stepping_back_and_on(chain):
@@ -292,10 +292,10 @@ def test_stepping_back_and_on(chain):
     np.testing.assert_array_equal(session.outputs()[0], np.full(SIZE, 10))
 
 
-def test_supplied_values_are_never_dropped(chain, executed):
+def test_overrides_are_never_evicted(chain, executed):
     session = chain(10, 0)
     session.run()
-    session.supply("4", np.full(SIZE, 50, np.float32))
+    session.override("4", np.full(SIZE, 50, np.float32))
     session.run()
     executed.clear()
     np.testing.assert_array_equal(session.value("4"), np.full(SIZE, 50))
@@ -303,15 +303,15 @@ def test_supplied_values_are_never_dropped(chain, executed):
     np.testing.assert_array_equal(session.value("6"), np.full(SIZE, 52))
     assert executed == {"op5": 1, "op6": 1}
     np.testing.assert_array_equal(session.value("3"), np.full(SIZE, 3))
-    session.withdraw("4")
+    session.clear_override("4")
     session.run()
     np.testing.assert_array_equal(session.value("4"), np.full(SIZE, 4))
 
 
-def test_one_of_two_outputs_is_supplied(blocks):
+def test_one_of_two_outputs_is_overridden(blocks):
     session = blocks(0)
     given = np.full((2, 64), 7, np.float32)
-    session.supply("e", given)
+    session.override("e", given)
     session.run()
     np.testing.assert_array_equal(session.value("e"), given)
     np.testing.assert_array_equal(session.value("f"), session.value("d")[2:])
@@ -321,19 +321,19 @@ def test_one_of_two_outputs_is_supplied(blocks):
 def test_the_limit_of_a_live_session(chain, executed):
     session = chain(20, None)
     records = session.run()
-    assert (session.memory_limit, session.kept_bytes) == (None, None)
+    assert (session.memory_limit, session.resident_bytes) == (None, None)
     session.memory_limit = 4 * BYTES
-    assert session.kept_bytes <= 4 * BYTES
-    assert not session.is_kept("9")
+    assert session.resident_bytes <= 4 * BYTES
+    assert not session.is_resident("9")
     executed.clear()
     np.testing.assert_array_equal(records[9].outputs["9"], np.full(SIZE, 9))
     assert executed
     session.memory_limit = None
     for k in range(21):
         session.value(str(k))
-    assert all(session.is_kept(str(k)) for k in range(21))
+    assert all(session.is_resident(str(k)) for k in range(21))
     session.memory_limit = 0
-    assert session.kept_bytes <= 2 * BYTES
+    assert session.resident_bytes <= 2 * BYTES
 
 
 def test_views_of_a_value_are_needed_once(make_pair):
@@ -355,7 +355,7 @@ def test_views_of_a_value_are_needed_once(make_pair):
     session.run()
     for name in names_of(session)[::-1]:
         session.value(name)
-        assert session.kept_bytes <= 2 * BYTES
+        assert session.resident_bytes <= 2 * BYTES
 
 
 def test_memory_is_given_back(chain):
@@ -406,13 +406,13 @@ def test_cancelling(chain):
     session.run()
     calls = []
 
-    def go_on():
+    def check_cancelled():
         calls.append(None)
         if len(calls) == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        session.value("20", go_on)
+        session.value("20", check_cancelled)
     np.testing.assert_array_equal(session.value("20"), np.full(SIZE, 20))
 
 
@@ -506,22 +506,22 @@ def test_a_dump_holds_few_values_at_a_time(chain, tmp_path, executed):
     session.run()
     executed.clear()
     engine.write_dump(session, tmp_path / "dump")
-    assert session.kept_bytes <= 2 * BYTES
+    assert session.resident_bytes <= 2 * BYTES
     assert executed.total() <= 3 * 60
 
 
 def test_threads_of_a_dump_do_not_overtake_each_other(chain, tmp_path, executed, monkeypatch):
     session = chain(60, 0)
     session.run()
-    look, looks = StepOutputs.look, []
+    fetch, looks = StepOutputs.fetch, []
 
-    def tardy(self, go_on=None):
+    def tardy(self, name, check_cancelled=None):
         looks.append(None)
         if len(looks) % 5 == 0:
             time.sleep(0.05)
-        return look(self, go_on)
+        return fetch(self, name, check_cancelled)
 
-    monkeypatch.setattr(StepOutputs, "look", tardy)
+    monkeypatch.setattr(StepOutputs, "fetch", tardy)
     executed.clear()
     engine.write_dump(session, tmp_path / "dump")
     assert executed.total() <= 3 * 60
@@ -582,7 +582,7 @@ def test_whatever_is_done_is_the_same_without_a_limit(make_pair, seed):
     def supply():
         data, name = numbers.standard_normal((4, 6)).astype(np.float32), draw.choice(names)
         shape = (2, 6) if name[0] in "pq" else (4, 6)
-        return lambda session: session.supply(name, data[: shape[0]])
+        return lambda session: session.override(name, data[: shape[0]])
 
     def run():
         stop = draw.choice(graph.operators).name
@@ -608,7 +608,7 @@ def test_whatever_is_done_is_the_same_without_a_limit(make_pair, seed):
         lambda: Session.step_back,
         lambda: Session.run,
         lambda: Session.restart,
-        lambda: lambda session: session.withdraw(*names),
+        lambda: lambda session: session.clear_override(*names),
     )  # fmt: skip
     for act in (feed(), *(draw.choice(actions)() for _ in range(40))):
         act(free)
@@ -621,4 +621,4 @@ def test_whatever_is_done_is_the_same_without_a_limit(make_pair, seed):
         for old, new in zip(free.records, tight.records, strict=True):
             assert (old.operator, old.status, old.seed) == (new.operator, new.status, new.seed)
     tight.restart()
-    assert not tight.kept_bytes
+    assert not tight.resident_bytes
