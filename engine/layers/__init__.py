@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from engine.layers.annotations import OperandOf, WeightOf
 from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs, Storage
 from engine.layers.places import reason_of
 from engine.layers.registry import (
@@ -33,10 +34,12 @@ __all__ = [
     "Layer",
     "LayerFile",
     "Number",
+    "OperandOf",
     "OperatorCall",
     "Outputs",
     "Registration",
     "Storage",
+    "WeightOf",
     "build_layer",
     "layer_files",
     "layer_files_of",

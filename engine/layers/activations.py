@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from engine.errors import InferStatus, LayerError
+from engine.layers.annotations import WeightOf
 from engine.layers.arguments import axis_of
 from engine.layers.exactness import mark_elementwise
 from engine.layers.random_numbers import uniform
@@ -299,7 +300,7 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
 
 @register("nn.PReLU", "F.prelu", "torch.prelu", "aten::prelu")
 @mark_elementwise
-def prelu(input: Array, weight: Array, num_parameters: int | None = None) -> Array:
+def prelu(input: Array, weight: WeightOf[Array], num_parameters: int | None = None) -> Array:
     """``x`` where positive, else ``weight * x``: ``torch.nn.PReLU``.
 
     Parameters

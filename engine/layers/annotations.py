@@ -11,17 +11,43 @@ from __future__ import annotations
 import inspect
 import sys
 import typing
+from enum import Enum
 from functools import reduce
 from operator import or_
 from types import GenericAlias, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import typing_extensions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["hints_of", "is_union", "parameters_of"]
+__all__ = ["OperandOf", "Role", "WeightOf", "hints_of", "is_union", "parameters_of", "roles_of"]
+
+T = TypeVar("T")
+
+
+class Role(Enum):
+    """Where a file has an argument as a rule, said by the argument's annotation."""
+
+    OPERAND = "operand"
+    WEIGHT = "weight"
+
+
+OperandOf: TypeAlias = Annotated[T, Role.OPERAND]
+"""An operand that may be something else than a tensor too, such as `OperandOf[Value]`."""
+WeightOf: TypeAlias = Annotated[T, Role.WEIGHT]
+"""A module's attribute, such as `WeightOf[Array | None]`; an operand of a plain function."""
 
 # The backport is another class than the one that Python has from 3.12 on.
 _ALIASES: Final = (
@@ -67,6 +93,32 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
         Whatever evaluating the annotations raises; NameError where a name does not exist.
     """
     return {name: _unaliased(hint) for name, hint in typing.get_type_hints(code).items()}
+
+
+def roles_of(code: Callable[..., Any]) -> dict[str, Role]:
+    """Roles that the annotations of a function give to its arguments.
+
+    Parameters
+    ----------
+    code : callable
+
+    Returns
+    -------
+    dict of str to Role
+        Of the arguments that are annotated `OperandOf` or `WeightOf`.
+
+    Raises
+    ------
+    Exception
+        As for `hints_of`.
+    """
+    hints = typing.get_type_hints(code, include_extras=True)
+    return {
+        name: role
+        for name, hint in hints.items()
+        for role in getattr(hint, "__metadata__", ())
+        if isinstance(role, Role)
+    }
 
 
 def is_union(hint: object) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, require_few
 from engine.layers.layer import Layer, OperatorCall, Outputs
 from engine.layers.registry import register
@@ -61,7 +62,7 @@ class Unpack(Layer):
 
 
 @register("prim::TupleIndex", "aten::__getitem__")
-def member(input: Value, index: Value) -> Value:
+def member(input: OperandOf[Value], index: Value) -> Value:
     """Take one member out of a tuple or list: TorchScript's ``values[index]``.
 
     Parameters

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_dtype, cast
 from engine.layers.elementwise import Operand
 from engine.layers.registry import register
@@ -22,7 +23,7 @@ _ELSEWHERE: Final = "device layout pin_memory non_blocking memory_format"
 @register("torch.detach", "Tensor.detach", "aten::detach", "aten::lift_fresh")
 @register("torch.resolve_conj", "Tensor.resolve_conj", "aten::resolve_conj")
 @register("torch.resolve_neg", "Tensor.resolve_neg", "aten::resolve_neg", "prim::data")
-def identity(input: Value, **more: Any) -> Value:
+def identity(input: OperandOf[Value], **more: Any) -> Value:
     """Give the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
 
     Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, as_ints, require_steps
 from engine.layers.layer import Ints
 from engine.layers.losses import Reduction, reduced
@@ -18,8 +19,8 @@ __all__ = ["ctc_loss"]
 def ctc_loss(
     log_probs: Array,
     targets: Array,
-    input_lengths: Array | Ints,
-    target_lengths: Array | Ints,
+    input_lengths: OperandOf[Array | Ints],
+    target_lengths: OperandOf[Array | Ints],
     blank: int = 0,
     reduction: Reduction = "mean",
     zero_infinity: bool = False,

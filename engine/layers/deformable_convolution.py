@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import WeightOf
 from engine.layers.convolution import check_bias, check_channels, check_kernel, require_channels
 from engine.layers.custom_operators import register_extension
 from engine.layers.grid_sampling import sample_pixels
@@ -157,10 +158,10 @@ class DeformConv2d(Layer):
 @register_extension("torchvision::deform_conv2d")
 def deform_conv2d(
     input: Array,
-    weight: Array,
+    weight: WeightOf[Array],
     offset: Array,
     mask: Array,
-    bias: Array | None,
+    bias: WeightOf[Array | None],
     stride_h: int,
     stride_w: int,
     pad_h: int,

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import along, as_int, axes_of, axis_of, cast
 from engine.layers.layer import Ints
 from engine.layers.reduction import accumulator
@@ -63,7 +64,7 @@ def diff(
 
 @register("aten::trapz", operands="y x dim")
 @register("torch.trapezoid", "torch.trapz", "aten::trapezoid")
-def trapezoid(y: Array, x: Value = None, dim: int = -1, dx: float = 1.0) -> Array:
+def trapezoid(y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1.0) -> Array:
     """Area under points that straight lines join: ``torch.trapezoid``.
 
     Parameters
@@ -85,7 +86,9 @@ def trapezoid(y: Array, x: Value = None, dim: int = -1, dx: float = 1.0) -> Arra
 
 
 @register("torch.cumulative_trapezoid", "aten::cumulative_trapezoid")
-def cumulative_trapezoid(y: Array, x: Value = None, dim: int = -1, dx: float = 1.0) -> Array:
+def cumulative_trapezoid(
+    y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1.0
+) -> Array:
     """Running area under points that straight lines join: ``torch.cumulative_trapezoid``.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import LayerError
+from engine.layers.annotations import WeightOf
 from engine.layers.index_places import take_along
 from engine.layers.registry import register
 from engine.values import Array
@@ -90,7 +91,7 @@ def _shortened(rows: Array, max_norm: float, norm_type: float) -> Array:
 @register("nn.Embedding")
 def embedding_module(
     input: Array,
-    weight: Array,
+    weight: WeightOf[Array],
     num_embeddings: int | None = None,
     embedding_dim: int | None = None,
     padding_idx: int | None = None,

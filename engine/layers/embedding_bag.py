@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import WeightOf
 from engine.layers.embedding import embedding
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
@@ -22,7 +23,7 @@ _JOIN: Final = {"sum": np.add, "mean": np.add, "max": np.maximum}
 @register("nn.EmbeddingBag", "F.embedding_bag")
 def embedding_bag(
     input: Array,
-    weight: Array,
+    weight: WeightOf[Array],
     offsets: Array | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,

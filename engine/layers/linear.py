@@ -6,6 +6,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.annotations import WeightOf
 from engine.layers.arguments import require_products
 from engine.layers.layer import PreparingLayer
 from engine.layers.registry import register
@@ -87,8 +88,8 @@ def linear(input: Array, weight: Array, bias: Array | None = None) -> Array:
 def bilinear(
     input1: Array,
     input2: Array,
-    weight: Array,
-    bias: Array | None = None,
+    weight: WeightOf[Array],
+    bias: WeightOf[Array | None] = None,
     *,
     in1_features: int | None = None,
     in2_features: int | None = None,

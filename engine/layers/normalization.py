@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.annotations import WeightOf
 from engine.layers.arguments import as_ints, axes_of
 from engine.layers.layer import Ints, Layer, OperatorCall, Outputs
 from engine.layers.registry import register
@@ -223,8 +224,8 @@ def instance_norm(
 def group_norm(
     input: Array,
     num_groups: int,
-    weight: Array | None = None,
-    bias: Array | None = None,
+    weight: WeightOf[Array | None] = None,
+    bias: WeightOf[Array | None] = None,
     eps: float = 1e-5,
     num_channels: int | None = None,
     affine: bool = True,
@@ -262,8 +263,8 @@ def group_norm(
 def layer_norm(
     input: Array,
     normalized_shape: Ints | Array,
-    weight: Array | None = None,
-    bias: Array | None = None,
+    weight: WeightOf[Array | None] = None,
+    bias: WeightOf[Array | None] = None,
     eps: float = 1e-5,
     elementwise_affine: bool = True,
 ) -> Array:
@@ -343,7 +344,7 @@ def native_group_norm(
 def rms_norm(
     input: Array,
     normalized_shape: Ints | Array,
-    weight: Array | None = None,
+    weight: WeightOf[Array | None] = None,
     eps: float | None = None,
     elementwise_affine: bool = True,
 ) -> Array:

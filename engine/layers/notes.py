@@ -2,7 +2,8 @@
 
 So there is one place for what an operator computes, what its arguments mean and what it is
 called in PyTorch: the docstring beside the code. The command line lists the notes, and the
-window shows that of the selected operator.
+window shows that of the selected operator. Docstrings only give texts. What an argument is,
+an operand, a weight or a parameter, its annotation says.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import inspect
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from engine.layers.annotations import hints_of, parameters_of
+from engine.layers.annotations import Role, hints_of, parameters_of, roles_of
 from engine.layers.binding import NO_EFFECT, spoken_annotation, takes_array
 from engine.layers.docstrings import Docstring, Field, read_docstring
 from engine.layers.glossary import COMMON
@@ -45,11 +46,6 @@ _NAMES_IT: Final = re.compile(
 )
 _LIKE: Final = re.compile(r"\bas ``([\w.:]+)``")
 _AS_IN: Final = re.compile(r"As in ``([\w.:]+)``(?:[.:,;]|$)")
-# The form of an argument that is a tensor in the first place.
-_ARRAY: Final = re.compile(r"(\w+ )?ndarray|tuple of ndarray")
-# Arguments of a module that are its weights, and so attributes of the file.
-_WEIGHT: Final = re.compile(r"weight|bias|running_(mean|var)")
-
 
 # Meaning of an argument that is registered as unused, where nothing else is said of it.
 _UNUSED: Final = "Of no effect."
@@ -220,20 +216,20 @@ def _arguments(
     if operator_type.startswith("pnnx.custom_op."):
         target = getattr(target, "implements", target)
     seen: set[str] = set()
-    takes_any = False
+    extra: ArgumentKind | None = None
     for code, part in _codes(target):
-        for parameter, hint in _signature(code):
+        for argument in _signature(code):
+            parameter, name = argument.parameter, argument.parameter.name
+            kind = _kind(operator_type, part, argument)
             if parameter.kind is parameter.VAR_KEYWORD:
-                takes_any = True
-            elif parameter.name not in seen:
-                seen |= {parameter.name, f"*{parameter.name}"}
-                kind = _kind(operator_type, part, parameter, hint, read)
-                yield _argument(parameter, hint, kind, read)
-    if takes_any:
+                extra = kind
+            elif name not in seen:
+                seen |= {name, f"*{name}"}
+                yield _note(argument, kind, read)
+    if extra is not None:
         for name, field in read.parameters.items():
             if name not in seen:
-                kind = "attribute" if "ndarray" in field.form else "parameter"
-                yield ArgumentNote(name, kind, field.form, field.text, "")
+                yield ArgumentNote(name, extra, field.form, field.text, "")
 
 
 def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
@@ -271,48 +267,49 @@ def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part]
     return (*(built if build is not object.__init__ else ()), (target.forward, "forward"))
 
 
+class _Argument(NamedTuple):
+    """An argument that a file can give, with what its annotation says."""
+
+    parameter: inspect.Parameter
+    hint: Any
+    role: Role | None
+
+
 @lru_cache(maxsize=2048)  # likewise
-def _signature(code: Callable[..., Any]) -> tuple[tuple[inspect.Parameter, Any], ...]:
-    """Arguments that a file can give, with their annotations."""
+def _signature(code: Callable[..., Any]) -> tuple[_Argument, ...]:
+    """Arguments that a file can give."""
     try:
-        hints, parameters = hints_of(code), parameters_of(code)
+        hints, roles, parameters = hints_of(code), roles_of(code), parameters_of(code)
     except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
         return ()
     given = (
-        (parameter, hints.get(parameter.name, Any))
+        _Argument(parameter, hints.get(parameter.name, Any), roles.get(parameter.name))
         for place, parameter in enumerate(parameters)
         if place or parameter.name != "self"
     )
     return tuple(
-        (parameter, hint)
-        for parameter, hint in given
-        if hint not in {OperatorCall, np.random.Generator}
+        argument
+        for argument in given
+        if argument.hint not in {OperatorCall, np.random.Generator}
     )
 
 
-def _kind(
-    operator_type: str, part: _Part, parameter: inspect.Parameter, hint: Any, read: Docstring
-) -> ArgumentKind:
-    """Where the file has an argument as a rule."""
+def _kind(operator_type: str, part: _Part, argument: _Argument) -> ArgumentKind:
+    """Where the file has an argument as a rule: its annotation says so."""
+    parameter = argument.parameter
     if part == "forward":
         return "operand"
-    field = read.parameters.get(parameter.name)
-    said = _ARRAY.match(field.form) if field is not None else None
-    is_weight = _WEIGHT.search(parameter.name) is not None
-    named = parameter.name == "input" or (is_weight and hint is Any)
-    given = parameter.default not in {parameter.empty, None}
-    if given or not (named or said or takes_array(hint, only=True)):
-        return "parameter"
+    if argument.role is None:
+        has_default = parameter.default not in {parameter.empty, None}
+        if has_default or not takes_array(argument.hint, only=True):
+            return "parameter"
     is_module = operator_type.startswith(("nn.", "pnnx."))
-    return "attribute" if part == "build" or (is_module and is_weight) else "operand"
+    is_weight = part == "build" or (is_module and argument.role is Role.WEIGHT)
+    return "attribute" if is_weight else "operand"
 
 
-def _argument(
-    parameter: inspect.Parameter,
-    hint: Any,
-    kind: ArgumentKind,
-    read: Docstring,
-) -> ArgumentNote:
+def _note(argument: _Argument, kind: ArgumentKind, read: Docstring) -> ArgumentNote:
+    parameter, hint = argument.parameter, argument.hint
     variadic = parameter.kind is parameter.VAR_POSITIONAL
     found = read.parameters.get(f"*{parameter.name}" if variadic else parameter.name)
     required = variadic or parameter.default is parameter.empty

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from engine.errors import LayerError, ParameterError
 from engine.layers.activations import relu
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, axis_of
 from engine.layers.concatenate import cat
 from engine.layers.convolution import Convolution
@@ -128,7 +129,7 @@ def quantize_per_tensor(
 
 @register("nn.quantized.DeQuantize", "torch.dequantize", "Tensor.dequantize")
 @register("aten::dequantize")
-def dequantize(input: Value) -> Value:
+def dequantize(input: OperandOf[Value]) -> Value:
     """Give what a quantised tensor stands for: ``torch.dequantize``.
 
     Returns
@@ -266,7 +267,9 @@ class QuantizedLinear(_Quantized):
 
 @register("nn.quantized.cat")
 @register_extension("quantized::cat")
-def quantized_cat(tensors: Value, dim: int, scale: Value, zero_point: Value) -> Array:
+def quantized_cat(
+    tensors: OperandOf[Value], dim: int, scale: Value, zero_point: Value
+) -> Array:
     """Join quantised tensors: ``torch.ao.nn.quantized.QFunctional.cat``.
 
     Parameters

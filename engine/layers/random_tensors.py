@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from engine.errors import LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import (
     PLACEMENT,
     as_dtype,
@@ -178,7 +179,7 @@ def randint(
 @register("torch.randint_like", "aten::randint_like", unused=f"{PLACEMENT} memory_format")
 def randint_like(
     *operands: Value,
-    input: Value = None,
+    input: OperandOf[Value] = None,
     low: Value = 0,
     high: Value = None,
     dtype: Value = None,

@@ -16,6 +16,7 @@ from numpy.random import Generator
 from typing_extensions import override
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.annotations import WeightOf
 from engine.layers.arguments import require_steps
 from engine.layers.dropout import drop
 from engine.layers.layer import Outputs, PreparingLayer
@@ -286,7 +287,7 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         bidirectional: bool = False,
         dropout: float = 0.0,
-        **weights: Any,
+        **weights: WeightOf[Any],
     ) -> None:
         self._kind = plain_step(nonlinearity)
         super().__init__(
@@ -344,7 +345,7 @@ class GRU(_Recurrent):
         batch_first: bool = False,
         bidirectional: bool = False,
         dropout: float = 0.0,
-        **weights: Any,
+        **weights: WeightOf[Any],
     ) -> None:
         super().__init__(
             weights, input_size, hidden_size, num_layers, bias, batch_first, bidirectional
@@ -391,7 +392,7 @@ class LSTM(_Recurrent):
         bidirectional: bool = False,
         proj_size: int = 0,
         dropout: float = 0.0,
-        **weights: Any,
+        **weights: WeightOf[Any],
     ) -> None:
         super().__init__(
             weights,

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, ParameterError, describe_shapes
+from engine.layers.annotations import OperandOf, WeightOf
 from engine.layers.layer import Outputs
 from engine.layers.registry import register
 from engine.layers.windows import ready, working_dtype
@@ -180,10 +181,10 @@ def _step(
 def rnn_cell(
     input: Array,
     hx: Array | None = None,
-    weight_ih: Any = None,
-    weight_hh: Any = None,
-    bias_ih: Array | None = None,
-    bias_hh: Array | None = None,
+    weight_ih: WeightOf[Any] = None,
+    weight_hh: WeightOf[Any] = None,
+    bias_ih: WeightOf[Array | None] = None,
+    bias_hh: WeightOf[Array | None] = None,
     nonlinearity: str = "tanh",
     input_size: int | None = None,
     hidden_size: int | None = None,
@@ -224,10 +225,10 @@ def rnn_relu_cell(
 def gru_cell(
     input: Array,
     hx: Array | None = None,
-    weight_ih: Any = None,
-    weight_hh: Any = None,
-    bias_ih: Array | None = None,
-    bias_hh: Array | None = None,
+    weight_ih: WeightOf[Any] = None,
+    weight_hh: WeightOf[Any] = None,
+    bias_ih: WeightOf[Array | None] = None,
+    bias_hh: WeightOf[Array | None] = None,
     input_size: int | None = None,
     hidden_size: int | None = None,
     bias: bool = True,
@@ -243,11 +244,11 @@ def gru_cell(
 @register("nn.LSTMCell", "aten::lstm_cell")
 def lstm_cell(
     input: Array,
-    hx: Any = None,
-    weight_ih: Any = None,
-    weight_hh: Any = None,
-    bias_ih: Array | None = None,
-    bias_hh: Array | None = None,
+    hx: OperandOf[Any] = None,
+    weight_ih: WeightOf[Any] = None,
+    weight_hh: WeightOf[Any] = None,
+    bias_ih: WeightOf[Array | None] = None,
+    bias_hh: WeightOf[Array | None] = None,
     cx: Array | None = None,
     input_size: int | None = None,
     hidden_size: int | None = None,

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import require_steps
 from engine.layers.custom_operators import register_extension
 from engine.layers.layer import Ints, Outputs
@@ -23,7 +24,7 @@ _MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; more is a wrong bo
 @register("torchvision.ops.RoIAlign", "torchvision.ops.roi_align")
 def roi_align(
     input: Array,
-    boxes: Any,
+    boxes: OperandOf[Any],
     output_size: Ints = 1,
     spatial_scale: float = 1.0,
     sampling_ratio: int = -1,
@@ -136,7 +137,7 @@ def _rounded_up(samples: np.float32) -> int:
 
 @register("torchvision.ops.RoIPool", "torchvision.ops.roi_pool")
 def roi_pool(
-    input: Array, boxes: Any, output_size: Ints = 1, spatial_scale: float = 1.0
+    input: Array, boxes: OperandOf[Any], output_size: Ints = 1, spatial_scale: float = 1.0
 ) -> Array:
     """Largest value of each part of a box: ``torchvision.ops.RoIPool``.
 

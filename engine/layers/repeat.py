@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_ints, as_sizes, axis_of, require_array
 from engine.layers.layer import Ints
 from engine.layers.reduction import REDUCTIONS, reduce
@@ -69,7 +70,7 @@ def expand_as(input: Array, other: Array) -> Array:
 
 
 @register("torch.broadcast_tensors", "aten::broadcast_tensors")
-def broadcast_tensors(tensors: Value) -> Value:
+def broadcast_tensors(tensors: OperandOf[Value]) -> Value:
     """Stretch tensors to one shape without copying: ``torch.broadcast_tensors``.
 
     Parameters

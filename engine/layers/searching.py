@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, require_steps
 from engine.layers.registry import register
 from engine.layers.windows import new_output
@@ -20,7 +21,7 @@ __all__ = ["bincount", "bucketize", "one_hot", "searchsorted"]
 @register("torch.searchsorted", "aten::searchsorted")
 def searchsorted(
     sorted_sequence: Array,
-    input: Any,
+    input: OperandOf[Any],
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
@@ -71,7 +72,7 @@ def searchsorted(
 
 @register("torch.bucketize", "aten::bucketize")
 def bucketize(
-    input: Any, boundaries: Array, out_int32: bool = False, right: bool = False
+    input: OperandOf[Any], boundaries: Array, out_int32: bool = False, right: bool = False
 ) -> Array:
     """Which bucket each number falls in: ``torch.bucketize``.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import LayerError
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import axis_of, require_array
 from engine.layers.registry import register
 from engine.values import Array, Value, describe_value
@@ -48,32 +49,32 @@ def element_count(input: Array) -> int:
 
 
 @register("Tensor.item", "aten::item", "aten::ScalarImplicit")
-def item(input: Value) -> Value:
+def item(input: OperandOf[Value]) -> Value:
     """Give a tensor's only element as a Python number: ``Tensor.item``."""
     number: Value = as_python(input)
     return number
 
 
 @register("aten::Int", "aten::IntImplicit")
-def to_int(input: Value) -> int:
+def to_int(input: OperandOf[Value]) -> int:
     """Give a tensor's only element, cut to an integer: TorchScript's ``int(x)``."""
     return int(as_python(input))
 
 
 @register("aten::Float", "aten::FloatImplicit")
-def to_float(input: Value) -> float:
+def to_float(input: OperandOf[Value]) -> float:
     """Give a tensor's only element as a floating-point number: TorchScript's ``float(x)``."""
     return float(as_python(input))
 
 
 @register("aten::Bool")
-def to_bool(input: Value) -> bool:
+def to_bool(input: OperandOf[Value]) -> bool:
     """Give whether a tensor's only element is not zero: TorchScript's ``bool(x)``."""
     return bool(as_python(input))
 
 
 @register("aten::Complex", "aten::ComplexImplicit")
-def to_complex(input: Value, imag: Value = 0) -> complex:
+def to_complex(input: OperandOf[Value], imag: Value = 0) -> complex:
     """Give a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``.
 
     The second one is `imag`.
@@ -82,13 +83,13 @@ def to_complex(input: Value, imag: Value = 0) -> complex:
 
 
 @register("prim::NumToTensor")
-def to_tensor(input: Value) -> Array:
+def to_tensor(input: OperandOf[Value]) -> Array:
     """Give a number as a tensor of 64 bits without dimensions: TorchScript's int in a trace."""
     return np.asarray(as_python(input))
 
 
 @register("aten::len")
-def length(input: Value) -> int:
+def length(input: OperandOf[Value]) -> int:
     """Give the length of a list, or of a tensor's first dimension: TorchScript's ``len``."""
     if isinstance(input, tuple) or (isinstance(input, np.ndarray) and input.ndim):
         return len(input)

@@ -10,6 +10,7 @@ import numpy as np
 from engine.errors import LayerError
 from engine.layers import activations
 from engine.layers.activations import elementwise, sigmoid
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import cast, require_array
 from engine.layers.elementwise import Operand
 from engine.layers.onnx.arguments import dtype_of_code
@@ -317,7 +318,9 @@ def is_nan(x: Array) -> Array:
 
 
 @register("Cast")
-def cast_to(input: Value, to: int, saturate: int = 1, round_mode: str = "up") -> Array:
+def cast_to(
+    input: OperandOf[Value], to: int, saturate: int = 1, round_mode: str = "up"
+) -> Array:
     """Convert to another dtype: ONNX ``Cast``.
 
     Parameters
@@ -337,7 +340,10 @@ def cast_to(input: Value, to: int, saturate: int = 1, round_mode: str = "up") ->
 
 @register("CastLike")
 def cast_like(
-    input: Value, target_type: Value, saturate: int = 1, round_mode: str = "up"
+    input: OperandOf[Value],
+    target_type: OperandOf[Value],
+    saturate: int = 1,
+    round_mode: str = "up",
 ) -> Array:
     """Convert to the dtype of another tensor: ONNX ``CastLike``.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import along, as_int, as_ints, axis_of, cast
 from engine.layers.extremes import topk
 from engine.layers.indexing import gather, scatter
@@ -22,7 +23,7 @@ __all__ = ["gather_nd", "scatter_elements", "scatter_nd", "slice_axes", "top_k"]
 
 
 @register("Gather")
-def gather_axis(data: Array, indices: Value, axis: int = 0) -> Array:
+def gather_axis(data: Array, indices: OperandOf[Value], axis: int = 0) -> Array:
     """Take places of one axis: ONNX ``Gather``.
 
     Parameters
@@ -261,7 +262,7 @@ def slice_axes(
 
 @register("ReverseSequence")
 def reverse_sequence(
-    input: Array, sequence_lens: Any, time_axis: int = 0, batch_axis: int = 1
+    input: Array, sequence_lens: OperandOf[Any], time_axis: int = 0, batch_axis: int = 1
 ) -> Array:
     """Turn the first steps of each sample around: ONNX ``ReverseSequence``.
 
@@ -367,7 +368,7 @@ def compress(input: Array, condition: Array, axis: int | None = None) -> Array:
 
 
 @register("OneHot")
-def one_hot(indices: Value, depth: Any, values: Array, axis: int = -1) -> Array:
+def one_hot(indices: OperandOf[Value], depth: Any, values: Array, axis: int = -1) -> Array:
     """Vectors with one of two values at the place of each class: ONNX ``OneHot``.
 
     Parameters

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import cast
 from engine.layers.matmul import matmul
 from engine.layers.registry import register
@@ -18,7 +19,7 @@ register("MatMul")(matmul)
 def gemm(
     a: Array,
     b: Array,
-    c: Value = None,
+    c: OperandOf[Value] = None,
     alpha: float = 1.0,
     beta: float = 1.0,
     transA: int = 0,  # noqa: N803 - ONNX's names

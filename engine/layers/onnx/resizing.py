@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from engine.errors import LayerError, ParameterError
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_ints, axes_of, cast
 from engine.layers.grid_sampling import affine_grid, grid_sample
 from engine.layers.layer import Ints
@@ -315,8 +316,8 @@ _SAMPLING: Final = {"linear": "bilinear", "cubic": "bicubic"}
 
 @register("GridSample")
 def sample_grid(
-    x: Value,
-    grid: Value,
+    x: OperandOf[Value],
+    grid: OperandOf[Value],
     mode: str = "linear",
     padding_mode: str = "zeros",
     align_corners: int = 0,

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import LayerError, ParameterError
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_ints, as_sizes, axes_of
 from engine.layers.layer import Ints
 from engine.layers.onnx.arguments import dtype_of_code, numbers_of
@@ -21,7 +22,7 @@ __all__ = ["center_crop_pad", "pad_edges", "reshape"]
 
 
 @register("Identity")
-def identity(input: Value) -> Value:
+def identity(input: OperandOf[Value]) -> Value:
     """Give the input itself: ONNX ``Identity``."""
     return input
 
@@ -81,7 +82,7 @@ def range_of(start: Value, limit: Value, delta: Value) -> Array:
 
 
 @register("ConstantOfShape")
-def constant_of_shape(input: Any, value: Any = 0.0) -> Array:
+def constant_of_shape(input: OperandOf[Any], value: Any = 0.0) -> Array:
     """Tensor of one number: ONNX ``ConstantOfShape``.
 
     Parameters

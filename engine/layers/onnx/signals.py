@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.errors import LayerError, describe_shapes
+from engine.layers.annotations import OperandOf
 from engine.layers.arguments import as_int, axis_of
 from engine.layers.fourier import require_room_for_points
 from engine.layers.onnx.arguments import dtype_of_code
@@ -135,7 +136,7 @@ def dft(
 def stft(
     signal: Array,
     frame_step: Any,
-    window: Any = None,
+    window: OperandOf[Any] = None,
     frame_length: Any = None,
     onesided: int = 1,
 ) -> Array:

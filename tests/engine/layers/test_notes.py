@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np  # noqa: TC002 - annotations are looked at
 import pytest
 
 from engine.layers import (
+    OperandOf,
     OperatorCall,
+    WeightOf,
     load_layers,
     register,
     registered_types,
@@ -17,7 +20,7 @@ from engine.layers import (
 from engine.layers import registry as registry_module
 from engine.layers.docstrings import Field, read_docstring
 from engine.layers.notes import ArgumentNote, note
-from engine.values import Array
+from engine.values import Array, Value
 
 
 @pytest.fixture
@@ -221,6 +224,43 @@ class TestNotes:
         assert named(note("nn.PReLU"), "weight").kind == "attribute"
         assert named(note("F.prelu"), "weight").kind == "operand"
         assert named(note("nn.BatchNorm2d"), "running_var").kind == "attribute"
+        # A module's weight is its attribute; what it takes beside its input is not.
+        bag = note("nn.EmbeddingBag")
+        assert named(bag, "weight").kind == "attribute"
+        assert named(bag, "per_sample_weights").kind == "operand"
+
+    def test_what_an_argument_is_the_annotation_says_and_no_text(self, empty_registry):
+        @register("nn.Gate", "my.gate")
+        def gate(
+            x: OperandOf[Value],
+            table: Array,
+            slope: WeightOf[Any],
+            bias: WeightOf[Array | None] = None,
+            weight: Any = None,
+            input: Any = None,
+            **more: Array,
+        ) -> Value:
+            """Open and close.
+
+            Parameters
+            ----------
+            weight : ndarray of shape (N,)
+                Called one.
+            input : ndarray
+                Likewise.
+            rest : int
+                Of any name.
+            """
+            return x
+
+        assert [(a.name, a.kind) for a in note("nn.Gate").arguments] == [
+            ("x", "operand"), ("table", "operand"), ("slope", "attribute"),
+            ("bias", "attribute"), ("weight", "parameter"), ("input", "parameter"),
+            ("rest", "operand"),
+        ]  # fmt: skip
+        assert [(a.name, a.kind) for a in note("my.gate").arguments[2:4]] == [
+            ("slope", "operand"), ("bias", "operand"),
+        ]  # fmt: skip
 
     def test_results(self):
         assert note("F.group_norm").returns == (
