@@ -30,8 +30,7 @@ from engine.layers.slicing import index_of_slice, slice_tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from engine.backends.operator_lowerings import Result
-    from engine.backends.subgraph import Subgraph
+    from engine.backends.subgraph import Result, Subgraph
 
 __all__ = ["MOVE_LOWERINGS"]
 

@@ -7,7 +7,7 @@ to be given; a tuple of such for several outputs. Only float32 comes here, and i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -49,14 +49,12 @@ from engine.layers.transposed_convolution import TransposedConvolution
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from engine.backends.subgraph import Subgraph
+    from engine.backends.subgraph import Result, Subgraph
     from engine.layers import OperatorCall
     from engine.layers.windows import Windows
     from engine.values import Array
 
 __all__ = ["LOWERINGS"]
-
-Result: TypeAlias = "str | tuple[str, tuple[int, ...]]"
 
 LOWERINGS: Final[LoweringTable[Subgraph, Result]] = LoweringTable()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from engine.backends.lowering import LoweringTable
-    from engine.backends.operator_lowerings import Result
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Node", "Subgraph", "SubgraphInput", "SubgraphOutput", "lower_operator"]
+__all__ = ["Node", "Result", "Subgraph", "SubgraphInput", "SubgraphOutput", "lower_operator"]
+
+# What a lowering gives: the value's name, and its shape where that must be set afterwards.
+Result: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
 
