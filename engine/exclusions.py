@@ -1,0 +1,168 @@
+"""Which library must not compute which operator of which model, remembered between sessions.
+
+A library that ended the process in an operator would end it there again. One small JSON file in
+the user's cache folder lists such libraries with their versions: a newer one gets another
+chance. A file that is damaged or cannot be written only costs that the process ends once more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from engine.atomic import written_beside
+from engine.cache import cache_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from engine.pnnx import Graph
+
+__all__ = ["Exclusions", "model_key"]
+
+_SCHEMA: Final = 1
+_MOST_MODELS: Final = 256
+_MOST_LIBRARIES: Final = 16  # there are two; looking for the version of another takes a while
+_LARGEST_FILE: Final = 4 << 20  # bytes; a file that is larger was not written here
+
+# By model, operator and library: the library's version.
+_Table: TypeAlias = dict[str, dict[str, dict[str, str]]]
+
+
+def model_key(file: Graph) -> str | None:
+    """Name a model by its content.
+
+    Parameters
+    ----------
+    file : engine.pnnx.Graph
+        As it was opened; ``RuntimeGraph.file``.
+
+    Returns
+    -------
+    str or None
+        Made of the SHA-256 of the ``.param`` and of the directory of the ``.bin``, which has
+        the CRC-32 of every weight. None where the ``.param`` was written again or removed.
+    """
+    if file.param_version is None:
+        return None
+    try:
+        text = file.param_version.path.read_bytes()
+    except OSError:
+        return None
+    if not file.param_version.is_current():
+        return None
+    digest = hashlib.sha256(hashlib.sha256(text).digest())
+    if file.archive is not None:
+        digest.update(hashlib.sha256(file.archive.directory).digest())
+    return digest.hexdigest()
+
+
+class Exclusions:
+    """Remembered exclusions; each call reads the file, which other processes write too.
+
+    Parameters
+    ----------
+    path : Path, optional
+        File; one in `cache_folder` without.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path if path is not None else cache_folder() / "exclusions.json"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever excluded; then no model needs a key."""
+        return not self.path.exists()
+
+    def load(self, model: str | None) -> dict[str, frozenset[str]]:
+        """Return the libraries that must not compute a model's operators.
+
+        Parameters
+        ----------
+        model : str or None
+            From `model_key`.
+
+        Returns
+        -------
+        dict of str to frozenset of str
+            By the operator's name; as `engine.Session` takes it.
+        """
+        operators = self._read().get(model, {}) if model is not None else {}
+        names = sorted({name for libraries in operators.values() for name in libraries})
+        current = {name: _version(name) for name in names[:_MOST_LIBRARIES]}
+        found: dict[str, frozenset[str]] = {}
+        for operator, libraries in operators.items():
+            same = (name for name, when in libraries.items() if when == current.get(name))
+            if excluded := frozenset(same):
+                found[operator] = excluded
+        return found
+
+    def remember(self, model: str, operator: str, library: str) -> None:
+        """Exclude a library from an operator from now on.
+
+        Parameters
+        ----------
+        model : str
+            From `model_key`.
+        operator, library : str
+            Names.
+        """
+        table = self._read()
+        operators = table.pop(model, {})  # what was changed last stands last
+        operators.setdefault(operator, {})[library] = _version(library)
+        table[model] = operators
+        self._write(table)
+
+    def forget(self, model: str, operator: str | None = None) -> None:
+        """Let libraries compute an operator of a model again, or all of its operators."""
+        table = self._read()
+        operators = table.pop(model, None)
+        if operators is None:
+            return
+        if operator is not None:
+            operators.pop(operator, None)
+            if operators:
+                table[model] = operators
+        self._write(table)
+
+    def _read(self) -> _Table:
+        try:
+            with self.path.open("rb") as file:
+                text = file.read(_LARGEST_FILE + 1)
+            content = json.loads(text) if len(text) <= _LARGEST_FILE else None
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
+            return {}
+        return {
+            model: {
+                operator: {name: str(when) for name, when in _mapping(libraries).items()}
+                for operator, libraries in _mapping(operators).items()
+            }
+            for model, operators in _mapping(content.get("models")).items()
+        }
+
+    def _write(self, table: _Table) -> None:
+        newest = dict(list(table.items())[-_MOST_MODELS:])
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with written_beside(self.path) as path:
+                path.write_text(
+                    json.dumps({"schema": _SCHEMA, "models": newest}, indent=1),
+                    encoding="utf-8",
+                )
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except (PackageNotFoundError, ValueError):  # a damaged file may name anything
+        return ""

@@ -1,0 +1,145 @@
+"""Which libraries are kept out of which operators, remembered."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import engine
+from engine import exclusions
+from engine.exclusions import Exclusions, model_key
+
+
+@pytest.fixture
+def memory(tmp_path) -> Exclusions:
+    return Exclusions(tmp_path / "cache" / "exclusions.json")
+
+
+@pytest.fixture(autouse=True)
+def installed(monkeypatch) -> dict[str, str]:
+    versions = {"ncnn": "1.0", "onnxruntime": "2.0"}
+    monkeypatch.setattr(exclusions, "version", versions.__getitem__)
+    return versions
+
+
+def test_nothing_is_excluded_at_first(memory):
+    assert memory.is_empty
+    assert memory.load("m") == {}
+    assert memory.load(None) == {}
+    memory.forget("m")
+    assert memory.is_empty
+
+
+def test_what_is_remembered_is_loaded_by_another_process(memory):
+    memory.remember("m", "conv1", "ncnn")
+    memory.remember("m", "conv1", "onnxruntime")
+    memory.remember("m", "conv2", "ncnn")
+    memory.remember("n", "conv1", "ncnn")
+    other = Exclusions(memory.path)
+    assert not other.is_empty
+    assert other.load("m") == {"conv1": {"ncnn", "onnxruntime"}, "conv2": {"ncnn"}}
+    assert other.load("n") == {"conv1": {"ncnn"}}
+    assert other.load("o") == {}
+
+
+def test_one_operator_is_forgotten_or_all(memory):
+    for operator in ("a", "b", "c"):
+        memory.remember("m", operator, "ncnn")
+    memory.remember("n", "a", "ncnn")
+    memory.forget("m", "b")
+    memory.forget("m", "never there")
+    assert memory.load("m") == {"a": {"ncnn"}, "c": {"ncnn"}}
+    memory.forget("m")
+    assert memory.load("m") == {}
+    assert memory.load("n") == {"a": {"ncnn"}}
+    memory.forget("n", "a")
+    assert json.loads(memory.path.read_text())["models"] == {}
+
+
+def test_a_newer_library_gets_another_chance(memory, installed):
+    memory.remember("m", "conv1", "ncnn")
+    memory.remember("m", "conv1", "onnxruntime")
+    installed["ncnn"] = "1.1"
+    assert memory.load("m") == {"conv1": {"onnxruntime"}}
+    memory.remember("m", "conv1", "ncnn")
+    assert memory.load("m") == {"conv1": {"ncnn", "onnxruntime"}}
+
+
+def test_the_models_changed_last_are_kept(memory, monkeypatch):
+    monkeypatch.setattr(exclusions, "_MOST_MODELS", 2)
+    for model in ("m", "n", "m", "o"):
+        memory.remember(model, "conv1", "ncnn")
+    assert memory.load("n") == {}
+    assert memory.load("m") == memory.load("o") == {"conv1": {"ncnn"}}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\x00",
+        b"[" * 100_000,
+        b"[]",
+        b"null",
+        b'{"schema": 1}',
+        b'{"schema": 2, "models": {"m": {"conv1": {"ncnn": "1.0"}}}}',
+        b'{"schema": 1, "models": []}',
+        b'{"schema": 1, "models": {"m": [1]}}',
+        b'{"schema": 1, "models": {"m": {"conv1": "ncnn"}}}',
+        b'{"schema": 1, "models": {"m": {"conv1": {"ncnn": [1e999]}}}}',
+        b'{"schema": 1, "models": {"m": {"conv1": {"": ""}}}}'.ljust(5 << 20),
+    ],
+)
+def test_hostile_content_excludes_nothing_and_is_replaced(memory, content):
+    memory.path.parent.mkdir()
+    memory.path.write_bytes(content)
+    assert memory.load("m") == {}
+    memory.remember("m", "conv2", "ncnn")
+    assert memory.load("m") == {"conv2": {"ncnn"}}
+
+
+def test_a_file_of_many_libraries_is_not_looked_up_for_long(memory, monkeypatch):
+    asked = []
+    monkeypatch.setattr(exclusions, "version", lambda name: asked.append(name) or "1")
+    many = {f"library{number}": "1" for number in range(10_000)}
+    memory.path.parent.mkdir()
+    memory.path.write_text(json.dumps({"schema": 1, "models": {"m": {"conv1": many}}}))
+    memory.load("m")
+    assert len(asked) <= 16
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    memory = Exclusions(tmp_path / "file" / "exclusions.json")
+    memory.remember("m", "conv1", "ncnn")
+    assert memory.load("m") == {}
+
+
+def test_models_are_told_apart_by_content(make_pair, tmp_path):
+    lines = (
+        "pnnx.Attribute weight 0 1 w @data=(2)f32 #w=(2)f32",
+        "pnnx.Output out 1 0 w",
+    )
+    one = make_pair(*lines, weights={"weight.data": np.zeros(2, np.float32)})
+    (tmp_path / "copy").mkdir()
+    for file in (one, one.with_suffix(".bin")):
+        shutil.copy(file, tmp_path / "copy")
+    copy = tmp_path / "copy" / one.name
+    weights = make_pair(*lines, weights={"weight.data": np.ones(2, np.float32)}, name="n")
+    text = make_pair(lines[0], lines[1].replace("out", "end"), name="o")
+    keys = [model_key(engine.load(path).file) for path in (one, copy, weights)]
+    keys.append(model_key(engine.load(text, one.with_suffix(".bin")).file))
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_a_model_that_was_written_again_has_no_key(make_pair):
+    path = make_pair("pnnx.Input in 0 1 x #x=(2)f32", "pnnx.Output out 1 0 x")
+    graph = engine.load(path)
+    path.write_text(path.read_text() + "\n")
+    assert model_key(graph.file) is None
+    path.unlink()
+    assert model_key(graph.file) is None
