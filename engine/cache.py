@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +14,11 @@ _CACHE_VARIABLE: Final = "KUIPER_STUDIO_CACHE"
 def cache_folder() -> Path:
     """Folder for what can be computed again.
 
-    The environment variable ``KUIPER_STUDIO_CACHE`` names another one.
+    The system's folder for caches of this user has it; the environment variable
+    ``KUIPER_STUDIO_CACHE`` names another one.
     """
     if given := os.environ.get(_CACHE_VARIABLE):
         return Path(given)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "kuiper-studio" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "kuiper-studio"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kuiper-studio"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("kuiper-studio", appauthor=False)

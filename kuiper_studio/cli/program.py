@@ -195,6 +195,14 @@ def _seed(arguments: argparse.Namespace) -> int:
     return seed_of(arguments.backend_from)
 
 
+def _run_session(session: Session, count: int) -> None:
+    """Run the first `count` operators."""
+    operators = session.graph.operators
+    until = operators[count].name if count < len(operators) else None
+    with progress_shown("running", "operators") as show:
+        session.run(until, lambda record: show(record.index + 1, count))
+
+
 def _info(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.report import model_facts, say_facts
 
@@ -221,7 +229,7 @@ def _propagated(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
     shapes = parse_shapes(arguments.shape, operands)
     with session.within_bound():
         session.feed(load_inputs(zeros, operands, shapes=shapes))
-    session.run()
+    _run_session(session, len(graph.operators))
     return session
 
 
@@ -237,7 +245,7 @@ def _run(arguments: argparse.Namespace) -> int:
         _check_output(Path(arguments.output), (".npz",))
     labels = read_labels(Path(arguments.labels)) if arguments.labels is not None else ()
     session = _fed_session(arguments)
-    session.run()
+    _run_session(session, len(session.graph.operators))
     missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
     if missing:
         raise EngineError(f"the model does not run to its end: {_reason(session, missing[0])}")
@@ -279,13 +287,12 @@ def _dump(arguments: argparse.Namespace) -> int:
     fed = [operator for operator in graph.operators if operator.is_input]
     wanted = list(dict.fromkeys([*fed, *(selected if options.outputs else ())]))
     failure: EngineError | None = None
-    following = max((operator.index for operator in wanted), default=-1) + 1
-    at_end = following == len(graph.operators)
     try:
-        session.run(until=None if at_end else graph.operators[following].name)
+        _run_session(session, max((operator.index for operator in wanted), default=-1) + 1)
     except EngineError as exc:
         failure = exc  # what ran before is worth having
-    written = write_dump(session, output, options)
+    with progress_shown("writing", "tensors") as show:
+        written = write_dump(session, output, options, show)
     say(f"written to {written}")
     if failure is not None:
         raise failure
@@ -303,8 +310,8 @@ def _check(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.check import check_facts, say_check
 
     session = _fed_session(arguments)
-    with progress_shown() as tell:
-        found = self_check(session, arguments.tolerance, tell)
+    with progress_shown("checking", "operators") as show:
+        found = self_check(session, arguments.tolerance, show)
     if arguments.json:
         _say_json(check_facts(found))
     else:
@@ -331,7 +338,8 @@ def _render(arguments: argparse.Namespace) -> int:
     make_application()
     load_fonts()
     theme = Theme(Scheme(arguments.theme))
-    rendered = render_graph(graph, output, theme, arguments.orientation)
+    with progress_shown("drawing", "stages") as show:
+        rendered = render_graph(graph, output, theme, arguments.orientation, progress=show)
     say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
     if rendered.note:
         say(rendered.note)

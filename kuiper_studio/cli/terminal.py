@@ -7,13 +7,16 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.atomic import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tqdm import tqdm
 
 __all__ = [
     "OutputError",
@@ -30,6 +33,7 @@ __all__ = [
 ]
 
 _LONGEST_CELL: Final = 64
+_PATIENCE: Final = 0.5  # seconds that work may take without a bar
 _PLAIN_SIGNS: Final = str.maketrans({"×": "x", "…": "..."})
 
 
@@ -120,8 +124,15 @@ def complain(sentence: str) -> None:
 
 
 @contextmanager
-def progress_shown() -> Iterator[Callable[[int, int], None]]:
-    """Tell how far long work has come, where somebody watches.
+def progress_shown(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how far long work is, with its rate and the time left, where somebody watches.
+
+    Parameters
+    ----------
+    title : str
+        What is done, e.g. ``running``.
+    unit : str
+        What is counted, in the plural.
 
     Yields
     ------
@@ -131,21 +142,54 @@ def progress_shown() -> Iterator[Callable[[int, int], None]]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-
-    def tell(done: int, total: int) -> None:
-        _rewrite(f"{done} of {total}")
-
+    progress = _Progress(title, unit)
     try:
-        yield tell
+        yield progress.show
     finally:
-        _rewrite("")
+        progress.close()
 
 
-def _rewrite(line: str) -> None:
-    """Put a line in the place of the one that the cursor is in."""
-    with suppress(OSError):
-        sys.stderr.write(f"\r\x1b[K{line}")
-        sys.stderr.flush()
+class _Progress:
+    """A bar on standard error for work that takes a while.
+
+    Parameters
+    ----------
+    title, unit : str
+        As in `progress_shown`.
+    """
+
+    def __init__(self, title: str, unit: str) -> None:
+        self._title, self._unit = title, unit
+        self._due = time.monotonic() + _PATIENCE
+        self._bar: tqdm[NoReturn] | None = None
+
+    def show(self, done: int, total: int) -> None:
+        """Show how much is done; nothing while the work is young."""
+        if self._bar is not None:
+            self._bar.total = total
+            self._bar.update(done - self._bar.n)
+        elif time.monotonic() > self._due:
+            self._bar = self._make(done, total)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _make(self, done: int, total: int) -> tqdm[NoReturn]:
+        from tqdm import tqdm
+
+        tqdm.set_lock(threading.RLock())  # its own would be one between processes
+        tqdm.monitor_interval = 0  # no thread that looks after bars
+        return tqdm(
+            desc=self._title,
+            unit=f" {self._unit}",
+            initial=done,
+            total=total,
+            leave=False,
+            dynamic_ncols=True,
+            file=sys.stderr,
+        )
 
 
 def printable(text: str) -> str:

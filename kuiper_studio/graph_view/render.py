@@ -20,7 +20,7 @@ from kuiper_studio.graph_view.summary import Summary, summarise
 from kuiper_studio.layout import Orientation, layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Rendered", "render_graph"]
 
 _MARGIN: Final = 24.0
+_STAGES: Final = 3  # a scene, its layout, the picture
 _LONGEST_SIDE: Final = 16_384
 _MOST_PIXELS: Final = 100_000_000
 _WIDE: Final = 1.6
@@ -68,6 +69,7 @@ def render_graph(
     orientation: Orientation = "left-right",
     session: StudioSession | None = None,
     summaries: Mapping[int, Summary] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Rendered:
     """Write a model's graph as ``.svg`` or ``.png``.
 
@@ -85,6 +87,8 @@ def render_graph(
     summaries : mapping of int to Summary, optional
         What is known of the run's values, by index of the operator; found out when not given,
         of values that are at hand.
+    progress : callable, optional
+        Called with the number of stages done, and of all.
 
     Returns
     -------
@@ -107,7 +111,10 @@ def render_graph(
         for box in scene.boxes:
             if state.at_hand(box.index) and state.shown(box.index) is BoxState.EXECUTED:
                 state.summaries[box.index] = summarise(state.value(box.index))
+    show = progress or (lambda _done, _total: None)
+    show(1, _STAGES)
     geometry = Geometry(scene, layout(scene.request(orientation)))
+    show(2, _STAGES)
     area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)
     try:
         return writer(path, theme, ScenePainter(theme, geometry, state), area)

@@ -16,7 +16,6 @@ from engine.backends.autotuner import Autotuner
 from engine.backends.blas import one_blas_thread
 from engine.backends.exclusions import Exclusions
 from engine.backends.tuning_cache import TuningCache, key_of
-from engine.cache import cache_folder
 from engine.errors import SessionStateError
 
 KERNEL = {"kernel_size": (3, 3), "bias": False, "padding": (1, 1)}
@@ -181,15 +180,6 @@ def test_keys_tell_work_apart(operator, conv, other):
     assert key_of(operator("nn.Conv2d", [x], {"weight": weight}, **KERNEL), [x + 1]) == key_of(
         built, [x]
     )
-
-
-def test_the_cache_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("KUIPER_STUDIO_CACHE", str(tmp_path))
-    assert cache_folder() == tmp_path
-    monkeypatch.delenv("KUIPER_STUDIO_CACHE")
-    monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_folder().as_posix() == "/somewhere/kuiper-studio"
 
 
 def test_special_numbers_are_not_remembered(tmp_path, operator):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -79,14 +78,6 @@ def test_for_programs(run, digits, fault):
 
 def test_a_wide_tolerance(run, digits, fault):
     assert check(run, digits, "--tolerance", "10").status == 0
-
-
-def test_progress_is_shown_to_somebody_who_watches(run, digits, monkeypatch, capsys):
-    monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True, raising=False)
-    ended = check(run, digits)
-    assert ended.status == 0
-    assert "\r\x1b[K3 of 25" in ended.err
-    assert ended.err.endswith("\r\x1b[K")
 
 
 UNSUPPORTED = (

@@ -1,0 +1,30 @@
+"""Where caches are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cache import cache_folder
+
+
+@pytest.fixture(autouse=True)
+def unset(monkeypatch) -> None:
+    monkeypatch.delenv("KUIPER_STUDIO_CACHE")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+
+def test_a_folder_that_the_user_names(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    monkeypatch.setenv("KUIPER_STUDIO_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the rules of Linux")
+def test_the_folders_that_earlier_versions_wrote_to(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert cache_folder() == Path("/home/somebody/.cache/kuiper-studio")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache_folder() == Path("/somewhere/kuiper-studio")
