@@ -10,10 +10,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from engine.atomic import written_beside
+from engine.backends import installed_version, libraries
 from engine.cache import cache_folder
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
 
     from engine.pnnx import Graph
 
-__all__ = ["Exclusions", "model_key"]
+__all__ = ["ExclusionCache", "model_key"]
 
 _SCHEMA: Final = 1
 _MOST_MODELS: Final = 256
-_MOST_LIBRARIES: Final = 16  # there are two; looking for the version of another takes a while
 _LARGEST_FILE: Final = 4 << 20  # bytes; a file that is larger was not written here
 
 # By model, operator and library: the library's version.
@@ -61,7 +60,7 @@ def model_key(file: Graph) -> str | None:
     return digest.hexdigest()
 
 
-class Exclusions:
+class ExclusionCache:
     """Remembered exclusions; each call reads the file, which other processes write too.
 
     Parameters
@@ -81,6 +80,8 @@ class Exclusions:
     def load(self, model: str | None) -> dict[str, frozenset[str]]:
         """Return the libraries that must not compute a model's operators.
 
+        Those of other versions may, and what is not installed cannot.
+
         Parameters
         ----------
         model : str or None
@@ -92,13 +93,12 @@ class Exclusions:
             By the operator's name; as `engine.Session` takes it.
         """
         operators = self._read().get(model, {}) if model is not None else {}
-        names = sorted({name for libraries in operators.values() for name in libraries})
-        current = {name: _version(name) for name in names[:_MOST_LIBRARIES]}
+        installed = {name: installed_version(name) for name in libraries()} if operators else {}
         found: dict[str, frozenset[str]] = {}
-        for operator, libraries in operators.items():
-            same = (name for name, when in libraries.items() if when == current.get(name))
-            if excluded := frozenset(same):
-                found[operator] = excluded
+        for operator, excluded in operators.items():
+            same = (name for name, when in excluded.items() if installed.get(name) == when)
+            if current := frozenset(same):
+                found[operator] = current
         return found
 
     def remember(self, model: str, operator: str, library: str) -> None:
@@ -113,7 +113,7 @@ class Exclusions:
         """
         table = self._read()
         operators = table.pop(model, {})  # what was changed last stands last
-        operators.setdefault(operator, {})[library] = _version(library)
+        operators.setdefault(operator, {})[library] = installed_version(library)
         table[model] = operators
         self._write(table)
 
@@ -159,10 +159,3 @@ class Exclusions:
 
 def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, dict) else {}
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except (PackageNotFoundError, ValueError):  # a damaged file may name anything
-        return ""

@@ -10,18 +10,19 @@ import pytest
 
 import engine
 from engine import exclusions
-from engine.exclusions import Exclusions, model_key
+from engine.exclusions import ExclusionCache, model_key
 
 
 @pytest.fixture
-def memory(tmp_path) -> Exclusions:
-    return Exclusions(tmp_path / "cache" / "exclusions.json")
+def memory(tmp_path) -> ExclusionCache:
+    return ExclusionCache(tmp_path / "cache" / "exclusions.json")
 
 
 @pytest.fixture(autouse=True)
 def installed(monkeypatch) -> dict[str, str]:
     versions = {"ncnn": "1.0", "onnxruntime": "2.0"}
-    monkeypatch.setattr(exclusions, "version", versions.__getitem__)
+    monkeypatch.setattr(exclusions, "libraries", lambda: versions)
+    monkeypatch.setattr(exclusions, "installed_version", versions.__getitem__)
     return versions
 
 
@@ -38,7 +39,7 @@ def test_what_is_remembered_is_loaded_by_another_process(memory):
     memory.remember("m", "conv1", "onnxruntime")
     memory.remember("m", "conv2", "ncnn")
     memory.remember("n", "conv1", "ncnn")
-    other = Exclusions(memory.path)
+    other = ExclusionCache(memory.path)
     assert not other.is_empty
     assert other.load("m") == {"conv1": {"ncnn", "onnxruntime"}, "conv2": {"ncnn"}}
     assert other.load("n") == {"conv1": {"ncnn"}}
@@ -101,19 +102,20 @@ def test_hostile_content_excludes_nothing_and_is_replaced(memory, content):
     assert memory.load("m") == {"conv2": {"ncnn"}}
 
 
-def test_a_file_of_many_libraries_is_not_looked_up_for_long(memory, monkeypatch):
-    asked = []
-    monkeypatch.setattr(exclusions, "version", lambda name: asked.append(name) or "1")
-    many = {f"library{number}": "1" for number in range(10_000)}
-    memory.path.parent.mkdir()
-    memory.path.write_text(json.dumps({"schema": 1, "models": {"m": {"conv1": many}}}))
-    memory.load("m")
-    assert len(asked) <= 16
+def test_only_libraries_that_are_installed_are_named(memory, installed):
+    """A session refuses others."""
+    memory.remember("m", "conv1", "ncnn")
+    text = memory.path.read_text().replace("}", ', "numpy": "1.0", "pip": ""}', 1)
+    memory.path.write_text(text)
+    assert memory.load("m") == {"conv1": {"ncnn"}}
+    installed["ncnn"] = ""
+    del installed["onnxruntime"]
+    assert memory.load("m") == {}
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    memory = Exclusions(tmp_path / "file" / "exclusions.json")
+    memory = ExclusionCache(tmp_path / "file" / "exclusions.json")
     memory.remember("m", "conv1", "ncnn")
     assert memory.load("m") == {}
 
