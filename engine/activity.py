@@ -14,8 +14,6 @@ import sys
 import zlib
 from typing import Any, Final, NamedTuple
 
-from typing_extensions import override
-
 __all__ = ["Activity", "ActivityNote"]
 
 _NBYTES: Final = 4096
@@ -67,10 +65,10 @@ class ActivityNote:
         self._handle = handle
         self._memory = _map(handle)
 
-    # For `multiprocessing`, which pickles what it gives to a process that it starts.
+    # For `multiprocessing`, which pickles what it gives to a process that it starts. A process
+    # that only watches imports this module, and typing-extensions would take most of its time.
 
-    @override
-    def __getstate__(self) -> object:
+    def __getstate__(self) -> object:  # type: ignore[explicit-override]
         if isinstance(self._handle, str):
             return self._handle
         from multiprocessing.reduction import DupFd

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from engine.atomic import written_beside
 from engine.backends import installed_version, libraries
+from engine.backends.fusion import SubgraphName
 from engine.cache import cache_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from engine.activity import Activity
     from engine.pnnx import Graph
+    from engine.runtime import RuntimeGraph
 
-__all__ = ["ExclusionCache", "model_key"]
+__all__ = ["ExclusionCache", "model_key", "operators_at_work"]
 
 _SCHEMA: Final = 1
 _MOST_MODELS: Final = 256
@@ -58,6 +61,26 @@ def model_key(file: Graph) -> str | None:
     if file.archive is not None:
         digest.update(hashlib.sha256(file.archive.directory).digest())
     return digest.hexdigest()
+
+
+def operators_at_work(graph: RuntimeGraph, activity: Activity) -> list[str]:
+    """Name the operators that a kernel was computing.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    activity : Activity
+        From the note of a process that ended.
+
+    Returns
+    -------
+    list of str
+        All of a subgraph, for any of them may be at fault; else one.
+    """
+    subgraph = SubgraphName.read(activity.kernel)
+    if subgraph is None:
+        return [activity.operator]
+    return [operator.name for operator in graph.operators[subgraph.first : subgraph.last + 1]]
 
 
 class ExclusionCache:
@@ -101,20 +124,22 @@ class ExclusionCache:
                 found[operator] = current
         return found
 
-    def remember(self, model: str, operator: str, library: str) -> None:
-        """Exclude a library from an operator from now on.
+    def remember(self, model: str, operators: Iterable[str], library: str) -> None:
+        """Exclude a library from some operators from now on.
 
         Parameters
         ----------
         model : str
             From `model_key`.
-        operator, library : str
-            Names.
+        operators : iterable of str
+            Names; see `operators_at_work`.
+        library : str
         """
         table = self._read()
-        operators = table.pop(model, {})  # what was changed last stands last
-        operators.setdefault(operator, {})[library] = installed_version(library)
-        table[model] = operators
+        excluded = table.pop(model, {})  # what was changed last stands last
+        for operator in operators:
+            excluded.setdefault(operator, {})[library] = installed_version(library)
+        table[model] = excluded
         self._write(table)
 
     def forget(self, model: str, operator: str | None = None) -> None:

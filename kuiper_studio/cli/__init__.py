@@ -6,6 +6,17 @@ exit status 2, never as a traceback; ``python -X dev`` shows tracebacks of unfor
 
 from __future__ import annotations
 
-from kuiper_studio.cli.program import main
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line in this process; see `kuiper_studio.cli.program.main`."""
+    # The process that watches over a command needs nothing of this.
+    from kuiper_studio.cli.program import main as run
+
+    return run(argv)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn
 
 from typing_extensions import override
 
+from kuiper_studio.cli.commands import COMMANDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.inputs import ImageOptions
 
 __all__ = [
-    "COMMANDS",
     "MemoryLimit",
     "UsageError",
     "check_parser",
@@ -25,16 +26,6 @@ __all__ = [
     "run_parser",
     "window_parser",
 ]
-
-# What needs no window, and what it does.
-COMMANDS: Final = {
-    "info": "List operators, shapes, parameters and cost of a model.",
-    "run": "Run a model once and write its outputs.",
-    "dump": "Run a model and write the tensors of every operator.",
-    "check": "Compare every backend with NumPy, operator by operator.",
-    "render": "Draw the graph of a model.",
-    "ops": "List the operator types that have a layer, or explain some.",
-}
 
 
 class UsageError(Exception):

@@ -22,6 +22,14 @@ from kuiper_studio.cli.arguments import (
     run_parser,
     window_parser,
 )
+from kuiper_studio.cli.commands import DIFFERENT, DONE, FAILED
+from kuiper_studio.cli.sessions import (
+    load_graph,
+    load_user_layers,
+    make_fed_session,
+    make_propagated_session,
+    run_session,
+)
 from kuiper_studio.cli.terminal import (
     OutputError,
     Terminated,
@@ -39,27 +47,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.dump import DumpOptions
-    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.runtime import RuntimeOperator
     from engine.session import Session
     from engine.values import Array
-    from kuiper_studio.cli.arguments import MemoryLimit
+    from kuiper_studio.cli.supervisor import Supervision
 
     Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 
 __all__ = ["main"]
 
-_DONE, _DIFFERENT, _FAILED = 0, 1, 2
 _BEST: Final = 5
 _MOST_SAMPLES: Final = 8
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command line.
+def main(argv: Sequence[str] | None = None, supervision: Supervision | None = None) -> int:
+    """Run a command line in this process.
 
     Parameters
     ----------
     argv : sequence of str, optional
         Arguments; those of the process when not given.
+    supervision : Supervision, optional
+        By the process that started this one, if it watches.
 
     Returns
     -------
@@ -68,33 +77,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     prepare()
     try:
-        status = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        status = _dispatch(list(sys.argv[1:] if argv is None else argv), supervision)
         flush()
     except BrokenPipeError:  # whoever read a pipe has read enough
         forget_output()
-        return _DONE
+        return DONE
     except KeyboardInterrupt as exc:
         complain("interrupted")
         return 128 + (exc.number if isinstance(exc, Terminated) else 2)
     except UsageError as exc:
         complain(str(exc))
-        return _FAILED
+        return FAILED
     except OutputError as exc:
         forget_output()
         complain(str(exc))
-        return _FAILED
+        return FAILED
     except Exception as exc:
         if sys.flags.dev_mode:
             raise
         complain(_sentence(exc))
-        return _FAILED
+        return FAILED
     return status
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _dispatch(arguments: list[str], supervision: Supervision | None) -> int:
     if arguments and arguments[0] in _COMMANDS:
         make_parser, run = _COMMANDS[arguments[0]]
         parsed = make_parser().parse_args(arguments[1:])
+        parsed.supervision = supervision
         with ended_by_signals():
             return run(parsed)
     return _open_window(window_parser().parse_args(arguments))
@@ -123,114 +133,16 @@ def _sentence(error: Exception) -> str:
 # Commands
 
 
-def _load(arguments: argparse.Namespace) -> RuntimeGraph:
-    import engine
-    from engine.pnnx import pair
-
-    _load_layers(arguments)
-    return engine.load(*pair(arguments.model, arguments.bin))
-
-
-def _load_layers(arguments: argparse.Namespace) -> None:
-    """Run the user's files of layers, in order."""
-    if arguments.layers:  # the window opens sooner without the engine's layers
-        from engine.layers import load_layers
-
-        for path in arguments.layers:
-            load_layers(path)
-
-
-def _fed_session(arguments: argparse.Namespace) -> Session:
-    import engine
-    from engine.inputs import (
-        load_inputs,
-        load_outputs,
-        named_outputs,
-        parse_source,
-        parse_supply,
-    )
-    from engine.shapes import parse_shapes
-
-    sources = [parse_source(text) for text in arguments.input]
-    supplies = [parse_supply(text) for text in arguments.supply]
-    graph = _load(arguments)
-    operands = graph.input_operands
-    shapes = parse_shapes(arguments.shape, operands)
-    if operands and not sources:
-        raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
-    session = engine.Session(
-        graph,
-        backend=_backend(arguments),
-        seed=_seed(arguments),
-        memory_limit=_memory_limit(arguments),
-        memory_bound=arguments.memory_bound,
-    )
-    with session.within_bound():
-        session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
-    for name, source in supplies:
-        with session.within_bound():
-            session.override_all(load_outputs(source, named_outputs(graph, name)), source.text)
-    return session
-
-
-def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
-    import engine
-
-    if arguments.backend_from is None:
-        return str(arguments.backend)
-    return engine.kernels_of(arguments.backend_from)
-
-
-def _memory_limit(arguments: argparse.Namespace) -> int | None:
-    limit: MemoryLimit | None = arguments.memory_limit
-    return limit.nbytes if limit is not None else None
-
-
-def _seed(arguments: argparse.Namespace) -> int:
-    """The seed asked for, or that of the dump that is to be computed again."""
-    if arguments.seed is not None or arguments.backend_from is None:
-        return arguments.seed or 0
-    from engine.dump import seed_of
-
-    return seed_of(arguments.backend_from)
-
-
-def _run_session(session: Session, count: int) -> None:
-    """Run the first `count` operators."""
-    operators = session.graph.operators
-    until = operators[count].name if count < len(operators) else None
-    with progress_shown("running", "operators") as show:
-        session.run(until, lambda record: show(record.index + 1, count))
-
-
 def _info(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.report import model_facts, say_facts
 
-    graph = _load(arguments)
-    session = _propagated(graph, arguments) if arguments.shape else None
+    graph = load_graph(arguments)
+    session = make_propagated_session(graph, arguments) if arguments.shape else None
     if arguments.json:
         _say_json(model_facts(graph, session))
     else:
         say_facts(graph, session)
-    return _DONE
-
-
-def _propagated(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
-    """A session that has run once at other sizes, as far as the operators allow it."""
-    import engine
-    from engine.inputs import InputSource, load_inputs
-    from engine.shapes import parse_shapes
-
-    operands = graph.input_operands
-    zeros = [InputSource("constant", value=0.0)] * len(operands)
-    session = engine.Session(
-        graph, memory_limit=_memory_limit(arguments), memory_bound=arguments.memory_bound
-    )
-    shapes = parse_shapes(arguments.shape, operands)
-    with session.within_bound():
-        session.feed(load_inputs(zeros, operands, shapes=shapes))
-    _run_session(session, len(graph.operators))
-    return session
+    return DONE
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -244,8 +156,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _check_output(Path(arguments.output), (".npz",))
     labels = read_labels(Path(arguments.labels)) if arguments.labels is not None else ()
-    session = _fed_session(arguments)
-    _run_session(session, len(session.graph.operators))
+    session = make_fed_session(arguments)
+    run_session(session, len(session.graph.operators), arguments)
     missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
     if missing:
         raise EngineError(f"the model does not run to its end: {_reason(session, missing[0])}")
@@ -272,7 +184,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         write_arrays(Path(arguments.output), arrays)
         say(f"written to {arguments.output}")
-    return _DONE
+    return DONE
 
 
 def _dump(arguments: argparse.Namespace) -> int:
@@ -280,15 +192,16 @@ def _dump(arguments: argparse.Namespace) -> int:
 
     options = _dump_options(arguments)
     output = Path(arguments.output)
-    session = _fed_session(arguments)
+    session = make_fed_session(arguments)
     graph = session.graph
     selected = select_operators(graph, options.operators)  # wrong names are told before the run
     _check_dump(output, session, options)
     fed = [operator for operator in graph.operators if operator.is_input]
     wanted = list(dict.fromkeys([*fed, *(selected if options.outputs else ())]))
     failure: EngineError | None = None
+    last = max((operator.index for operator in wanted), default=-1)
     try:
-        _run_session(session, max((operator.index for operator in wanted), default=-1) + 1)
+        run_session(session, last + 1, arguments)
     except EngineError as exc:
         failure = exc  # what ran before is worth having
     with progress_shown("writing", "tensors") as show:
@@ -302,14 +215,14 @@ def _dump(arguments: argparse.Namespace) -> int:
             f"the dump lacks {len(missing)} of {len(wanted)} operators: "
             f"{_reason(session, missing[0])}"
         )
-    return _DONE
+    return DONE
 
 
 def _check(arguments: argparse.Namespace) -> int:
     from engine.self_check import self_check
     from kuiper_studio.cli.check import check_facts, say_check
 
-    session = _fed_session(arguments)
+    session = make_fed_session(arguments)
     with progress_shown("checking", "operators") as show:
         found = self_check(session, arguments.tolerance, show)
     if arguments.json:
@@ -317,18 +230,18 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         say_check(found, everything=arguments.all)
     if found.differing:
-        return _DIFFERENT
+        return DIFFERENT
     if found.error is not None:
         raise found.error
     if found.not_run:
         raise EngineError(f"{len(found.not_run)} operators were not checked: {found.obstacle}")
-    return _DONE
+    return DONE
 
 
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     _check_output(output, (".svg", ".png"))
-    graph = _load(arguments)
+    graph = load_graph(arguments)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # even where the user's needs a display
     from kuiper_studio.app import make_application
     from kuiper_studio.graph_view.render import render_graph
@@ -343,13 +256,13 @@ def _render(arguments: argparse.Namespace) -> int:
     say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
     if rendered.note:
         say(rendered.note)
-    return _DONE
+    return DONE
 
 
 def _ops(arguments: argparse.Namespace) -> int:
     from kuiper_studio.cli.operator_types import find_notes, note_facts, say_note, say_notes
 
-    _load_layers(arguments)
+    load_user_layers(arguments)
     notes = find_notes(arguments.types)
     if arguments.json:
         _say_json([note_facts(note) for note in notes])
@@ -357,7 +270,7 @@ def _ops(arguments: argparse.Namespace) -> int:
         say_note(notes[0])
     else:
         say_notes(notes)
-    return _DONE
+    return DONE
 
 
 def _open_window(arguments: argparse.Namespace) -> int:
@@ -365,11 +278,11 @@ def _open_window(arguments: argparse.Namespace) -> int:
         from importlib.metadata import version
 
         say(f"kuiper-studio {version('kuiper-studio')}")
-        return _DONE
+        return DONE
     _require_no_command(arguments.model)
     if not arguments.demo:
         _require_display()
-    _load_layers(arguments)
+    load_user_layers(arguments)
     with collector_paused():
         # The engine first: PySide6 reads the source of whatever is imported after it.
         from engine.backends import require_backend
@@ -468,18 +381,6 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
     others = len(session.graph.unsupported) - 1
     more = f"; info tells why {others} more cannot run" if others > 0 else ""
     return f"{operator.reason}{advice}{more}"
-
-
-def _inputs_text(graph: RuntimeGraph) -> str:
-    from kuiper_studio.cli.report import shape_text
-
-    operands = graph.input_operands
-    shapes = [
-        f"{o.name} {shape_text(o.shape, o.dtype.name if o.dtype is not None else None)}"
-        for o in operands
-    ]
-    plural = "s" if len(operands) > 1 else ""
-    return f"{len(operands)} input{plural} ({', '.join(shapes)})"
 
 
 # Results

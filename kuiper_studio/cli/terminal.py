@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OutputError",
     "Terminated",
+    "clear_line",
     "complain",
     "ended_by_signals",
     "flush",
@@ -120,6 +121,14 @@ def complain(sentence: str) -> None:
         with suppress(OSError):
             words = " ".join(sentence.split())
             sys.stderr.write(f"kuiper-studio: {printable(words)}\n")
+            sys.stderr.flush()
+
+
+def clear_line() -> None:
+    """Take away what a process that was ended has left in a terminal's last line."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        with suppress(OSError):
+            sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 
 
@@ -227,6 +236,8 @@ def ended_by_signals() -> Iterator[None]:
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
     def end(number: int, _frame: object) -> None:
+        for each in earlier:  # who asks twice does not mean that half files may stay
+            signal.signal(each, signal.SIG_IGN)
         raise Terminated(number)
 
     earlier = {

@@ -10,7 +10,8 @@ import pytest
 
 import engine
 from engine import exclusions
-from engine.exclusions import ExclusionCache, model_key
+from engine.activity import Activity
+from engine.exclusions import ExclusionCache, model_key, operators_at_work
 
 
 @pytest.fixture
@@ -35,10 +36,10 @@ def test_nothing_is_excluded_at_first(memory):
 
 
 def test_what_is_remembered_is_loaded_by_another_process(memory):
-    memory.remember("m", "conv1", "ncnn")
-    memory.remember("m", "conv1", "onnxruntime")
-    memory.remember("m", "conv2", "ncnn")
-    memory.remember("n", "conv1", "ncnn")
+    memory.remember("m", ["conv1"], "ncnn")
+    memory.remember("m", ["conv1"], "onnxruntime")
+    memory.remember("m", ["conv2"], "ncnn")
+    memory.remember("n", ["conv1"], "ncnn")
     other = ExclusionCache(memory.path)
     assert not other.is_empty
     assert other.load("m") == {"conv1": {"ncnn", "onnxruntime"}, "conv2": {"ncnn"}}
@@ -48,8 +49,8 @@ def test_what_is_remembered_is_loaded_by_another_process(memory):
 
 def test_one_operator_is_forgotten_or_all(memory):
     for operator in ("a", "b", "c"):
-        memory.remember("m", operator, "ncnn")
-    memory.remember("n", "a", "ncnn")
+        memory.remember("m", [operator], "ncnn")
+    memory.remember("n", ["a"], "ncnn")
     memory.forget("m", "b")
     memory.forget("m", "never there")
     assert memory.load("m") == {"a": {"ncnn"}, "c": {"ncnn"}}
@@ -61,18 +62,18 @@ def test_one_operator_is_forgotten_or_all(memory):
 
 
 def test_a_newer_library_gets_another_chance(memory, installed):
-    memory.remember("m", "conv1", "ncnn")
-    memory.remember("m", "conv1", "onnxruntime")
+    memory.remember("m", ["conv1"], "ncnn")
+    memory.remember("m", ["conv1"], "onnxruntime")
     installed["ncnn"] = "1.1"
     assert memory.load("m") == {"conv1": {"onnxruntime"}}
-    memory.remember("m", "conv1", "ncnn")
+    memory.remember("m", ["conv1"], "ncnn")
     assert memory.load("m") == {"conv1": {"ncnn", "onnxruntime"}}
 
 
 def test_the_models_changed_last_are_kept(memory, monkeypatch):
     monkeypatch.setattr(exclusions, "_MOST_MODELS", 2)
     for model in ("m", "n", "m", "o"):
-        memory.remember(model, "conv1", "ncnn")
+        memory.remember(model, ["conv1"], "ncnn")
     assert memory.load("n") == {}
     assert memory.load("m") == memory.load("o") == {"conv1": {"ncnn"}}
 
@@ -98,13 +99,13 @@ def test_hostile_content_excludes_nothing_and_is_replaced(memory, content):
     memory.path.parent.mkdir()
     memory.path.write_bytes(content)
     assert memory.load("m") == {}
-    memory.remember("m", "conv2", "ncnn")
+    memory.remember("m", ["conv2"], "ncnn")
     assert memory.load("m") == {"conv2": {"ncnn"}}
 
 
 def test_only_libraries_that_are_installed_are_named(memory, installed):
     """A session refuses others."""
-    memory.remember("m", "conv1", "ncnn")
+    memory.remember("m", ["conv1"], "ncnn")
     text = memory.path.read_text().replace("}", ', "numpy": "1.0", "pip": ""}', 1)
     memory.path.write_text(text)
     assert memory.load("m") == {"conv1": {"ncnn"}}
@@ -116,7 +117,7 @@ def test_only_libraries_that_are_installed_are_named(memory, installed):
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
     memory = ExclusionCache(tmp_path / "file" / "exclusions.json")
-    memory.remember("m", "conv1", "ncnn")
+    memory.remember("m", ["conv1"], "ncnn")
     assert memory.load("m") == {}
 
 
@@ -145,3 +146,13 @@ def test_a_model_that_was_written_again_has_no_key(make_pair):
     assert model_key(graph.file) is None
     path.unlink()
     assert model_key(graph.file) is None
+
+
+def test_operators_at_work(make_pair):
+    names = ["in", "a", "b", "c", "out"]
+    lines = [f"nn.ReLU {name} 1 1 {i} {i + 1}" for i, name in enumerate(names[1:-1])]
+    graph = engine.load(make_pair("pnnx.Input in 0 1 0", *lines, "pnnx.Output out 1 0 3"))
+    assert operators_at_work(graph, Activity("b", "ncnn/all-2")) == ["b"]
+    assert operators_at_work(graph, Activity("a", "ncnn/segment-2@1-2")) == ["a", "b"]
+    assert operators_at_work(graph, Activity("a", "ncnn/segment")) == ["a"]
+    assert operators_at_work(graph, Activity("a", "ncnn/segment-2@1-900")) == names[1:]

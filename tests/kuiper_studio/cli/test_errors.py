@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kuiper_studio.cli import program
-from kuiper_studio.cli.arguments import COMMANDS
+from kuiper_studio.cli.commands import COMMANDS
 
 LONG = "n" * 300
 REPORT = "; python -X dev -m kuiper_studio shows where, please report it"
@@ -179,7 +179,7 @@ def test_random_bytes(run, place, digits):
 
 class TestUnforeseen:
     def test_a_bug_is_a_sentence(self, run, digits, monkeypatch):
-        monkeypatch.setattr(program, "_load", lambda _: len(5))
+        monkeypatch.setattr(program, "load_graph", lambda _: len(5))
         assert run("info", digits).sentence == (
             f"an unforeseen TypeError: object of type 'int' has no len(){REPORT}"
         )
@@ -198,14 +198,14 @@ class TestUnforeseen:
         def fail(_: object) -> None:
             raise error
 
-        monkeypatch.setattr(program, "_load", fail)
+        monkeypatch.setattr(program, "load_graph", fail)
         assert run("info", digits).sentence == sentence
 
     def test_an_interrupt(self, run, digits, monkeypatch):
         def interrupt(_: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(program, "_load", interrupt)
+        monkeypatch.setattr(program, "load_graph", interrupt)
         ended = run("info", digits)
         assert (ended.status, ended.err) == (130, "kuiper-studio: interrupted\n")
 

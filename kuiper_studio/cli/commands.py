@@ -1,0 +1,17 @@
+"""Commands that need no window, and exit statuses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["COMMANDS", "DIFFERENT", "DONE", "FAILED"]
+
+COMMANDS: Final = {
+    "info": "List operators, shapes, parameters and cost of a model.",
+    "run": "Run a model once and write its outputs.",
+    "dump": "Run a model and write the tensors of every operator.",
+    "check": "Compare every backend with NumPy, operator by operator.",
+    "render": "Draw the graph of a model.",
+    "ops": "List the operator types that have a layer, or explain some.",
+}
+DONE, DIFFERENT, FAILED = 0, 1, 2

@@ -1,0 +1,176 @@
+"""Sessions as a command line asks for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import EngineError
+from kuiper_studio.cli.arguments import image_options
+from kuiper_studio.cli.terminal import complain, progress_shown
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from engine.activity import Activity
+    from engine.runtime import RuntimeGraph
+    from engine.session import Session
+    from kuiper_studio.cli.arguments import MemoryLimit
+    from kuiper_studio.cli.supervisor import Supervision
+
+__all__ = [
+    "load_graph",
+    "load_user_layers",
+    "make_fed_session",
+    "make_propagated_session",
+    "run_session",
+]
+
+
+def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
+    """Load the model, and the user's files of layers first."""
+    import engine
+    from engine.pnnx import pair
+
+    load_user_layers(arguments)
+    return engine.load(*pair(arguments.model, arguments.bin))
+
+
+def load_user_layers(arguments: argparse.Namespace) -> None:
+    """Run the user's files of layers, in order."""
+    if arguments.layers:  # the window opens sooner without the engine's layers
+        from engine.layers import load_layers
+
+        for path in arguments.layers:
+            load_layers(path)
+
+
+def make_fed_session(arguments: argparse.Namespace) -> Session:
+    """Load the model and feed a session with the inputs."""
+    from engine.inputs import (
+        load_inputs,
+        load_outputs,
+        named_outputs,
+        parse_source,
+        parse_supply,
+    )
+    from engine.shapes import parse_shapes
+
+    sources = [parse_source(text) for text in arguments.input]
+    supplies = [parse_supply(text) for text in arguments.supply]
+    graph = load_graph(arguments)
+    operands = graph.input_operands
+    shapes = parse_shapes(arguments.shape, operands)
+    if operands and not sources:
+        raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
+    session = _make_session(graph, arguments, _backend(arguments), _seed(arguments))
+    with session.within_bound():
+        session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
+    for name, source in supplies:
+        with session.within_bound():
+            session.override_all(load_outputs(source, named_outputs(graph, name)), source.text)
+    return session
+
+
+def make_propagated_session(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
+    """Run a session at the sizes that are asked for, as far as the operators allow it."""
+    from engine.inputs import InputSource, load_inputs
+    from engine.shapes import parse_shapes
+
+    operands = graph.input_operands
+    zeros = [InputSource("constant", value=0.0)] * len(operands)
+    session = _make_session(graph, arguments)
+    shapes = parse_shapes(arguments.shape, operands)
+    with session.within_bound():
+        session.feed(load_inputs(zeros, operands, shapes=shapes))
+    run_session(session, len(graph.operators), arguments)
+    return session
+
+
+def run_session(session: Session, count: int, arguments: argparse.Namespace) -> None:
+    """Run the first `count` operators."""
+    operators = session.graph.operators
+    until = operators[count].name if count < len(operators) else None
+    with progress_shown("running", "operators") as show:
+        session.run(until, lambda record: show(record.index + 1, count))
+    supervision: Supervision | None = arguments.supervision
+    if supervision is not None:
+        supervision.note.clear()  # what ends the process from now on is no operator
+
+
+def _make_session(
+    graph: RuntimeGraph,
+    arguments: argparse.Namespace,
+    backend: str | Mapping[str, str] = "auto",
+    seed: int = 0,
+) -> Session:
+    import engine
+    from engine.runtime.activity import watch
+
+    supervision: Supervision | None = arguments.supervision
+    if supervision is not None:
+        watch(supervision.note.write)
+    limit: MemoryLimit | None = arguments.memory_limit
+    return engine.Session(
+        graph,
+        backend=backend,
+        seed=seed,
+        memory_limit=limit.nbytes if limit is not None else None,
+        memory_bound=arguments.memory_bound,
+        excluded=_excluded(graph, supervision.fault if supervision is not None else None),
+    )
+
+
+def _excluded(graph: RuntimeGraph, fault: Activity | None) -> dict[str, frozenset[str]]:
+    """Libraries that ended a process in an operator; of `fault` that is remembered now."""
+    from engine.exclusions import ExclusionCache, model_key, operators_at_work
+
+    cache = ExclusionCache()
+    if fault is None and cache.is_empty:
+        return {}
+    model = model_key(graph.file)
+    excluded = cache.load(model)
+    if excluded:
+        names = list(excluded)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        complain(
+            f"operator {names[0]!r}{more} runs without "
+            f"{' and '.join(sorted(frozenset().union(*excluded.values())))}, which ended an "
+            f"earlier run there; remove {cache.path} to allow it again"
+        )
+    if fault is not None:
+        operators = operators_at_work(graph, fault)
+        if model is not None:
+            cache.remember(model, operators, fault.library)
+        for name in operators:
+            excluded[name] = excluded.get(name, frozenset()) | {fault.library}
+    return excluded
+
+
+def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
+    import engine
+
+    if arguments.backend_from is None:
+        return str(arguments.backend)
+    return engine.kernels_of(arguments.backend_from)
+
+
+def _seed(arguments: argparse.Namespace) -> int:
+    """The seed asked for, or that of the dump that is to be computed again."""
+    if arguments.seed is not None or arguments.backend_from is None:
+        return arguments.seed or 0
+    from engine.dump import seed_of
+
+    return seed_of(arguments.backend_from)
+
+
+def _inputs_text(graph: RuntimeGraph) -> str:
+    from kuiper_studio.cli.report import shape_text
+
+    operands = graph.input_operands
+    shapes = [
+        f"{o.name} {shape_text(o.shape, o.dtype.name if o.dtype is not None else None)}"
+        for o in operands
+    ]
+    plural = "s" if len(operands) > 1 else ""
+    return f"{len(operands)} input{plural} ({', '.join(shapes)})"
