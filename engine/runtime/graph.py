@@ -235,13 +235,16 @@ class RuntimeGraph:
         Returns
         -------
         networkx.MultiDiGraph
-            Nodes are operator names; an edge's key is the operand's name and the input's
-            position.
+            Nodes are operator names, with `operator`, `index` and `type`; an edge's key is
+            the operand's name and the input's position.
         """
         import networkx as nx
 
         graph = nx.MultiDiGraph()
-        graph.add_nodes_from((op.name, {"operator": op}) for op in self.operators)
+        graph.add_nodes_from(
+            (op.name, {"operator": op, "index": op.index, "type": op.type})
+            for op in self.operators
+        )
         for operator in self.operators:
             for position, operand in enumerate(operator.inputs):
                 if operand.producer is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions
 
 __all__ = [
+    "PICTURE_FORMATS",
     "MemoryLimit",
     "UsageError",
     "check_parser",
@@ -26,6 +27,9 @@ __all__ = [
     "run_parser",
     "window_parser",
 ]
+
+
+PICTURE_FORMATS: Final = ("svg", "png")
 
 
 class UsageError(Exception):
@@ -150,12 +154,21 @@ def check_parser() -> argparse.ArgumentParser:
 
 def render_parser() -> argparse.ArgumentParser:
     """Arguments of ``render``."""
+    from kuiper_studio.layout import FILE_FORMATS
+
     parser = _parser("render")
     _add_model(parser)
-    parser.add_argument("--output", metavar="FILE.svg|png", required=True)
+    parser.add_argument("--output", metavar="FILE", required=True)
     parser.add_argument(
-        "--theme", choices=("light", "dark"), default="light", help="default %(default)s"
-    )
+        "--format", choices=(*PICTURE_FORMATS, *FILE_FORMATS),
+        help="graphml and json hold every operator's x, y and layer and every edge's route, "
+        "and open with networkx (read_graphml, node_link_graph); default what the suffix of "
+        "the output says",
+    )  # fmt: skip
+    parser.add_argument(
+        "--theme", choices=("light", "dark"), default="light",
+        help="of pictures; default %(default)s",
+    )  # fmt: skip
     parser.add_argument(
         "--orientation", choices=("left-right", "top-down"), default="left-right",
         help="default %(default)s",

@@ -11,7 +11,7 @@ COMMANDS: Final = {
     "run": "Run a model once and write its outputs.",
     "dump": "Run a model and write the tensors of every operator.",
     "check": "Compare every backend with NumPy, operator by operator.",
-    "render": "Draw the graph of a model.",
+    "render": "Draw the graph of a model, or write its layout as data.",
     "ops": "List the operator types that have a layer, or explain some.",
 }
 DONE, DIFFERENT, FAILED = 0, 1, 2

@@ -12,6 +12,7 @@ from engine.atomic import spoken
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
+    PICTURE_FORMATS,
     UsageError,
     check_parser,
     dump_parser,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from engine.dump import DumpOptions
-    from engine.runtime import RuntimeOperator
+    from engine.runtime import RuntimeGraph, RuntimeOperator
     from engine.session import Session
     from engine.values import Array
     from kuiper_studio.cli.supervisor import Supervision
@@ -240,19 +241,26 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
-    _check_output(output, (".svg", ".png"))
+    form = _form_of_graph(output, arguments.format)
     graph = load_graph(arguments)
+    _spare_model(output, graph)
     os.environ["QT_QPA_PLATFORM"] = "offscreen"  # even where the user's needs a display
     from kuiper_studio.app import make_application
-    from kuiper_studio.graph_view.render import render_graph
+    from kuiper_studio.graph_view.render import render_graph, write_layout
     from kuiper_studio.resource_paths import load_fonts
     from kuiper_studio.theme import Scheme, Theme
 
     make_application()
     load_fonts()
+    if form not in PICTURE_FORMATS:
+        write_layout(graph, output, form, arguments.orientation)
+        say(f"written to {output}, {len(graph.operators)} operators")
+        return DONE
     theme = Theme(Scheme(arguments.theme))
     with progress_shown("drawing", "stages") as show:
-        rendered = render_graph(graph, output, theme, arguments.orientation, progress=show)
+        rendered = render_graph(
+            graph, output, theme, arguments.orientation, form=form, progress=show
+        )
     say(f"written to {rendered.path}, {rendered.width}×{rendered.height}")
     if rendered.note:
         say(rendered.note)
@@ -306,14 +314,47 @@ _COMMANDS: Final[Mapping[str, Command]] = {
 # Checks
 
 
-def _check_output(path: Path, suffixes: tuple[str, ...]) -> None:
+def _check_output(path: Path, suffixes: Sequence[str]) -> None:
     """Refuse before the work what could not be written after it."""
     if path.suffix.lower() not in suffixes:
-        raise ExportError(f"{path} cannot be written: name a {' or '.join(suffixes)} file")
+        raise ExportError(f"{path} cannot be written: name a {_one_of(suffixes)} file")
+    _check_place(path, suffixes)
+
+
+def _check_place(path: Path, suffixes: Sequence[str]) -> None:
     if not path.parent.is_dir():
         raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
     if path.is_dir():
-        raise ExportError(f"{path} is a folder; name a {' or '.join(suffixes)} file")
+        raise ExportError(f"{path} is a folder; name a {_one_of(suffixes)} file")
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _form_of_graph(output: Path, asked: str | None) -> str:
+    """What ``render`` writes: what is asked for, or what the suffix says."""
+    from kuiper_studio.layout import FILE_FORMATS
+
+    forms = (*PICTURE_FORMATS, *FILE_FORMATS)
+    named = output.suffix.lower().removeprefix(".")
+    if asked is None:
+        _check_output(output, [f".{form}" for form in forms])
+        return named
+    if named in forms and named != asked:
+        raise ExportError(
+            f"{output} has the name of a .{named} file, and the format is {asked}; choose "
+            "another name or format"
+        )
+    _check_place(output, [f".{asked}"])
+    return asked
+
+
+def _spare_model(output: Path, graph: RuntimeGraph) -> None:
+    """Refuse to write over the model's own files."""
+    for own in (graph.param_path, graph.bin_path):
+        if own is not None and own.exists() and output.exists() and output.samefile(own):
+            raise ExportError(f"{output} is the model itself; choose another name")
 
 
 def _check_dump(path: Path, session: Session, options: DumpOptions) -> None:

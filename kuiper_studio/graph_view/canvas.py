@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     )
 
     from engine.session import StepRecord
-    from kuiper_studio.layout import LayoutRequest
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -137,7 +136,7 @@ class GraphCanvas(QWidget):
         self._layout_cancel = threading.Event()
         self._layout_number = 0
         self._left_behind = False  # whether a large graph was open that may be garbage now
-        self._layout_request: LayoutRequest | None = None
+        self._layout_waits = False  # for the other views to take the graph in
         self._flow = self.orientation  # of the layout that is there or being made
         self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
@@ -304,14 +303,13 @@ class GraphCanvas(QWidget):
         self._layout_cancel.set()
         self._layout_cancel = threading.Event()
         self._layout_number += 1
-        self._layout_request = None
+        self._layout_waits = False
         self._geometry = self._painter = self._minimap = None
-        request = self._scene.request(self.orientation)
-        self._flow = request.orientation
+        self._flow = self.orientation
         if len(self._scene.boxes) < _LAID_OUT_AT_ONCE:
-            self._accept(lay_out(request))
+            self._accept(lay_out(self._scene, self._flow))
             return
-        self._layout_request = request
+        self._layout_waits = True
         # Not before the other views have taken the graph in as well: the two threads would
         # hand the interpreter to and fro, and all of them had to wait.
         QTimer.singleShot(0, self._begin_layout)
@@ -319,10 +317,10 @@ class GraphCanvas(QWidget):
 
     @Slot()
     def _begin_layout(self) -> None:
-        request, self._layout_request = self._layout_request, None
-        if request is not None:
-            key = ("layout", self._layout_number)
-            self._background.submit(key, lay_out, request, self._layout_cancel.is_set)
+        if self._layout_waits:
+            self._layout_waits = False
+            key, cancelled = ("layout", self._layout_number), self._layout_cancel.is_set
+            self._background.submit(key, lay_out, self._scene, self._flow, cancelled)
 
     def _accept(self, result: Layout) -> None:
         self._geometry = Geometry(self._scene, result)

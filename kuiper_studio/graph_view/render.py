@@ -1,4 +1,4 @@
-"""The whole graph as a file, with or without a display."""
+"""The whole graph as a picture or as data, with or without a display."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, QSiz
 from PySide6.QtGui import QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
+from engine.atomic import spoken, written_beside
+from engine.collector import collector_paused
 from engine.errors import ExportError
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.painter import ScenePainter
-from kuiper_studio.graph_view.scene import make_scene
+from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import BoxState, SceneState
 from kuiper_studio.graph_view.summary import Summary, summarise
-from kuiper_studio.layout import Orientation, layout
+from kuiper_studio.layout import Orientation, layout, spell_graph, write_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
-__all__ = ["Rendered", "render_graph"]
+__all__ = ["Rendered", "render_graph", "write_layout"]
 
 _MARGIN: Final = 24.0
 _STAGES: Final = 3  # a scene, its layout, the picture
@@ -69,6 +71,7 @@ def render_graph(
     orientation: Orientation = "left-right",
     session: StudioSession | None = None,
     summaries: Mapping[int, Summary] | None = None,
+    form: str = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> Rendered:
     """Write a model's graph as ``.svg`` or ``.png``.
@@ -79,7 +82,7 @@ def render_graph(
     ----------
     graph : RuntimeGraph
     path : Path
-        Its suffix says what is written. An existing file is replaced.
+        An existing file is replaced.
     theme : Theme
     orientation : {'left-right', 'top-down'}
     session : StudioSession, optional
@@ -87,6 +90,8 @@ def render_graph(
     summaries : mapping of int to Summary, optional
         What is known of the run's values, by index of the operator; found out when not given,
         of values that are at hand.
+    form : {'svg', 'png'}, optional
+        What is written; by default what the suffix says.
     progress : callable, optional
         Called with the number of stages done, and of all.
 
@@ -99,8 +104,7 @@ def render_graph(
     ExportError
         If the suffix is another one, or the file cannot be written.
     """
-    writers = {".svg": _write_svg, ".png": _write_png}
-    writer = writers.get(path.suffix.lower())
+    writer = _WRITERS.get(form or path.suffix.lower().removeprefix("."))
     if writer is None:
         raise ExportError(f"{path.name}: a graph is written as .svg or .png")
     scene = make_scene(graph)
@@ -113,14 +117,37 @@ def render_graph(
                 state.summaries[box.index] = summarise(state.value(box.index))
     show = progress or (lambda _done, _total: None)
     show(1, _STAGES)
-    geometry = Geometry(scene, layout(scene.request(orientation)))
+    geometry = Geometry(scene, lay_out(scene, orientation))
     show(2, _STAGES)
     area = geometry.bounds.adjusted(-_MARGIN, -_MARGIN, _MARGIN, _MARGIN)
-    try:
-        return writer(path, theme, ScenePainter(theme, geometry, state), area)
-    except OSError as exc:
-        reason = exc.strerror or str(exc)
-        raise ExportError(f"{path} cannot be written: {reason}") from exc
+    return writer(path, theme, ScenePainter(theme, geometry, state), area)
+
+
+def write_layout(
+    graph: RuntimeGraph, path: Path, form: str, orientation: Orientation = "left-right"
+) -> None:
+    """Write a model's graph with positions, layers and routes as data.
+
+    Needs a QGuiApplication, for boxes are as wide as their texts.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph
+    path : Path
+        An existing file is replaced.
+    form : {'graphml', 'json'}
+        See `spell_graph`.
+    orientation : {'left-right', 'top-down'}
+
+    Raises
+    ------
+    ExportError
+        If the file cannot be written.
+    """
+    with collector_paused():
+        request = make_scene(graph).request(orientation)
+        placed = write_attributes(request, layout(request))
+        _write(path, spell_graph(placed, form))
 
 
 def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
@@ -135,7 +162,7 @@ def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
     generator.setTitle(path.stem)
     _paint(QPainter(generator), theme, painter, area, 1.0)
     data = bytes(buffer.data().data())
-    _replace(path, _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), data))
+    _write(path, _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}".encode(), data))
     return Rendered(path, size.width(), size.height(), 1.0)
 
 
@@ -157,7 +184,7 @@ def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     QImageWriter(buffer, QByteArray(b"png")).write(image)
-    _replace(path, bytes(buffer.data().data()))
+    _write(path, bytes(buffer.data().data()))
     note = ""
     if scale < 1:
         note = (
@@ -165,6 +192,9 @@ def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
             "an SVG shows all of it"
         )
     return Rendered(path, image.width(), image.height(), scale, note)
+
+
+_WRITERS: Final = {"svg": _write_svg, "png": _write_png}
 
 
 def _paint(
@@ -175,11 +205,10 @@ def _paint(
     target.end()
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Write beside and rename, so that a failure leaves no half file."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        part.write_bytes(data)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        with written_beside(path) as part:
+            part.write_bytes(data)
+    except OSError as exc:
+        raise ExportError(f"{path} cannot be written: {spoken(exc)}") from exc

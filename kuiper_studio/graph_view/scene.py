@@ -170,6 +170,10 @@ class Scene:
         Box of an operator.
     edges_of : tuple of tuple of int
         Edges that touch each box.
+    edge_widths : tuple of float
+        Of the texts on the edges.
+    graph : RuntimeGraph or None
+        The model; None for no model.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -177,21 +181,32 @@ class Scene:
     index: dict[str, int] = field(default_factory=dict)
     edges_of: tuple[tuple[int, ...], ...] = ()
     edge_widths: tuple[float, ...] = ()
+    graph: RuntimeGraph | None = None
 
     def request(self, orientation: Orientation) -> LayoutRequest:
-        """Ask for a layout of the scene."""
+        """Ask for a layout of the scene, whose edges are the layout's lines."""
+        import networkx as nx
+
         return LayoutRequest(
+            nx.MultiDiGraph() if self.graph is None else self.graph.to_networkx(),
             tuple((box.width, BOX_HEIGHT) for box in self.boxes),
-            tuple((edge.source, edge.target, edge.operand) for edge in self.edges),
             orientation,
             label_widths=self.edge_widths,
         )
 
 
-def lay_out(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) -> Layout:
+def lay_out(
+    scene: Scene, orientation: Orientation, cancelled: Callable[[], bool] | None = None
+) -> Layout:
     """Lay a scene out, see `layout`; on any thread, while the cycle collector rests."""
+    if not scene.boxes:
+        return Layout(orientation)  # without networkx, which takes a while to import
     with collector_paused():  # of many edges it took half of the time
-        return layout(request, cancelled)
+        request = scene.request(orientation)
+        try:
+            return layout(request, cancelled)
+        finally:
+            request.graph.clear()  # networkx's views would keep it until the collector runs
 
 
 @cache
@@ -246,6 +261,7 @@ def make_scene(graph: RuntimeGraph) -> Scene:
         {box.name: box.index for box in boxes},
         tuple(map(tuple, touching)),
         tuple(edge_ruler.width(edge.text()) for edge in edges),
+        graph,
     )
 
 

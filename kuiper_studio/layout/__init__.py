@@ -1,12 +1,14 @@
-"""Layered graph layout: numbers in, numbers out.
+"""Layered graph layout: a graph and sizes in, numbers out.
 
-Knows boxes and edges, no operators, no Qt. `layout` is a pure function of its request, so it
-can run on any thread.
+networkx finds components and generations; rows, lanes and routes are our own. Knows boxes and
+edges, no operators, no Qt. `layout` is a pure function of its request, so it can run on any
+thread; `write_attributes` puts what it found into the graph, and the graph goes into files.
 """
 
 from __future__ import annotations
 
 from kuiper_studio.layout.arrange import layout
+from kuiper_studio.layout.files import FILE_FORMATS, spell_graph, write_attributes
 from kuiper_studio.layout.model import (
     LAYER_GAPS,
     Layout,
@@ -16,10 +18,13 @@ from kuiper_studio.layout.model import (
 )
 
 __all__ = [
+    "FILE_FORMATS",
     "LAYER_GAPS",
     "Layout",
     "LayoutCancelledError",
     "LayoutRequest",
     "Orientation",
     "layout",
+    "spell_graph",
+    "write_attributes",
 ]

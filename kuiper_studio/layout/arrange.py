@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from kuiper_studio.layout.layering import assign_layers, connected_components, make_dag
+from kuiper_studio.layout.layering import (
+    assign_layers,
+    connected_components,
+    find_generations,
+    make_dag,
+)
 from kuiper_studio.layout.model import Floats, Layout, LayoutCancelledError, LayoutRequest
 from kuiper_studio.layout.routing import Label, Placed, Spacing, place_component
 from kuiper_studio.layout.rows import assign_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import networkx as nx
+
+    from kuiper_studio.layout.model import Line, Orientation
 
 __all__ = ["layout"]
 
@@ -44,7 +53,7 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
     Raises
     ------
     ValueError
-        If an edge names no node, or the graph has a cycle.
+        If there is not one size for each node, or the graph has a cycle.
     LayoutCancelledError
         If `cancelled` said so.
     """
@@ -54,46 +63,62 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
             raise LayoutCancelledError
 
     check()
-    count = len(request.sizes)
-    if any(not (0 <= s < count and 0 <= t < count) for s, t, _ in request.edges):
-        raise ValueError(f"an edge names a node outside 0 … {count - 1}")
+    graph, count = request.graph, len(request.sizes)
+    if len(graph) != count:
+        raise ValueError(f"{count} sizes were given for {len(graph)} nodes")
     if not count:
         return Layout(request.orientation)
-    turned = request.orientation == "top-down"
-    sizes = np.asarray(request.sizes, np.float64).reshape(count, 2)
-    if turned:
-        sizes = sizes[:, ::-1]
-    members = connected_components(count, ((s, t) for s, t, _ in request.edges))
-    parts = _place_parts(request, sizes, members, check)
+    members = connected_components(graph)
+    generations = find_generations(graph)
+    lines = _find_lines(graph)
+    check()
+    parts = _place_parts(request, lines, members, generations, check)
     offsets = _pack([part.size for part in parts], _COMPONENT_GAP * request.sibling_gap)
-    return _assemble(request, members, parts, offsets)
+    return _assemble(request.orientation, lines, members, parts, offsets)
+
+
+def _find_lines(graph: nx.MultiDiGraph) -> tuple[Line, ...]:
+    """Each operand on its way to each of its consumers, in the order of their inputs."""
+    place = {node: index for index, node in enumerate(graph)}
+    inputs = sorted(
+        (place[target], position, place[source], operand)
+        for source, target, (operand, position) in graph.in_edges(keys=True)
+    )
+    return tuple(
+        dict.fromkeys((source, target, operand) for target, _, source, operand in inputs)
+    )
 
 
 def _place_parts(
     request: LayoutRequest,
-    sizes: Floats,
+    lines: Sequence[Line],
     members: Sequence[Sequence[int]],
+    generations: Sequence[int],
     check: Callable[[], None],
 ) -> list[Placed]:
     turned = request.orientation == "top-down"
+    sizes = np.asarray(request.sizes, np.float64).reshape(-1, 2)
+    if turned:
+        sizes = sizes[:, ::-1]
     spacing = Spacing(request.gap, request.sibling_gap)
-    local = [0] * len(request.sizes)
-    component = [0] * len(request.sizes)
+    local = [0] * len(sizes)
+    component = [0] * len(sizes)
     for number, nodes in enumerate(members):
         for index, node in enumerate(nodes):
             local[node], component[node] = index, number
-    edges: list[list[tuple[int, int, str]]] = [[] for _ in members]
+    edges: list[list[Line]] = [[] for _ in members]
     widths: list[list[float]] = [[] for _ in members]
     labelled = bool(request.label_widths) and not turned
-    for number, (source, target, key) in enumerate(request.edges):
-        edges[component[source]].append((local[source], local[target], key))
+    for number, (source, target, operand) in enumerate(lines):
+        edges[component[source]].append((local[source], local[target], operand))
         if labelled:
             widths[component[source]].append(request.label_widths[number])
     parts = []
     for number, nodes in enumerate(members):
         if number % 64 == 0:
             check()
-        dag = make_dag(len(nodes), ((s, t) for s, t, _ in edges[number]))
+        pairs = ((source, target) for source, target, _ in edges[number])
+        dag = make_dag(pairs, [generations[node] for node in nodes])
         layers = assign_layers(dag)
         rows = assign_rows(dag, layers, check)
         parts.append(
@@ -120,45 +145,48 @@ def _pack(sizes: Sequence[tuple[float, float]], gap: float) -> list[tuple[float,
 
 
 def _assemble(
-    request: LayoutRequest,
+    orientation: Orientation,
+    lines: tuple[Line, ...],
     members: Sequence[Sequence[int]],
     parts: Sequence[Placed],
     offsets: Sequence[tuple[float, float]],
 ) -> Layout:
-    count, edge_count = len(request.sizes), len(request.edges)
-    turned = request.orientation == "top-down"
+    count, line_count = sum(map(len, members)), len(lines)
+    turned = orientation == "top-down"
     positions = np.zeros((count, 2))
     layers, rows, components = (np.zeros(count, np.int64) for _ in range(3))
     for number, (nodes, part) in enumerate(zip(members, parts, strict=True)):
         index = np.asarray(nodes)
         positions[index] = part.positions - part.origin + offsets[number]
         layers[index], rows[index], components[index] = part.layers, part.rows, number
-    homes = components[[source for source, _, _ in request.edges]].tolist()
+    homes = components[[source for source, _, _ in lines]].tolist()
     shifts = [
         (u - part.origin[0], v - part.origin[1])
         for (u, v), part in zip(offsets, parts, strict=True)
     ]
     drawn: list[list[_Point]] = []
     moves: list[_Point] = []
-    ways: list[tuple[int, int]] = []  # of each edge: which line is its route, which its branch
+    ways: list[
+        tuple[int, int]
+    ] = []  # of each line: which polyline is its route, which its branch
     labels: list[Label] = []
-    skips = np.zeros(edge_count, np.bool_)
+    skips = np.zeros(line_count, np.bool_)
     done = [0] * len(parts)
     for number, home in enumerate(homes):
         part, shift, local = parts[home], shifts[home], done[home]
         done[home] += 1
         route, branch = part.routes[local], part.branches[local]
-        lines = [route] if branch is route else [route, branch]
-        ways.append((len(drawn), len(drawn) + len(lines) - 1))
-        drawn += lines
-        moves += [shift] * len(lines)
+        polylines = [route] if branch is route else [route, branch]
+        ways.append((len(drawn), len(drawn) + len(polylines) - 1))
+        drawn += polylines
+        moves += [shift] * len(polylines)
         label = part.labels[local]
         labels.append(label._replace(u=label.u + shift[0], v=label.v + shift[1]))
         skips[number] = part.skips[local]
     moved = _moved(drawn, moves, turned=turned)
     routes = tuple([moved[route] for route, _ in ways])
     branches = tuple([moved[branch] for _, branch in ways])
-    points = np.array([label[:2] for label in labels], np.float64).reshape(edge_count, 2)
+    points = np.array([label[:2] for label in labels], np.float64).reshape(line_count, 2)
     length = max(u + part.size[0] for (u, _), part in zip(offsets, parts, strict=True))
     breadth = max(v + part.size[1] for (_, v), part in zip(offsets, parts, strict=True))
     if turned:
@@ -169,17 +197,17 @@ def _assemble(
     for array in (positions, layers, rows, components, skips, points, sides, room):
         array.flags.writeable = False
     return Layout(
-        request.orientation, positions, layers, rows, components,
+        orientation, positions, layers, rows, components, lines,
         routes, branches, skips, points, sides, room, (0.0, 0.0, length, breadth),
     )  # fmt: skip
 
 
 def _moved(
-    lines: Sequence[Sequence[_Point]], shifts: Sequence[_Point], *, turned: bool
+    polylines: Sequence[Sequence[_Point]], shifts: Sequence[_Point], *, turned: bool
 ) -> list[Floats]:
-    """Move lines by an offset each; parts of one array, for there may be many."""
-    counts = np.array([len(line) for line in lines], np.intp)
-    numbers = chain.from_iterable(chain.from_iterable(lines))
+    """Move polylines by an offset each; parts of one array, for there may be many."""
+    counts = np.array([len(polyline) for polyline in polylines], np.intp)
+    numbers = chain.from_iterable(chain.from_iterable(polylines))
     points = np.fromiter(numbers, np.float64, 2 * int(counts.sum())).reshape(-1, 2)
     points += np.repeat(np.reshape(shifts, (-1, 2)), counts, axis=0)
     if turned:

@@ -1,105 +1,112 @@
-"""Ranks along the flow: components, topological order and layers."""
+"""Ranks along the flow: components, generations and layers."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Dag", "assign_layers", "connected_components", "make_dag"]
+    import networkx as nx
+
+__all__ = ["Dag", "assign_layers", "connected_components", "find_generations", "make_dag"]
 
 
 @dataclass(frozen=True, slots=True)
 class Dag:
-    """A directed graph without cycles.
+    """One connected component, which has no cycles.
 
     Attributes
     ----------
     successors, predecessors : sequence of sequence of int
         Without repetition, in the order of the edges.
+    generations : sequence of int
+        Edges on the longest path to each node.
     order : sequence of int
-        A topological order.
+        The nodes by generation, which is a topological order.
     heights : sequence of int
         Edges on the longest path from each node to a sink.
     """
 
     successors: Sequence[Sequence[int]]
     predecessors: Sequence[Sequence[int]]
+    generations: Sequence[int]
     order: Sequence[int]
     heights: Sequence[int]
 
 
-def connected_components(count: int, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Nodes of each weakly connected component, ascending; components by their first node."""
-    parent = list(range(count))
+def connected_components(graph: nx.MultiDiGraph) -> list[list[int]]:
+    """Places of the nodes of each weakly connected component, ascending.
 
-    def root(node: int) -> int:
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        return node
+    Components are in the order of their first nodes.
+    """
+    import networkx as nx
 
-    for source, target in pairs:
-        a, b = root(source), root(target)
-        parent[max(a, b)] = min(a, b)
-    members: dict[int, list[int]] = {}
-    for node in range(count):
-        members.setdefault(root(node), []).append(node)
-    return list(members.values())
+    place = {node: index for index, node in enumerate(graph)}
+    members = (
+        sorted(map(place.__getitem__, nodes)) for nodes in nx.weakly_connected_components(graph)
+    )
+    return sorted(members)
 
 
-def make_dag(count: int, pairs: Iterable[tuple[int, int]]) -> Dag:
-    """Order a graph.
+def find_generations(graph: nx.MultiDiGraph) -> list[int]:
+    """Generation of each node.
 
     Raises
     ------
     ValueError
-        If it has a cycle.
+        If the graph has a cycle.
     """
+    import networkx as nx
+
+    generations = dict.fromkeys(graph, 0)
+    try:
+        for number, nodes in enumerate(nx.topological_generations(graph)):
+            generations.update(dict.fromkeys(nodes, number))
+    except nx.NetworkXUnfeasible:
+        raise ValueError("a graph with a cycle has no layers") from None
+    return list(generations.values())
+
+
+def make_dag(pairs: Iterable[tuple[int, int]], generations: Sequence[int]) -> Dag:
+    """List the neighbours of each node, and order the nodes.
+
+    Parameters
+    ----------
+    pairs : iterable of (int, int)
+        Edges, as often as they come.
+    generations : sequence of int
+        Of each node.
+    """
+    count = len(generations)
     successors: list[list[int]] = [[] for _ in range(count)]
     predecessors: list[list[int]] = [[] for _ in range(count)]
     for source, target in dict.fromkeys(pairs):
         successors[source].append(target)
         predecessors[target].append(source)
-    waiting = [len(sources) for sources in predecessors]
-    ready = deque(node for node in range(count) if not waiting[node])
-    order: list[int] = []
-    while ready:
-        node = ready.popleft()
-        order.append(node)
-        for target in successors[node]:
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    if len(order) < count:
-        raise ValueError("a graph with a cycle has no layers")
+    order = sorted(range(count), key=generations.__getitem__)
     heights = [0] * count
     for node in reversed(order):
         if successors[node]:
-            heights[node] = 1 + max(heights[target] for target in successors[node])
-    return Dag(successors, predecessors, order, heights)
+            heights[node] = 1 + max([heights[target] for target in successors[node]])
+    return Dag(successors, predecessors, generations, order, heights)
 
 
 def assign_layers(dag: Dag) -> list[int]:
-    """Longest-path layers of one connected component.
+    """Layers of one connected component: its generations, but for what may come later.
 
     What does not depend on the start of the longest chain (constants, second inputs and what
     is computed from them alone) is moved as late as its consumers allow, beside them.
     """
-    layers = [0] * len(dag.order)
-    main = max(
-        (node for node in dag.order if not dag.predecessors[node]),
-        key=lambda node: (dag.heights[node], -node),
-    )
-    reached = [False] * len(dag.order)
-    reached[main] = True
+    layers = list(dag.generations)
+    starts = [node for node in dag.order if not dag.predecessors[node]]
+    if len(starts) == 1:
+        return layers
+    reached = [False] * len(layers)
+    reached[max(starts, key=lambda node: (dag.heights[node], -node))] = True
     for node in dag.order:
-        for source in dag.predecessors[node]:
-            layers[node] = max(layers[node], layers[source] + 1)
-            reached[node] = reached[node] or reached[source]
+        reached[node] = reached[node] or any(reached[n] for n in dag.predecessors[node])
     for node in reversed(dag.order):
         if not reached[node] and dag.successors[node]:
             layers[node] = min(layers[target] for target in dag.successors[node]) - 1

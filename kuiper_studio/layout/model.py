@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "LAYER_GAPS",
@@ -14,11 +17,14 @@ __all__ = [
     "Layout",
     "LayoutCancelledError",
     "LayoutRequest",
+    "Line",
     "Orientation",
 ]
 
 Orientation: TypeAlias = Literal["left-right", "top-down"]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Line: TypeAlias = tuple[int, int, str]
+"""Places of the producer and of the consumer among the nodes, and the operand."""
 
 LAYER_GAPS: Final[dict[Orientation, float]] = {"left-right": 53.0, "top-down": 34.0}
 
@@ -27,30 +33,30 @@ class LayoutCancelledError(Exception):
     """The caller's `cancelled` callback said so; there is no layout."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LayoutRequest:
-    """Boxes and edges to lay out.
+    """A graph to lay out, and the sizes of what is drawn.
 
     Attributes
     ----------
+    graph : networkx.MultiDiGraph
+        As `RuntimeGraph.to_networkx` gives it: the key of an edge is the operand that it
+        carries and the position among the consumer's inputs. An operand's edges from one
+        producer are one net: they share their way as far as they can.
     sizes : tuple of (float, float)
         Width and height of each node.
-    edges : tuple of (int, int, str)
-        Source node, target node, and a key that tells what the edge carries. Edges of one
-        source and one key are one net: they share their way as far as they can. The same
-        triple may come several times; each gets the same route.
     orientation : {'left-right', 'top-down'}
     layer_gap : float, optional
         Least distance between layers; 53 for left-right and 34 for top-down when not given.
     sibling_gap : float
         Distance between the rows of a layer.
     label_widths : tuple of float
-        Width of each edge's text. In a left-right layout gaps grow to the texts in them.
-        Empty for no texts.
+        Width of each line's text, see `Layout.lines`. In a left-right layout gaps grow to the
+        texts in them. Empty for no texts.
     """
 
+    graph: nx.MultiDiGraph
     sizes: tuple[tuple[float, float], ...]
-    edges: tuple[tuple[int, int, str], ...] = ()
     orientation: Orientation = "left-right"
     layer_gap: float | None = None
     sibling_gap: float = 24.0
@@ -89,18 +95,21 @@ class Layout:
         Rank across the flow; 0 is the main chain of the component.
     components : ndarray of shape (N,), int64
         Number of the connected component.
+    lines : tuple of (int, int, str)
+        What is drawn of the edges: each operand on its way to each of its consumers, once
+        however often the consumer takes it; in the order of the consumers and their inputs.
     routes : tuple of ndarray of shape (K, 2)
-        Polyline of each edge from source to target, corners square.
+        Polyline of each line from producer to consumer, corners square.
     branches : tuple of ndarray of shape (K, 2)
-        The part of each route that no other edge of its net has drawn.
-    skips : ndarray of shape (E,), bool
-        Edges that leave and enter by the sides along the flow and run in a lane of their own.
-    label_points : ndarray of shape (E, 2)
-        Point on the edge that its text belongs to.
-    label_sides : ndarray of shape (E,), int64
+        The part of each route that no other line of its net has drawn.
+    skips : ndarray of shape (L,), bool
+        Lines that leave and enter by the sides along the flow and run in a lane of their own.
+    label_points : ndarray of shape (L, 2)
+        Point on the line that its text belongs to.
+    label_sides : ndarray of shape (L,), int64
         -1: above (left-right) or left (top-down) of the line; 1: below or right of it; 0: on
         the line, along it.
-    label_room : ndarray of shape (E,)
+    label_room : ndarray of shape (L,)
         Length of the straight line there; 0 where there is no place for a text.
     bounds : tuple of float
         x, y, width and height around nodes and routes.
@@ -111,6 +120,7 @@ class Layout:
     layers: npt.NDArray[np.int64] = field(default_factory=_no_ints)
     rows: npt.NDArray[np.int64] = field(default_factory=_no_ints)
     components: npt.NDArray[np.int64] = field(default_factory=_no_ints)
+    lines: tuple[Line, ...] = ()
     routes: tuple[Floats, ...] = ()
     branches: tuple[Floats, ...] = ()
     skips: npt.NDArray[np.bool_] = field(default_factory=lambda: _no_ints().astype(np.bool_))

@@ -309,12 +309,19 @@ def test_structure_only(make_pair):
 
 def test_networkx(make_pair):
     digraph = engine.load(make_pair(*DIAMOND)).to_networkx()
-    assert sorted((a, b) for a, b, _ in digraph.edges) == [
-        ("in", "left"),
-        ("in", "right"),
-        ("left", "sum"),
-        ("right", "sum"),
-        ("sum", "out"),
+    assert sorted(digraph.edges) == [
+        ("in", "left", ("0", 0)),
+        ("in", "right", ("0", 0)),
+        ("left", "sum", ("1", 0)),
+        ("right", "sum", ("2", 1)),
+        ("sum", "out", ("3", 0)),
+    ]
+    assert [(name, node["index"], node["type"]) for name, node in digraph.nodes.items()] == [
+        ("in", 0, "pnnx.Input"),
+        ("left", 1, "nn.ReLU"),
+        ("right", 2, "nn.Sigmoid"),
+        ("sum", 3, "pnnx.Expression"),
+        ("out", 4, "pnnx.Output"),
     ]
 
 

@@ -107,7 +107,15 @@ SENTENCES = [
         "statistics alone are written",
     ),
     ("dump digits --input ones --output /dev/full", "/dev/full is a file; name a folder"),
-    ("render digits --output g.gif", "g.gif cannot be written: name a .svg or .png file"),
+    (
+        "render digits --output g.gif",
+        "g.gif cannot be written: name a .svg, .png, .graphml or .json file",
+    ),
+    ("render digits --output digits --format json", "digits is a folder; name a .json file"),
+    (
+        "render digits --output g.svg --format json",
+        "g.svg has the name of a .svg file, and the format is json; choose another name or",
+    ),
     ("render digits --output none/g.svg", "none is no folder; create it, or choose another"),
 ]
 
@@ -229,7 +237,7 @@ def test_a_command_that_does_not_exist(run):
 
 def test_the_help_names_every_command(run):
     told = run("--help").out
-    assert "  render  Draw the graph of a model.\n" in told
+    assert "  render  Draw the graph of a model, or write its layout as data.\n" in told
     assert all(f"\n  {command} " in told for command in COMMANDS)
 
 

@@ -72,5 +72,5 @@ def test_other_suffix_is_refused(theme, load_graph, tmp_path):
 
 
 def test_unwritable_place_is_told(theme, load_graph, tmp_path):
-    with pytest.raises(ExportError, match="cannot be written: No such file"):
+    with pytest.raises(ExportError, match="cannot be written: there is no such file or folder"):
         render_graph(load_graph(), tmp_path / "nowhere" / "graph.svg", theme)

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF
 
 import engine
 from kuiper_studio.graph_view.geometry import Geometry, to_rects
-from kuiper_studio.graph_view.scene import make_scene
+from kuiper_studio.graph_view.scene import Scene, make_scene
 from kuiper_studio.graph_view.walk import Step, neighbour
 from kuiper_studio.layout import layout
 
@@ -155,6 +155,18 @@ def test_empty_scene(qapp, load_graph):
     geometry = Geometry(scene, layout(scene.request("top-down")))
     assert geometry.edge_at(QPointF(0, 0), 1.0) == -1
     assert not len(geometry.segments_in(geometry.bounds, 0.0, 10))
+
+
+@pytest.mark.parametrize("model", ["residual", "failing"])
+def test_edges_are_the_lines_of_the_layout(qapp, load_graph, model):
+    scene = make_scene(load_graph(model))
+    found = layout(scene.request("left-right"))
+    assert found.lines == tuple((e.source, e.target, e.operand) for e in scene.edges)
+
+
+def test_scene_without_a_model_has_a_layout_of_nothing(qapp):
+    found = layout(Scene().request("top-down"))
+    assert (found.lines, found.bounds) == ((), (0, 0, 0, 0))
 
 
 # Walking

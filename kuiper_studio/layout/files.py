@@ -1,0 +1,138 @@
+"""A graph that is laid out, for other programs: in networkx, in GraphML and in JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import networkx as nx
+
+    from kuiper_studio.layout.model import Layout, LayoutRequest
+
+__all__ = ["FILE_FORMATS", "spell_graph", "write_attributes"]
+
+_NOT_IN_XML: Final = re.compile(
+    "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # of XML 1.0
+_NODE_ATTRIBUTES: Final = (
+    "index", "type", "x", "y", "width", "height", "layer", "row", "component",
+)  # fmt: skip
+
+
+def write_attributes(request: LayoutRequest, layout: Layout) -> nx.MultiDiGraph:
+    """Write a layout into the graph that was laid out.
+
+    Parameters
+    ----------
+    request : LayoutRequest
+    layout : Layout
+        Of the request.
+
+    Returns
+    -------
+    networkx.MultiDiGraph
+        The request's own. Nodes have `x` and `y` of their top left corner, `width`, `height`,
+        `layer`, `row` and `component`; edges have a `route`, a list of points. The graph
+        itself has its `orientation`.
+    """
+    graph = request.graph
+    graph.graph["orientation"] = layout.orientation
+    columns = zip(
+        graph.nodes.values(), layout.positions.tolist(), request.sizes,
+        layout.layers.tolist(), layout.rows.tolist(), layout.components.tolist(),
+        strict=True,
+    )  # fmt: skip
+    for node, (x, y), (width, height), layer, row, component in columns:
+        node.update(
+            x=x, y=y, width=width, height=height, layer=layer, row=row, component=component
+        )
+    place = {node: index for index, node in enumerate(graph)}
+    routes = dict(zip(layout.lines, layout.routes, strict=True))
+    for source, target, (operand, _), edge in graph.edges(keys=True, data=True):
+        edge["route"] = routes[place[source], place[target], operand].tolist()
+    return graph
+
+
+def spell_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
+    """Spell a graph with its layout as a file.
+
+    Nodes keep `index`, `type` and the layout's attributes. Edges are numbered, in the order of
+    their consumers, and have the `operand`, the place among the consumer's inputs (`input`)
+    and the `route`.
+
+    Parameters
+    ----------
+    graph : networkx.MultiDiGraph
+        From `write_attributes`.
+    form : {'graphml', 'json'}
+        JSON is what `networkx.node_link_data` gives with ``edges="edges"``. GraphML has no
+        lists, so that a route is a text there, ``"112.0,47.0 165.0,47.0"``. What XML cannot
+        hold becomes a replacement character; a node's name is then followed by its index, so
+        that no two are the same.
+    """
+    return _SPELLINGS[form](graph)
+
+
+def _as_graphml(graph: nx.MultiDiGraph) -> bytes:
+    import networkx as nx
+
+    names = {}
+    for place, node in enumerate(graph):
+        name = _as_xml(node)
+        names[node] = name if name == node else f"{name} {place}"  # other names have no spaces
+    written = nx.relabel_nodes(_for_file(graph, _spell_route), names)
+    for _, attributes in written.nodes(data=True):
+        attributes["type"] = _as_xml(attributes["type"])
+    for _, _, attributes in written.edges(data=True):
+        attributes["operand"] = _as_xml(attributes["operand"])
+    file = io.BytesIO()
+    nx.write_graphml_xml(written, file)
+    return file.getvalue()
+
+
+def _as_node_link(graph: nx.MultiDiGraph) -> bytes:
+    import networkx as nx
+
+    data = nx.node_link_data(_for_file(graph, list), edges="edges")
+    return json.dumps(data, allow_nan=False).encode("ascii")
+
+
+_SPELLINGS: Final[dict[str, Callable[[nx.MultiDiGraph], bytes]]] = {
+    "graphml": _as_graphml,
+    "json": _as_node_link,
+}
+FILE_FORMATS: Final = tuple(_SPELLINGS)
+
+
+def _for_file(
+    graph: nx.MultiDiGraph, spell: Callable[[list[list[float]]], object]
+) -> nx.MultiDiGraph:
+    """Copy what files have types for; edges are numbered in the order of their consumers."""
+    import networkx as nx
+
+    written = nx.MultiDiGraph(**graph.graph)
+    for node, attributes in graph.nodes(data=True):
+        written.add_node(node, **{name: attributes[name] for name in _NODE_ATTRIBUTES})
+    place = {node: index for index, node in enumerate(graph)}
+    edges = sorted(
+        graph.in_edges(keys=True, data=True), key=lambda edge: (place[edge[1]], edge[2][1])
+    )
+    for number, (source, target, (operand, position), attributes) in enumerate(edges):
+        written.add_edge(
+            source, target, number,
+            operand=operand, input=position, route=spell(attributes["route"]),
+        )  # fmt: skip
+    return written
+
+
+def _spell_route(route: list[list[float]]) -> str:
+    return " ".join(f"{x},{y}" for x, y in route)
+
+
+def _as_xml(text: str) -> str:
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
