@@ -61,6 +61,20 @@ class ActivityNote:
     def __init__(self) -> None:
         self._attach(_create())
 
+    @classmethod
+    def inherited(cls, descriptor: int) -> ActivityNote:
+        """Open the note whose `descriptor` a process inherits; taken over."""
+        note = cls.__new__(cls)
+        note.__setstate__(descriptor)
+        return note
+
+    @property
+    def descriptor(self) -> int:
+        """What a child process is to inherit; on Windows there is none."""
+        if not isinstance(self._handle, int):
+            raise OSError("a note has no descriptor on this system")
+        return self._handle
+
     def _attach(self, handle: int | str) -> None:
         self._handle = handle
         self._memory = _map(handle)
@@ -76,7 +90,7 @@ class ActivityNote:
         return DupFd(self._handle)
 
     def __setstate__(self, handle: Any) -> None:  # noqa: ANN401 - not named by `multiprocessing`
-        self._attach(handle if isinstance(handle, str) else handle.detach())
+        self._attach(handle if isinstance(handle, (int, str)) else handle.detach())
 
     def __del__(self) -> None:
         if "_memory" in self.__dict__:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 __all__ = [
     "DumpExistsError",
@@ -46,6 +46,7 @@ __all__ = [
     "ValueNotComputedError",
     "capitalized",
     "describe_shapes",
+    "restore_error",
     "spell_shape",
 ]
 
@@ -145,7 +146,22 @@ def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
 
 
 class EngineError(Exception):
-    """Base of everything that the engine raises on purpose."""
+    """Base of everything that the engine raises on purpose; can be pickled with its facts."""
+
+    @override
+    def __reduce__(self) -> tuple[Callable[..., EngineError], tuple[object, ...]]:
+        # Exception would call the class with the finished sentence, which takes the facts.
+        return restore_error, (type(self), self.args, self.__dict__)
+
+
+def restore_error(
+    kind: type[EngineError], args: tuple[object, ...], facts: Mapping[str, object]
+) -> EngineError:
+    """Make an error again that was pickled."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
 
 
 class ModelFileError(EngineError):

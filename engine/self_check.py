@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from engine.backends import Backend
     from engine.backends.fusion import Part
     from engine.backends.kernel import CompiledKernel
-    from engine.runtime import RuntimeOperator
+    from engine.runtime import OperatorLabel, RuntimeOperator
     from engine.session import Session, StepRecord
     from engine.values import Value
 
@@ -60,7 +60,7 @@ class Comparison:
 
     Attributes
     ----------
-    operator : RuntimeOperator
+    operator : OperatorLabel
     kernel : str
         The backend and which of its kernels, e.g. ``onnxruntime/all-2``.
     verdict : Verdict
@@ -72,7 +72,7 @@ class Comparison:
         Why it was left to NumPy; ``""`` where it was not.
     """
 
-    operator: RuntimeOperator
+    operator: OperatorLabel
     kernel: str
     verdict: Verdict
     difference: Difference = field(default_factory=Difference)
@@ -359,7 +359,7 @@ class _Check:
         expect: Callable[[], Sequence[Value]] | None = None,
     ) -> Comparison:
         """Compare a kernel with the reference, or with what is expected of it instead."""
-        comparison = Comparison(record.operator, kernel, Verdict.LEFT)
+        comparison = Comparison(record.operator.label, kernel, Verdict.LEFT)
         announce(record.operator.name, kernel)
         try:
             compiled = make()

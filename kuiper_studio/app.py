@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from engine.inputs import ImageOptions
     from engine.values import Array
+    from kuiper_studio.session.client import EngineKind
 
 __all__ = ["make_application", "make_window", "run_demo", "run_window"]
 
@@ -77,6 +78,7 @@ def make_window(
     settings: QSettings | None = None,
     backend: str = "auto",
     wait: float = 30.0,
+    engine: EngineKind | None = None,
 ) -> MainWindow:
     """Build a ready window.
 
@@ -93,6 +95,9 @@ def make_window(
         Who computes at first, as in `engine.Session`; the tool bar chooses others.
     wait : float
         Seconds to wait for the model and its inputs; with 0 they arrive later.
+    engine : {"process", "thread"}, optional
+        Where the engine runs: in a process of its own, the default, or on a thread of this
+        one, which starts sooner and ends with it.
 
     Returns
     -------
@@ -108,7 +113,7 @@ def make_window(
     first = not application.styleSheet()
     dress = theme.prepare if first else theme.apply
     dress(application)
-    session = StudioSession(backend=backend)
+    session = StudioSession(backend=backend, engine=engine)
     window = MainWindow(session, theme, settings)
     if first:
         theme.apply(application)
@@ -220,10 +225,10 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
     from engine.dump import DumpOptions
 
     folder = Path(arguments.demo)
-    folder.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     qInstallMessageHandler(_relay_qt_message)
     window = _window_of(arguments, options, wait=60.0)
+    folder.mkdir(parents=True, exist_ok=True)
     session = window.session
     window.resize(*_DEMO_SIZE)
     window.show()
@@ -272,7 +277,11 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
     window = make_window(theme=theme, backend=arguments.backend)
     session = window.session
     if arguments.layers:
-        session.adopt_layers()
+        for path in arguments.layers:
+            session.load_layers(path)
+        if session.wait_idle() and session.failure is not None:
+            window.close()
+            raise EngineError(session.failure.reason)
     if arguments.sample:
         window.open_sample(default_sample())
     elif arguments.model is not None:

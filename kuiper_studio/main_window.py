@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph
     from engine.self_check import SelfCheck
     from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
-    from kuiper_studio.graph_view.summary import Summary
+    from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 

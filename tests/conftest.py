@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Without a display Qt would end the process.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+# The engine is a thread: tests of windows look into it, and start sooner.
+os.environ.setdefault("KUIPER_STUDIO_ENGINE", "thread")
+
 # What the tests find out about kernels is not for the user's own cache.
 _cache = tempfile.TemporaryDirectory(prefix="kuiper-studio-tests-", ignore_cleanup_errors=True)
 os.environ["KUIPER_STUDIO_CACHE"] = _cache.name

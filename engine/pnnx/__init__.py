@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from engine.pnnx.attribute import DTYPES, Attribute
 from engine.pnnx.graph import Graph, Operand, Operator, Shape
-from engine.pnnx.pairing import find_param, find_weights, load, pair
+from engine.pnnx.pairing import find_param, find_weights, load, load_copy, pair
 from engine.pnnx.parameter import Parameter, ParameterType, ParameterValue
 from engine.pnnx.writer import save
 
@@ -32,6 +32,7 @@ __all__ = [
     "find_param",
     "find_weights",
     "load",
+    "load_copy",
     "pair",
     "save",
 ]

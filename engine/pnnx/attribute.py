@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from engine.file_versions import FileVersion
     from engine.values import Array
 
 __all__ = ["DTYPES", "ITEMSIZES", "Attribute", "MissingWeights", "WeightSource"]
@@ -69,6 +70,30 @@ class WeightSource(Protocol):
         ModelFileError
             If they cannot be had.
         """
+        ...
+
+
+class WeightArchive(WeightSource, Protocol):
+    """All weights of a model: a ``.bin`` here, or one that another process has open."""
+
+    @property
+    def entries(self) -> Mapping[str, tuple[int, int]]:
+        """Offset and size of each weight's bytes, by ``operator.attribute``."""
+        ...
+
+    @property
+    def version(self) -> FileVersion:
+        """Of the ``.bin`` when it was opened."""
+        ...
+
+    @property
+    def directory(self) -> bytes:
+        """What the ``.bin`` says of its entries: names, sizes, places and checksums."""
+        ...
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether all weights are there, whatever becomes of the file."""
         ...
 
 

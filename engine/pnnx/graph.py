@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.file_versions import FileVersion
-    from engine.pnnx.archive import Archive
-    from engine.pnnx.attribute import Attribute
+    from engine.pnnx.attribute import Attribute, WeightArchive
     from engine.pnnx.parameter import Parameter
 
 __all__ = ["Graph", "Operand", "Operator", "Shape"]
@@ -142,7 +141,7 @@ class Graph:
         To be changed through the methods.
     operands : dict of str to Operand
         By name, in the order of their producers.
-    archive : Archive or None
+    archive : WeightArchive or None
         The ``.bin`` that the attributes are from, if there is one.
     param_version : FileVersion or None
         Of the ``.param`` when it was read, if it was.
@@ -174,7 +173,7 @@ class Graph:
         self._operators = list(self._by_name.values())
         self._operands = operands if operands is not None else {}
         self._unannotated: dict[str, frozenset[str]] = {}
-        self.archive: Archive | None = None
+        self.archive: WeightArchive | None = None
         self.param_version: FileVersion | None = None
         self.has_weights = True
 

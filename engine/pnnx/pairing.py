@@ -20,9 +20,10 @@ from engine.pnnx.survey import survey
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from engine.pnnx.attribute import Attribute
+    from engine.file_versions import FileVersion
+    from engine.pnnx.attribute import Attribute, WeightArchive
 
-__all__ = ["find_param", "find_weights", "load", "pair"]
+__all__ = ["find_param", "find_weights", "load", "load_copy", "pair"]
 
 _SHOWN: Final = 5  # names of files in a sentence
 _LONG: Final = 2000  # lines; what is made in a few milliseconds need not be deferred
@@ -59,6 +60,22 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
     if misfit := model.misfit(archive):
         raise misfit
     return model.graph(archive)
+
+
+def load_copy(
+    param_path: Path, copy: tuple[bytes, FileVersion], archive: WeightArchive | None
+) -> Graph:
+    """Make the graph of a pair again that was read elsewhere; no file is touched.
+
+    Parameters
+    ----------
+    param_path : Path
+    copy : tuple of bytes and FileVersion
+        What the ``.param`` held, and when.
+    archive : WeightArchive or None
+        Gives the weights.
+    """
+    return _Structure(param_path, copy).bound_to(archive)
 
 
 def find_weights(param_path: str | Path) -> Path | None:
@@ -156,9 +173,9 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
 class _Structure:
     """A ``.param`` file and the weights that it lists; the graph of a long one comes later."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, copy: tuple[bytes, FileVersion] | None = None) -> None:
         self._path = path
-        self._reader = Reader(path)
+        self._reader = Reader(path, copy)
         self._lines = self._reader.lines
         self._graph: Graph | None = None
         self._weights: list[tuple[str, Attribute]] = []
@@ -179,6 +196,10 @@ class _Structure:
                 raise ModelFileError(
                     self._path, "it was written again while it was opened; open it again"
                 )
+        return self.bound_to(archive)
+
+    def bound_to(self, archive: WeightArchive | None) -> Graph:
+        """The graph with these weights."""
         graph = self._graph
         if graph is None:
             graph = Graph.deferred(lambda: self._read(archive))
@@ -188,7 +209,7 @@ class _Structure:
         graph.archive, graph.param_version = archive, self._reader.version
         return graph
 
-    def _read(self, archive: Archive | None) -> Graph:
+    def _read(self, archive: WeightArchive | None) -> Graph:
         graph = self._reader.read()
         _bind(graph.weights(), archive)
         return graph
@@ -254,7 +275,7 @@ class _Structure:
         return self.misfit(archive) or archive
 
 
-def _bind(weights: Iterable[tuple[str, Attribute]], archive: Archive | None) -> None:
+def _bind(weights: Iterable[tuple[str, Attribute]], archive: WeightArchive | None) -> None:
     """Tell weights where their bytes are."""
     if archive is not None:
         for name, attribute in weights:

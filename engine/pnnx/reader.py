@@ -54,6 +54,7 @@ __all__ = [
     "Reader",
     "Section",
     "parse_annotation",
+    "read_bytes",
     "read_graph",
 ]
 
@@ -90,7 +91,14 @@ def read_graph(path: Path) -> tuple[Graph, list[str]]:
     return reader.read(), reader.lines
 
 
-def _read_bytes(path: Path) -> tuple[bytes, FileVersion]:
+def read_bytes(path: Path) -> tuple[bytes, FileVersion]:
+    """Read the whole of a ``.param`` file.
+
+    Raises
+    ------
+    ModelFileError
+        If it cannot be read, is no ``.param``, or is written meanwhile.
+    """
     try:
         if not path.is_file():
             raise ModelFileError(path, "there is no such file")
@@ -174,6 +182,8 @@ class Reader:
     ----------
     path : Path
         The ``.param`` file, which is read here.
+    copy : tuple of bytes and FileVersion, optional
+        What the file held and when, where that is known; then it is not read.
 
     Attributes
     ----------
@@ -192,8 +202,8 @@ class Reader:
         If the file cannot be read or is no ``.param``.
     """
 
-    def __init__(self, path: Path) -> None:
-        data, self.version = _read_bytes(path)
+    def __init__(self, path: Path, copy: tuple[bytes, FileVersion] | None = None) -> None:
+        data, self.version = read_bytes(path) if copy is None else copy
         text = _text_of(path, data)
         self.lines = text.split("\n")
         while not (last := self.lines.pop().rstrip(" ")):

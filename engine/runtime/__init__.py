@@ -8,7 +8,7 @@ input is the producer's output, the same object.
 from __future__ import annotations
 
 from engine.runtime.graph import GraphState, RuntimeGraph, load
-from engine.runtime.operator import RuntimeOperand, RuntimeOperator
+from engine.runtime.operator import OperatorLabel, RuntimeOperand, RuntimeOperator
 from engine.runtime.parameter import (
     RuntimeAttribute,
     RuntimeParameter,
@@ -27,6 +27,7 @@ from engine.runtime.parameter import (
 
 __all__ = [
     "GraphState",
+    "OperatorLabel",
     "RuntimeAttribute",
     "RuntimeGraph",
     "RuntimeOperand",

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.pnnx import Graph, Operator
     from engine.runtime.executor import StepRecord
+    from engine.runtime.operator import LayerProvider
     from engine.shapes import ExportedShape
     from engine.values import Array, Held, Value
 
@@ -72,7 +73,7 @@ class RuntimeGraph:
         self._bin_argument = Path(bin_path) if bin_path is not None else None
         self.state = GraphState.NEED_INIT
         self._file: Graph | None = None
-        self._layers: LayerSource | None = None
+        self._layers: LayerProvider | None = None
         self._parts: _Parts | None = None
         self._lock = Lock()
 
@@ -89,6 +90,27 @@ class RuntimeGraph:
         self._file = load_pair(self.param_path, self._bin_argument)
         self._layers = self._parts = None
         self.state = GraphState.NEED_BUILD
+
+    @classmethod
+    def of_file(cls, param_path: Path, file: Graph, layers: LayerProvider) -> RuntimeGraph:
+        """Wrap a graph that was read already, whose layers come from elsewhere.
+
+        Parameters
+        ----------
+        param_path : Path
+        file : Graph
+        layers : LayerProvider
+
+        Returns
+        -------
+        RuntimeGraph
+            In state COMPLETE.
+        """
+        graph = cls(param_path, file.weights_path)
+        graph._file, graph._layers = file, layers
+        graph._parts = graph._make_parts(layers) if file.is_made else None
+        graph.state = GraphState.COMPLETE
+        return graph
 
     def build(self) -> None:
         """Order the operators, share the operands and decide where layers come from.
@@ -369,7 +391,7 @@ class RuntimeGraph:
                     self._parts = self._make_parts(self._layers)
         return self._parts
 
-    def _make_parts(self, layers: LayerSource) -> _Parts:
+    def _make_parts(self, layers: LayerProvider) -> _Parts:
         with collector_paused():
             ordered = _execution_order(self.file, self.param_path)
             operands = {

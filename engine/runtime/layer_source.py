@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from engine.layers import Layer, LayerFile, Registration
+    from engine.layers.notes import OperatorNote
     from engine.pnnx import Graph
     from engine.runtime.operator import RuntimeOperator
     from engine.runtime.parameter import RuntimeAttribute
@@ -103,6 +104,17 @@ class LayerSource:
         weights = {key: _read(key, a) for key, a in operator.attributes.items()}
         with self._lock:
             return self._build(operator, weights)
+
+    def is_random(self, operator: RuntimeOperator) -> bool:
+        """Whether an operator draws random numbers, or may."""
+        layer = operator.checked_layer
+        return layer is not None and bool(layer.generator)
+
+    def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
+        """What there is to know of a type of operators."""
+        from engine.layers.notes import note
+
+        return note(type)
 
     def _check(self, operator: RuntimeOperator) -> Bound:
         file = self._table[operator.type].file

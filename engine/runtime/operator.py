@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from engine.layers import Layer, Storage
+    from engine.layers import Layer, LayerFile, Storage
+    from engine.layers.notes import OperatorNote
     from engine.pnnx import Operator, Shape
     from engine.values import Array, Value
 
@@ -39,6 +41,7 @@ __all__ = [
     "OUTPUT_TYPE",
     "Bound",
     "LayerProvider",
+    "OperatorLabel",
     "RuntimeOperand",
     "RuntimeOperator",
 ]
@@ -151,6 +154,35 @@ class LayerProvider(Protocol):
             If a weight cannot be read, or the layer does not like what it is.
         """
         ...
+
+    @property
+    def files(self) -> tuple[LayerFile, ...]:
+        """The user's files of layers, with the types that are theirs."""
+        ...
+
+    def is_random(self, operator: RuntimeOperator) -> bool:
+        """Whether an operator draws random numbers, or may."""
+        ...
+
+    def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
+        """What there is to know of a type of operators."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLabel:
+    """Which operator something is about, for what outlives its graph or leaves its process.
+
+    Attributes
+    ----------
+    index : int
+        Position in execution order.
+    type, name : str
+    """
+
+    index: int
+    type: str
+    name: str
 
 
 class RuntimeOperator:
@@ -315,8 +347,17 @@ class RuntimeOperator:
     @cached_property
     def random(self) -> bool:
         """Whether it draws random numbers, or may: an operand can tell it not to."""
-        layer = self.checked_layer
-        return layer is not None and bool(layer.generator)
+        return self._source.is_random(self)
+
+    @property
+    def label(self) -> OperatorLabel:
+        """Index, type and name alone."""
+        return OperatorLabel(self.index, self.type, self.name)
+
+    @property
+    def note(self) -> OperatorNote:
+        """What there is to know of its type."""
+        return self._source.note(self.type)
 
     @property
     def parameter_texts(self) -> tuple[tuple[str, str], ...]:

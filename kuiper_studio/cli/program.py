@@ -290,7 +290,6 @@ def _open_window(arguments: argparse.Namespace) -> int:
     _require_no_command(arguments.model)
     if not arguments.demo:
         _require_display()
-    load_user_layers(arguments)
     with collector_paused():
         # The engine first: PySide6 reads the source of whatever is imported after it.
         from engine.backends import require_backend

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
 
+from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.scene import (
     BOX_HEIGHT,
@@ -22,7 +23,6 @@ from kuiper_studio.graph_view.scene import (
     fonts,
 )
 from kuiper_studio.graph_view.state import BoxState
-from kuiper_studio.graph_view.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view.text import range_text
 
 if TYPE_CHECKING:

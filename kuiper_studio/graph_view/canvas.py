@@ -38,7 +38,6 @@ from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
 from kuiper_studio.graph_view.scene import Scene, lay_out, make_scene
 from kuiper_studio.graph_view.state import NONE, BoxState, SceneState
-from kuiper_studio.graph_view.summary import Summary, summarise
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.graph_view.walk import Step, neighbour
 from kuiper_studio.item_models.text import tip_text
@@ -58,8 +57,8 @@ if TYPE_CHECKING:
         QWheelEvent,
     )
 
-    from engine.session import StepRecord
-    from kuiper_studio.session import StudioSession
+    from kuiper_studio.engine_service.summary import Summary
+    from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["GraphCanvas"]
@@ -563,7 +562,7 @@ class GraphCanvas(QWidget):
         self.update()
 
     @Slot(object)
-    def _on_stepped(self, records: Sequence[StepRecord]) -> None:
+    def _on_stepped(self, records: Sequence[Record]) -> None:
         changed = self._state.apply(records)
         self._asked.difference_update((self._state.generation, index) for index in changed)
         if self._minimap is not None:
@@ -620,15 +619,10 @@ class GraphCanvas(QWidget):
     @Slot(object)
     def _on_answered(self, answer: Done) -> None:
         kind, *rest = answer.key if isinstance(answer.key, tuple) else (answer.key,)
-        if kind == "layout" and rest == [self._layout_number]:
-            if isinstance(answer.result, Layout):
-                self._accept(answer.result)
-                self._pass_over()
-        elif kind == "summary" and isinstance(answer.result, Summary):
-            generation, index = rest
-            if generation == self._state.generation and (generation, index) in self._asked:
-                self._state.summaries[index] = answer.result
-                self.update()
+        current = kind == "layout" and rest == [self._layout_number]
+        if current and isinstance(answer.result, Layout):
+            self._accept(answer.result)
+            self._pass_over()
 
     @Slot(object)
     def _on_animated(self, centre: QPointF) -> None:
@@ -711,30 +705,22 @@ class GraphCanvas(QWidget):
                 and asked not in self._asked
                 and self._state.has_value(index)
             ):
-                if self._state.at_hand(index):
-                    self._ask_for_summary(index)
-                else:  # see `_on_recalled`
+                self._asked.add(asked)
+                if not self._state.adopt_summary(index):  # else see `_on_recalled`
                     self._session.want(self._scene.boxes[index].operand)
-
-    def _ask_for_summary(self, index: int) -> None:
-        asked = (self._state.generation, index)
-        self._asked.add(asked)
-        value = self._state.value(index)
-        self._background.submit(("summary", *asked), summarise, value)
 
     @Slot(str)
     def _on_recalled(self, operand: str) -> None:
-        """Look at a value that was dropped, now that it is at hand."""
+        """Draw what a value is like, now that it is known."""
         graph = self._session.graph
         producer = graph.operand(operand).producer if graph is not None else None
         index = self._scene.index.get(producer.name, NONE) if producer is not None else NONE
         if (
             index != NONE
             and self._scene.boxes[index].operand == operand
-            and (self._state.generation, index) not in self._asked
-            and self._state.at_hand(index)
+            and self._state.adopt_summary(index)
         ):
-            self._ask_for_summary(index)
+            self.update()
 
     # Overrides of Qt methods
 

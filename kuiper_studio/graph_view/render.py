@@ -17,8 +17,7 @@ from engine.errors import ExportError
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
-from kuiper_studio.graph_view.state import BoxState, SceneState
-from kuiper_studio.graph_view.summary import Summary, summarise
+from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.layout import Orientation, layout, spell_graph, write_attributes
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph
+    from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
@@ -88,8 +88,7 @@ def render_graph(
     session : StudioSession, optional
         To draw its run, with values; else the model alone.
     summaries : mapping of int to Summary, optional
-        What is known of the run's values, by index of the operator; found out when not given,
-        of values that are at hand.
+        What is known of the run's values, by index of the operator; see `SummaryCollector`.
     form : {'svg', 'png'}, optional
         What is written; by default what the suffix says.
     progress : callable, optional
@@ -109,12 +108,7 @@ def render_graph(
         raise ExportError(f"{path.name}: a graph is written as .svg or .png")
     scene = make_scene(graph)
     state = SceneState(scene, session)
-    if summaries is not None:
-        state.summaries.update(summaries)
-    else:
-        for box in scene.boxes:
-            if state.at_hand(box.index) and state.shown(box.index) is BoxState.EXECUTED:
-                state.summaries[box.index] = summarise(state.value(box.index))
+    state.summaries.update(summaries or {})
     show = progress or (lambda _done, _total: None)
     show(1, _STAGES)
     geometry = Geometry(scene, lay_out(scene, orientation))

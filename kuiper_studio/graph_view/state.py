@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from engine.session import StepRecord
-    from engine.values import Value
+    from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.graph_view.scene import Scene
-    from kuiper_studio.graph_view.summary import Summary
-    from kuiper_studio.session import StudioSession
+    from kuiper_studio.session import Record, StudioSession
 
 __all__ = ["BoxState", "SceneState"]
 
@@ -122,7 +120,7 @@ class SceneState:
         self.follow_breakpoints()
         self.follow_supplies()
 
-    def apply(self, records: Iterable[StepRecord]) -> list[int]:
+    def apply(self, records: Iterable[Record]) -> list[int]:
         """Take new records; returns the boxes that look different now."""
         changed = []
         for record in records:
@@ -229,15 +227,14 @@ class SceneState:
         operand = self.scene.boxes[index].operand
         return self._session is not None and self._session.has_value(operand)
 
-    def at_hand(self, index: int) -> bool:
-        """Whether the value that a box shows is there; a memory limit may have dropped it."""
-        operand = self.scene.boxes[index].operand
-        return self._session is not None and self._session.at_hand(operand)
-
-    def value(self, index: int) -> Value:
-        """The value that a box shows; None also where it is not at hand."""
-        operand = self.scene.boxes[index].operand
-        return None if self._session is None else self._session.value(operand)
+    def adopt_summary(self, index: int) -> bool:
+        """Take the summary of the value that a box shows, if the session has it."""
+        if self._session is None:
+            return False
+        found = self._session.summary(self.scene.boxes[index].operand)
+        if found is not None:
+            self.summaries[index] = found
+        return found is not None
 
     def lit(self) -> set[int]:
         """Edges on the path of the selection.

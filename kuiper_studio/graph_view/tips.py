@@ -37,13 +37,13 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
         word = f"{word} · {1000 * record.seconds:.3g} ms · {record.kernel}"
     supplied = session.supplied_text(shown.name)
     random = session.random_text(shown.name)
-    dropped = _dropped_text(session, shown.operand)
+    dropped = _evicted_text(session, shown.operand)
     return "\n".join(filter(None, (*lines, word, random, supplied or reason, dropped)))
 
 
-def _dropped_text(session: StudioSession, operand: str) -> str:
+def _evicted_text(session: StudioSession, operand: str) -> str:
     """Say that a value is not kept; ``""`` for one that is, and where there is none."""
-    if not session.has_value(operand) or session.at_hand(operand):
+    if not session.is_evicted(operand):
         return ""
     return "dropped by the memory limit, computed again when looked at"
 
@@ -74,7 +74,7 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
     elif metadata is None:
         lines.append("not computed yet")
-    lines.append(_dropped_text(session, shown.operand))
+    lines.append(_evicted_text(session, shown.operand))
     if shown.count > 1:
         lines.append(f"taken {shown.count} times")
     return "\n".join(filter(None, lines))

@@ -57,11 +57,11 @@ def explained_arguments(
 def parameter_meanings(operator: RuntimeOperator) -> dict[str, str]:
     """What each parameter of an operator means, by the model's name for it."""
     # Every layer comes with the notes; the window opens sooner without.
-    from engine.layers.notes import note, unmarked
+    from engine.layers.notes import unmarked
 
     return {
         explained.name: unmarked(explained.note.meaning)
-        for explained in explained_arguments(operator, note(operator.type))
+        for explained in explained_arguments(operator, operator.note)
         if explained.name in operator.params
     }
 

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from engine.runtime import RuntimeOperator
-    from engine.session import StepRecord
     from engine.shapes import ExportedShape
-    from kuiper_studio.session import StudioSession
+    from kuiper_studio.session import Record, StudioSession
 
 __all__ = [
     "STATE_WORDS",
@@ -72,7 +71,7 @@ class OperatorRole(IntEnum):
     STATE = Qt.ItemDataRole.UserRole + 2  # OperatorState
     IS_CURRENT = Qt.ItemDataRole.UserRole + 3  # bool
     FAMILY = Qt.ItemDataRole.UserRole + 4  # Family
-    RECORD = Qt.ItemDataRole.UserRole + 5  # StepRecord or None
+    RECORD = Qt.ItemDataRole.UserRole + 5  # Record or None
     OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
     BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
     IS_RANDOM = Qt.ItemDataRole.UserRole + 8  # bool
@@ -241,7 +240,7 @@ class OperatorsModel(QAbstractTableModel):
         self.endResetModel()
 
     @Slot(object)
-    def _on_stepped(self, records: tuple[StepRecord, ...]) -> None:
+    def _on_stepped(self, records: tuple[Record, ...]) -> None:
         if records:
             self._announce(records[0].index, records[-1].index)
 

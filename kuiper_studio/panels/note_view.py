@@ -58,11 +58,8 @@ class NoteView(QLabel):
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
         """Explain another operator, or nothing."""
-        # Every layer comes with the notes; the window opens sooner without.
-        from engine.layers.notes import note
-
         self._operator = operator
-        self._note = note(operator.type) if operator is not None else None
+        self._note = operator.note if operator is not None else None
         self._refresh()
 
     def _refresh(self) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from engine.cost import ValueSource
     from engine.runtime import RuntimeOperator
-    from engine.session import StepRecord
+    from kuiper_studio.session import Record
 
 __all__ = [
     "Bars",
@@ -148,7 +148,7 @@ class TimelineModel:
 
     # What happens
 
-    def note(self, records: Iterable[StepRecord], values: ValueSource) -> None:
+    def note(self, records: Iterable[Record], values: ValueSource) -> None:
         """Take in executed operators, with the shapes that they really had."""
         for record in records:
             place = record.index
@@ -157,7 +157,7 @@ class TimelineModel:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
-                found = cost(record.operator, values)
+                found = cost(self.operators[place], values)
                 self.macs[place], self._nbytes[place] = found.macs, found.nbytes
 
     def forget(self, index: int | None = None) -> None:

@@ -18,8 +18,7 @@ from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
 
-    from engine.session import StepRecord
-    from kuiper_studio.session import StudioSession
+    from kuiper_studio.session import Record, StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["TimelinePanel"]
@@ -172,7 +171,7 @@ class TimelinePanel(Panel):
         model.note([record for record in found if record is not None], self.session)
 
     @Slot(object)
-    def _on_stepped(self, records: tuple[StepRecord, ...]) -> None:
+    def _on_stepped(self, records: tuple[Record, ...]) -> None:
         self.canvas.model.note(records, self.session)
         self._refresh()
 

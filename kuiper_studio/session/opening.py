@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.inputs import InputSource
-    from kuiper_studio.session.events import Supply
+    from kuiper_studio.engine_service.protocol import Supply
     from kuiper_studio.session.file_watch import FileChange
 
 __all__ = ["LoadQueue", "Model", "Opening", "Wanted", "make_notice"]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QThread, QTimer, Signal, Slot
+from PySide6.QtCore import (
+    QCoreApplication,
+    QDeadlineTimer,
+    QEventLoop,
+    QObject,
+    QTimer,
+    Signal,
+    Slot,
+)
 
 from engine.backends import SUPPLIED, backend_of
 from engine.byte_sizes import spell_bytes
@@ -26,30 +33,30 @@ from engine.errors import (
     SessionStateError,
 )
 from engine.inputs import ImageOptions, InputSource, named_outputs
+from engine.runtime.description import graph_of
 from engine.session import OperatorStatus, SessionState
 from engine.shapes import InputShapes, parse_shapes
 from engine.statistics import TensorStatistics, statistics
-from kuiper_studio.session.events import (
+from kuiper_studio.engine_service.protocol import (
+    Answer,
+    CancelRequest,
     CloseRequest,
+    Evicted,
     ExportRequest,
-    Failure,
     Fed,
     FeedRequest,
+    FetchRequest,
     LayersLoaded,
     LoadLayersRequest,
-    LogEntry,
-    LookedRequest,
     MemoryRequest,
     Opened,
     OpenRequest,
     Progress,
-    Recalled,
     Reseeded,
     ReseedRequest,
     RestartRequest,
     RunEnded,
     RunRequest,
-    RunState,
     SelfChecked,
     SelfCheckRequest,
     StepBackRequest,
@@ -57,24 +64,30 @@ from kuiper_studio.session.events import (
     SuppliesChanged,
     Supply,
     SupplyRequest,
+    UnloadLayersRequest,
+    WeightsKept,
     WithdrawRequest,
     WorkFailed,
 )
+from kuiper_studio.session.client import EngineClient, RemoteWeights, default_engine
+from kuiper_studio.session.events import Failure, LogEntry, RunState
 from kuiper_studio.session.file_watch import FileWatch
 from kuiper_studio.session.hints import hint_for, suspect_for
+from kuiper_studio.session.losses import Losses, describe_loss, exclude_kernel
 from kuiper_studio.session.opening import LoadQueue, Model, Opening, Wanted, make_notice
-from kuiper_studio.session.recall import Recall
-from kuiper_studio.session.worker import Worker
+from kuiper_studio.session.values import Key, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.dump import DumpOptions
     from engine.layers import LayerFile
     from engine.runtime import RuntimeGraph, RuntimeOperator
-    from engine.session import StepRecord
-    from engine.store import StepOutputs
     from engine.values import Value, ValueMetadata
+    from kuiper_studio.engine_service.protocol import Outputs, Record, Request
+    from kuiper_studio.engine_service.summary import Summary
+    from kuiper_studio.engine_service.transport import EngineLost
+    from kuiper_studio.session.client import EngineKind
     from kuiper_studio.session.events import FilesNotice
     from kuiper_studio.session.file_watch import FileChange
 
@@ -89,6 +102,8 @@ _STATE_OF: Final = {
 }
 _LOG_LIMIT: Final = 2000
 _LISTED: Final = 50  # of what may be as many as there are operators
+_WAKE_MS: Final = 10
+_STOP_MS: Final = 1500  # for what is stopped to end by itself
 _STEP_MS: Final = 50  # a single step that takes longer is announced as a run
 
 
@@ -96,7 +111,14 @@ class StudioSession(QObject):
     """The one source of truth for the views.
 
     Lives on the GUI thread; every method is called there. `close` must be called before it
-    is dropped, because it ends the worker's thread.
+    is dropped, because it ends the engine.
+
+    Parameters
+    ----------
+    backend : str
+        Who computes at first.
+    engine : {"process", "thread"}, optional
+        Where the engine runs; in a process of its own by default.
 
     Signals
     -------
@@ -108,7 +130,7 @@ class StudioSession(QObject):
     position_changed
         Another operator is next.
     stepped
-        Tuple of StepRecord, newly executed, in order.
+        Tuple of Record, newly executed, in order.
     stepped_back
         Name of the operator whose step was undone.
     values_reset
@@ -136,7 +158,7 @@ class StudioSession(QObject):
     memory_limit_changed
         Another part of the values is kept, or another number of bytes is the most for them.
     recalled
-        Name of an operand whose value is at hand again, or cannot be.
+        Name of an operand whose value or summary has come, or cannot be had.
     self_checked
         A `SelfCheck` that was not cancelled.
     files_changed
@@ -176,14 +198,20 @@ class StudioSession(QObject):
     announced = Signal(str)
     failed = Signal(object)
 
-    _requested = Signal(object)
-
-    def __init__(self, parent: QObject | None = None, backend: str = "auto") -> None:
+    def __init__(  # noqa: PLR0915 - what it has until it is taken apart
+        self,
+        parent: QObject | None = None,
+        backend: str = "auto",
+        engine: EngineKind | None = None,
+    ) -> None:
         super().__init__(parent)
         self._backend = backend
         self._seed = 0
         self._memory = MemoryRequest(limit=None, bound=None)
-        self._recall = Recall()
+        self._client = EngineClient(engine or default_engine(), self)
+        self._values = Values(self._client)
+        self._weights: RemoteWeights | None = None
+        self._opened_by = 0
         self._graph: RuntimeGraph | None = None
         self._model: Model | None = None
         self._loads = LoadQueue()
@@ -191,8 +219,9 @@ class StudioSession(QObject):
         self._state = RunState.EMPTY
         self._position = 0
         self._selected = self._operand = ""
-        self._outputs: dict[str, StepOutputs] = {}
-        self._records: dict[str, StepRecord] = {}
+        self._outputs: dict[str, Outputs] = {}
+        self._records: dict[str, Record] = {}
+        self._evicted: frozenset[str] = frozenset()
         self._statistics: dict[str, TensorStatistics] = {}
         self._sources: dict[str, InputSource] = {}
         self._shapes = InputShapes()
@@ -217,8 +246,8 @@ class StudioSession(QObject):
         self._kept_run = -1
         self._busy = False
         self._deferred: tuple[int | None, str | None] | None = None
-        self._cancel = threading.Event()
-        self._start_worker()
+        self._losses = Losses()
+        self._connect()
 
     # What there is to see
 
@@ -383,11 +412,10 @@ class StudioSession(QObject):
     def value(self, operand: str) -> Value:
         """Value of an operand, read-only.
 
-        None when it has none yet (see `has_value`), and while a memory limit has dropped it
-        (see `at_hand` and `look`).
+        None when it has none yet (see `has_value`), and while it is not here (see `look`).
         """
-        values = self._values_with(operand)
-        return values.get(operand) if values is not None else None
+        key = self._key(operand)
+        return self._values.value(key) if key is not None else None
 
     def has_value(self, operand: str) -> bool:
         """Whether an operand has been computed."""
@@ -395,18 +423,46 @@ class StudioSession(QObject):
 
     def at_hand(self, operand: str) -> bool:
         """Whether an operand has been computed, and `value` gives what came out."""
-        return self._values_with(operand) is not None
+        key = self._key(operand)
+        return key is not None and self._values.has(key)
+
+    def summary(self, operand: str) -> Summary | None:
+        """Range, special values and picture of an operand's value; None until `want` got it."""
+        key = self._key(operand)
+        return self._values.summary(key) if key is not None else None
+
+    def fetch(self, operand: str) -> Value:
+        """Value of an operand, waited for: read-only, or None where there is none.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be computed again, or the engine ends meanwhile.
+        """
+        key = self._key(operand)
+        if key is None:
+            return None
+        if not self._values.has(key):
+            serial = key.outputs.serial
+            call = self._client.call(
+                lambda ticket: FetchRequest(ticket, operand, serial, "value")
+            )
+            answer = call.result()
+            if not answer.found:
+                raise EngineError(answer.reason)
+            self._values.put(key.outputs, {operand: answer.result})  # type: ignore[dict-item]
+        return self._values.value(key)
 
     def metadata(self, operand: str) -> ValueMetadata:
         """What is known of an operand's value, dropped or not; None when it has none yet."""
         outputs = self._outputs.get(operand)
         return outputs.metadata(operand) if outputs is not None else None
 
-    def _values_with(self, operand: str) -> Mapping[str, Value] | None:
+    def _key(self, operand: str) -> Key | None:
         outputs = self._outputs.get(operand)
-        return self._recall.values(outputs) if outputs is not None else None
+        return Key(outputs, operand) if outputs is not None else None
 
-    def record(self, operator: str) -> StepRecord | None:
+    def record(self, operator: str) -> Record | None:
         """Record of an operator in the present pass."""
         return self._records.get(operator)
 
@@ -444,6 +500,23 @@ class StudioSession(QObject):
                 return None
             known = self._statistics[operand] = statistics(value)
         return known
+
+    # The engine
+
+    @property
+    def engine_pid(self) -> int | None:
+        """Number of the engine's process; None where the engine is a thread."""
+        return self._client.pid
+
+    def wait_idle(self, seconds: float = 30.0) -> bool:
+        """Handle events until nothing is under way; whether that is so in the end."""
+        deadline = QDeadlineTimer(round(seconds * 1000))
+        waker = QTimer(interval=_WAKE_MS)
+        waker.start()
+        while (self._busy or self._loads.awaited) and not deadline.hasExpired():
+            # Asleep between events, or the engine's thread would wait for the interpreter.
+            QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        return not (self._busy or self._loads.awaited)
 
     # Opening and closing
 
@@ -490,7 +563,7 @@ class StudioSession(QObject):
         self._busy = False
         self._set_progress(None)
         self._adopt(None)
-        self._requested.emit(CloseRequest())
+        self._client.send(CloseRequest())
         self._set_state(RunState.EMPTY)
         self.backend_changed.emit()
 
@@ -552,22 +625,15 @@ class StudioSession(QObject):
 
     def unload_layers(self) -> None:
         """Go back to the engine's own layers; the model is opened anew, inputs stay."""
-        from engine.layers import unload_layers
-
-        unload_layers()
+        if self._client.is_process:
+            self._restart_engine()  # what a file has changed is gone with the interpreter
+        else:
+            self._client.send(UnloadLayersRequest())
         self.log("info", "layers of your own are unloaded")
-        self._note_layers()
+        self._note_layers(())
         opening = self._loads.awaited or self._as_it_is()
         if opening is not None:
             self._ask_for(opening)
-
-    def adopt_layers(self) -> None:
-        """Take note of the files of layers that were loaded before the window was there."""
-        from engine.layers import layer_files
-
-        for file in layer_files():
-            self._log_layers(file)
-        self._note_layers()
 
     # Inputs
 
@@ -724,10 +790,12 @@ class StudioSession(QObject):
     def stop(self) -> None:
         """Stop a run between operators, or cancel an export; when idle go to the start."""
         if self._busy:
-            self._cancel.set()
-        elif self._recall.current:
-            for operand in self._recall.cancel():
+            self._client.send(CancelRequest(self._run_id))
+            self._overdue.start()
+        elif self._values.recomputing:
+            for operand in self._values.cancel():
                 self.recalled.emit(operand)
+            self._set_progress(None)
         elif self._records:
             self.restart()
 
@@ -757,9 +825,9 @@ class StudioSession(QObject):
 
     def show_operand(self, operand: str) -> None:
         """Show an operand as a tensor; silent when nothing changes."""
-        outputs = self._outputs.get(operand)
-        if outputs is not None and self._recall.why_not(outputs):
-            self._recall.try_again(outputs)
+        key = self._key(operand)
+        if key is not None and self._values.why_not(key):
+            self._values.try_again(key)
             self._operand = operand
             self.operand_changed.emit(operand)
         elif operand != self._operand:
@@ -767,50 +835,51 @@ class StudioSession(QObject):
             self.operand_changed.emit(operand)
 
     def look(self, operand: str) -> bool:
-        """Have the value of an operand at hand that the user looks at.
+        """Have the value of an operand here that the user looks at.
 
         Returns
         -------
         bool
-            Whether it is. Where it was dropped, it is computed again, and `recalled` tells;
-            `why_dropped` says why it is not.
+            Whether it is. Otherwise it comes, and `recalled` tells; see `is_coming` and
+            `why_dropped`.
         """
-        outputs = self._outputs.get(operand)
-        if outputs is None:
-            return False
-        if self._memory.limit is not None and outputs.resident is not None:
-            self._requested.emit(LookedRequest(outputs))
-        self._recall.look(operand, outputs)
-        self._recall_next()
-        return self._recall.values(outputs) is not None
+        key = self._key(operand)
+        return key is not None and self._values.look(key)
+
+    def is_coming(self, operand: str) -> bool:
+        """Whether the value of an operand is on its way and will be here in a moment."""
+        key = self._key(operand)
+        return key is not None and self._values.is_coming(key)
 
     @property
     def recalling(self) -> str:
         """The operand that is being computed again; ``""`` for none."""
-        return self._recall.current
+        return self._values.recomputing
 
     def want(self, operand: str) -> None:
-        """Have the value of an operand computed again when nothing else is to be done.
-
-        It is at hand while `recalled` tells.
-        """
-        outputs = self._outputs.get(operand)
-        if outputs is not None:
-            self._recall.want(operand, outputs)
-            self._recall_next()
+        """Have the summary of an operand's value made when there is time; `recalled` tells."""
+        key = self._key(operand)
+        if key is not None:
+            self._values.want(key)
 
     def is_given_up(self, operand: str) -> bool:
         """Whether the value of an operand was dropped and is not computed again."""
-        outputs = self._outputs.get(operand)
-        return outputs is not None and bool(self._recall.why_not(outputs))
+        key = self._key(operand)
+        return key is not None and bool(self._values.why_not(key))
+
+    def is_evicted(self, operand: str) -> bool:
+        """Whether a memory limit has dropped a value, which is computed again if looked at."""
+        return operand in self._evicted and not self.at_hand(operand)
 
     def why_dropped(self, operand: str) -> str:
         """Why the value of an operand is not at hand, in a sentence or two; else ``""``."""
-        outputs = self._outputs.get(operand)
-        if outputs is None or self._recall.values(outputs) is not None:
+        key = self._key(operand)
+        if key is None or self._values.has(key):
+            return ""
+        if not (self._values.is_evicted(key) or self._values.why_not(key)):
             return ""
         limit = f" of {spell_bytes(self._memory.limit)}" if self._memory.limit else ""
-        what = self._recall.why_not(outputs) or (
+        what = self._values.why_not(key) or (
             "It will be computed again when the run has stopped."
             if self._busy
             else "It is being computed again."
@@ -829,17 +898,15 @@ class StudioSession(QObject):
         """Write a dump of what has been computed."""
         if self._graph is None or self._busy:
             return
-        self._cancel = threading.Event()
         self._set_progress(Progress(f"Exporting to {Path(path).name}"))
-        self._send(ExportRequest(self._next_run(), Path(path), options, self._cancel))
+        self._send(ExportRequest(self._next_run(), Path(path), options))
 
     def self_check(self, tolerance: float = TOLERANCE) -> None:
         """Compare every backend with NumPy on the model and its inputs; see `self_checked`."""
         if self._graph is None or self._busy:
             return
-        self._cancel = threading.Event()
         self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
-        self._send(SelfCheckRequest(self._next_run(), tolerance, self._cancel))
+        self._send(SelfCheckRequest(self._next_run(), tolerance))
 
     def announce(self, text: str) -> None:
         """Log what was done, and tell it to whoever is looking; see `announced`."""
@@ -854,39 +921,41 @@ class StudioSession(QObject):
         self.logged.emit(entry)
 
     def close(self) -> None:
-        """End the worker's thread; the session is of no use afterwards."""
-        self._cancel.set()
-        self._recall.forget()
+        """End the engine; the session is of no use afterwards."""
+        self._overdue.stop()
+        self._values.forget()
         self._files.watch(())
         self._loads.clear()
         self._next_run()
-        self._thread.quit()
-        self._thread.wait()
+        self._client.close()
 
     # Inside
 
-    def _start_worker(self) -> None:
+    def _connect(self) -> None:
         self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
         self._long_step.timeout.connect(self.state_changed)
+        self._overdue = QTimer(self, singleShot=True, interval=_STOP_MS)
+        self._overdue.timeout.connect(self._on_overdue)
         self._files = FileWatch(self)
         self._files.changed.connect(self._on_files_changed)
-        self._thread = QThread()
-        self._thread.setObjectName("engine")
-        self._worker = Worker()
-        self._worker.moveToThread(self._thread)
-        self._requested.connect(self._worker.handle)
-        self._worker.opened.connect(self._on_opened)
-        self._worker.layers_loaded.connect(self._on_layers_loaded)
-        self._worker.fed.connect(self._on_fed)
-        self._worker.supplied.connect(self._on_supplied)
-        self._worker.reseeded.connect(self._on_reseeded)
-        self._worker.stepped.connect(self._on_stepped)
-        self._worker.ended.connect(self._on_ended)
-        self._worker.recalled.connect(self._on_recalled)
-        self._worker.self_checked.connect(self._on_self_checked)
-        self._worker.failed.connect(self._on_failed)
-        self._worker.progressed.connect(self._on_progressed)
-        self._thread.start()
+        self._client.received.connect(self._on_received)
+        self._client.lost.connect(self._on_lost)
+        self._client.spare_lost.connect(self._on_spare_lost)
+        self._handlers: dict[type, Callable[..., None]] = {
+            Opened: self._on_opened,
+            WeightsKept: self._on_weights_kept,
+            LayersLoaded: self._on_layers_loaded,
+            Fed: self._on_fed,
+            SuppliesChanged: self._on_supplied,
+            Reseeded: self._on_reseeded,
+            Stepped: self._on_stepped,
+            RunEnded: self._on_ended,
+            Evicted: self._on_evicted,
+            Answer: self._on_answered,
+            SelfChecked: self._on_self_checked,
+            WorkFailed: self._on_failed,
+            Progress: self._on_progressed,
+        }
 
     def _next_run(self, *, keep_steps: bool = False) -> int:
         """Number of the next request.
@@ -898,24 +967,15 @@ class StudioSession(QObject):
         self._run_id += 1
         return self._run_id
 
-    def _recall_next(self) -> None:
-        """Ask for the next value that was dropped and is wanted, if there is nothing else."""
-        request = None
-        if not self._busy:
-            request = self._recall.next(
-                lambda name, outputs: self._outputs.get(name) is outputs
-            )
-        if request is not None:
-            self._requested.emit(request)
-
-    def _send(self, request: object) -> None:
+    def _send(self, request: Request) -> None:
         self._busy = True
-        self._recall.pause()
-        self._requested.emit(request)
+        self._overdue.stop()
+        self._client.send(request)
 
     def _stop_running(self) -> None:
         """Ask a run to end; its late answers are dropped by their number."""
-        self._cancel.set()
+        if self._busy:
+            self._client.send(CancelRequest(self._run_id))
         self._deferred = None
         if self._state is RunState.RUNNING:
             self._set_state(RunState.STOPPED)
@@ -934,14 +994,13 @@ class StudioSession(QObject):
             self._return_to = None
         self._failure = None
         self._passed_by.clear()
-        self._cancel = threading.Event()
         if steps == 1:
             self._state = RunState.RUNNING
             self._long_step.start()
         else:
             self._set_state(RunState.RUNNING)
         breakpoints = frozenset(self._breakpoints if stops else ())
-        self._send(RunRequest(self._next_run(), steps, until, breakpoints, self._cancel))
+        self._send(RunRequest(self._next_run(), steps, until, breakpoints))
 
     # What is asked for, one at a time
 
@@ -967,7 +1026,14 @@ class StudioSession(QObject):
         else:
             names = ", ".join(path.name for path in wanted)
             self._set_progress(Progress(f"Loading layers of {names}"))
-            self._send(LoadLayersRequest(run_id, wanted))
+            loaded = tuple(file.path for file in self._layer_files)
+            if self._client.is_process and loaded:
+                # All of them in a fresh interpreter; the engine stays until that has worked.
+                wanted = tuple(dict.fromkeys((*loaded, *wanted)))
+                self._busy = True
+                self._client.try_spare(LoadLayersRequest(run_id, wanted))
+            else:
+                self._send(LoadLayersRequest(run_id, wanted))
 
     def _open(self, run_id: int, opening: Opening) -> None:
         model = opening.model
@@ -1025,10 +1091,16 @@ class StudioSession(QObject):
         current = self.current
         return current.name if current is not None else ""
 
-    def _note_layers(self) -> None:
-        from engine.layers import layer_files
+    def _graph_of(self, answer: Opened) -> RuntimeGraph:
+        """The graph that the engine has opened, as the window has it."""
+        archive = answer.graph.archive
+        self._weights = RemoteWeights(self._client, archive) if archive is not None else None
+        if self._weights is not None:
+            self._weights.is_kept = answer.is_kept
+        return graph_of(answer.graph, self._weights)
 
-        self._layer_files = layer_files()
+    def _note_layers(self, files: tuple[LayerFile, ...]) -> None:
+        self._layer_files = files
         self.layers_changed.emit()
 
     def _log_layers(self, file: LayerFile) -> None:
@@ -1051,11 +1123,13 @@ class StudioSession(QObject):
             return
         if self._return_to is not None and state in {RunState.READY, RunState.STOPPED}:
             self._go_to_place(self._return_to)
+        elif (loss := self._losses.take_untold()) is not None:
+            self._failure = loss
+            self.failed.emit(loss)
         elif self._deferred is not None:
             steps, until = self._deferred
             self._deferred = None
             self._run(steps, until)
-        self._recall_next()
 
     def _go_to_place(self, place: str) -> None:
         """Run to where the model stood before it was reloaded, past all breakpoints."""
@@ -1213,7 +1287,8 @@ class StudioSession(QObject):
 
     def _forget_values(self, *, silent: bool = False) -> None:
         self._outputs.clear()
-        self._recall.forget()
+        self._evicted = frozenset()
+        self._values.forget()
         self._records.clear()
         self._statistics.clear()
         self._failure = None
@@ -1236,7 +1311,7 @@ class StudioSession(QObject):
             self._memory = memory
             self.log("info", text)
             self.memory_limit_changed.emit()
-            self._requested.emit(memory)
+            self._client.send(memory)
 
     def _set_notice(self, notice: FilesNotice | None) -> None:
         if notice != self._notice:
@@ -1267,9 +1342,68 @@ class StudioSession(QObject):
             self.selection_changed.emit(following.name)
         self._show_operand_of(last)
 
-    # Answers of the worker; a late one of an earlier request is dropped
+    # The engine ends, or is to
+
+    def _restart_engine(self) -> None:
+        """Start the engine anew; it has neither model nor layers."""
+        self._busy = False
+        self._overdue.stop()
+        self._next_run()
+        self._values.forget()
+        self._client.restart()
+
+    @Slot()
+    def _on_overdue(self) -> None:
+        """What was stopped goes on, in a single operator perhaps: end the engine."""
+        if self._busy and self._client.is_process:
+            self._losses.by_force = True
+            self._client.kill()
 
     @Slot(object)
+    def _on_lost(self, lost: EngineLost) -> None:
+        """Start the engine anew, and bring the model back to where it was."""
+        stopped = self._losses.by_force
+        failure = describe_loss(self._graph, lost, stopped=stopped)
+        self.log("warning" if stopped else "error", f"{failure.title}: {failure.reason}")
+        if self._graph is not None and failure.operator:
+            exclude_kernel(self._graph, lost)
+            self._return_to = failure.operator
+        before = self._as_it_is(with_place=True)
+        opened = self._loads.opening is not None and self._graph is None
+        self._deferred, self._step_over = None, ""
+        self._loads.clear()
+        self._set_progress(None)
+        self._restart_engine()
+        layers, self._layer_files = self._layer_files, ()
+        if self._losses.note(failure) and before is not None:
+            self._loads.ask_for_layers(tuple(file.path for file in layers))
+            self._ask_for(before)
+        else:
+            self._give_up(failure, opened=opened)
+
+    @Slot(object)
+    def _on_spare_lost(self, lost: EngineLost) -> None:
+        """Files of layers have ended the interpreter that was to run them."""
+        reason = "it was stopped" if self._losses.by_force else lost.reason
+        self._losses.by_force = False
+        error = EngineError(f"the process that ran the files of layers ended: {reason}")
+        self._on_failed(WorkFailed(self._loads.run_id, error))
+
+    def _give_up(self, failure: Failure, *, opened: bool) -> None:
+        """Leave the engine without a model: it ends whenever it gets this one."""
+        self._losses.take_untold()
+        self._forget_values(silent=self._graph is None)
+        self._set_state(RunState.EMPTY if self._graph is None else RunState.FAILED)
+        title = "The model cannot be opened" if opened else failure.title
+        hint = "Reload the model to try again." if self._graph is not None else ""
+        self._report(replace(failure, title=title, hint=hint, reload=self._graph is not None))
+
+    # Replies of the engine; a late one to an earlier request is dropped
+
+    @Slot(object)
+    def _on_received(self, reply: object) -> None:
+        self._handlers[type(reply)](reply)
+
     def _on_opened(self, answer: Opened) -> None:
         opening = self._loads.opening
         if answer.run_id != self._loads.run_id or opening is None:
@@ -1279,7 +1413,8 @@ class StudioSession(QObject):
         # A run that was interrupted has told all its steps by now.
         place = self._place() if opening.with_place else None
         self._model, self._kernels = opening.model, answer.kernels
-        graph = answer.graph
+        self._opened_by = answer.run_id
+        graph = self._graph_of(answer)
         self._sources = {}
         self._labels = ()
         self._set_state(RunState.LOADING)
@@ -1310,11 +1445,12 @@ class StudioSession(QObject):
         self._restore_breakpoints(graph, opening.wanted.breakpoints)
         self._give(graph, opening.wanted, place)
 
-    @Slot(object)
     def _on_layers_loaded(self, answer: LayersLoaded) -> None:
+        if self._client.adopt_spare():
+            self._values.forget()
         for file in answer.files:  # a fact, whatever was asked for since
             self._log_layers(file)
-        self._note_layers()
+        self._note_layers(answer.all)
         if answer.run_id != self._loads.run_id:
             return
         self._answered(answer.run_id)
@@ -1329,19 +1465,17 @@ class StudioSession(QObject):
         if self._graph is None or not changes:
             self._set_notice(None)
             return
-        archive = self._graph.file.archive
-        kept = archive is None or archive.is_kept
+        kept = self._weights is None or self._weights.is_kept
         notice = make_notice(changes, datetime.now().astimezone(), kept=kept)
         self.log("warning", notice.title)
         self._set_notice(notice)
 
-    @Slot(object)
     def _on_fed(self, answer: Fed) -> None:
         if answer.run_id != self._run_id:
             return
-        self._fed = {name: value.shape for name, value in answer.values.items()}
+        self._fed = dict(answer.shapes)
         self.inputs_changed.emit()
-        shown = ", ".join(f"{name} = {self._sources[name].text}" for name in answer.values)
+        shown = ", ".join(f"{name} = {self._sources[name].text}" for name in answer.shapes)
         self.log("info", f"inputs: {shown}")
         supplies, self._supply_when_fed = self._supply_when_fed, ()
         if supplies:
@@ -1349,7 +1483,6 @@ class StudioSession(QObject):
         else:
             self._idle(RunState.READY)
 
-    @Slot(object)
     def _on_supplied(self, answer: SuppliesChanged) -> None:
         if answer.run_id != self._run_id:
             return
@@ -1362,56 +1495,66 @@ class StudioSession(QObject):
         if over and self.is_current(over):
             self.step()
 
-    @Slot(object)
     def _on_reseeded(self, answer: Reseeded) -> None:
-        if answer.graph is self._graph:
-            following = answer.graph.operators[answer.position : answer.position + 1]
+        if self._graph is not None and answer.opened_by == self._opened_by:
+            following = self._graph.operators[answer.position : answer.position + 1]
             if any(operator.name in self._records for operator in following):
                 self._go_back_to(answer.position)
         if answer.run_id == self._run_id:  # nothing else has been asked for since
             self._idle(_STATE_OF[answer.state])
 
-    @Slot(object)
     def _on_stepped(self, answer: Stepped) -> None:
         if answer.run_id not in {self._run_id, self._kept_run}:
+            return
+        if self._graph is None:
             return
         for record in answer.records:
             self._records[record.operator.name] = record
             self._outputs.update(dict.fromkeys(record.outputs, record.outputs))
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.log("warning", record.reason)
-                self._passed_by.append(record.operator)
+                self._passed_by.append(self._graph.operators[record.index])
+        last = answer.records[-1]
+        self._values.put(last.outputs, answer.values)
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()
         if answer.run_id != self._return_run:
-            self._follow(answer.records[-1].operator)
+            self._follow(self._graph.operators[last.index])
 
-    @Slot(object)
     def _on_ended(self, answer: RunEnded) -> None:
         if answer.run_id != self._run_id:
             return
+        self._evicted = answer.evicted
         if answer.text:
             self.announce(answer.text)
         passed_by, self._passed_by = self._passed_by, []
         if answer.run_id == self._return_run:
             self._return_to, self._return_run = None, -1
+        elif self._losses.untold is None:
+            self._losses.note_success()
         self._idle(_STATE_OF[answer.state])
         if passed_by:
             self.failed.emit(self._describe_passed_by(passed_by))
 
-    @Slot(object)
-    def _on_recalled(self, answer: Recalled) -> None:
-        self._recall.take(answer)
-        if not self._busy:
+    def _on_weights_kept(self, answer: WeightsKept) -> None:
+        if answer.run_id == self._opened_by and self._weights is not None:
+            self._weights.is_kept = True
+
+    def _on_evicted(self, answer: Evicted) -> None:
+        operand = self._values.note_evicted(answer.ticket)
+        if operand:
+            self.recalled.emit(operand)
+
+    def _on_answered(self, answer: Answer) -> None:
+        operand = self._values.take(answer)
+        if not self._busy and not self._values.recomputing:
             self._set_progress(None)
-        if self._outputs.get(answer.operand) is answer.outputs:
+        if operand:
             if answer.reason:
                 self.log("error", answer.reason)
-            self.recalled.emit(answer.operand)
-        self._recall_next()
+            self.recalled.emit(operand)
 
-    @Slot(object)
     def _on_self_checked(self, answer: SelfChecked) -> None:
         if answer.run_id != self._run_id:
             return
@@ -1423,7 +1566,6 @@ class StudioSession(QObject):
         if not found.cancelled:
             self.self_checked.emit(found)
 
-    @Slot(object)
     def _on_failed(self, answer: WorkFailed) -> None:
         if answer.run_id == self._loads.run_id:
             self._on_not_loaded(answer)
@@ -1441,6 +1583,7 @@ class StudioSession(QObject):
         elif answer.state is not None and not self._busy:
             self._set_state(_STATE_OF[answer.state])
         if opening is None:
+            self._client.drop_spare()
             self._loads.layers_failed()
         elif self._misses_kernels(opening, answer.error):
             self._drop_kernels(opening, str(answer.error))
@@ -1487,17 +1630,19 @@ class StudioSession(QObject):
         self._failure = self._describe(answer, None)
         self.log("error", str(answer.error))
         unfed = answer.state is SessionState.NEED_INPUT and bool(self._fed)
-        if answer.record is not None:
-            self._records[answer.record.operator.name] = answer.record
+        failed = None
+        if answer.record is not None and self._graph is not None:
+            failed = self._graph.operators[answer.record.index]
+            self._records[failed.name] = answer.record
             self._position = answer.position
         if answer.state is not None and self._graph is not None:
             self._set_state(_STATE_OF[answer.state])
-        if answer.record is not None:
+        if failed is not None:
             self.stepped.emit((answer.record,))
             self.position_changed.emit()
-            self._selected = answer.record.operator.name
+            self._selected = failed.name
             self.selection_changed.emit(self._selected)
-            self._show_operand_of(answer.record.operator)
+            self._show_operand_of(failed)
         self.failed.emit(self._failure)
         if unfed:
             self._fed = {}
@@ -1525,9 +1670,8 @@ class StudioSession(QObject):
         if asked_to_run:
             self.input_needed.emit()
 
-    @Slot(object)
     def _on_progressed(self, progress: Progress) -> None:
-        if self._busy or self._recall.current:
+        if self._busy or self._values.recomputing:
             self._set_progress(progress)
 
     def _describe_passed_by(self, operators: Sequence[RuntimeOperator]) -> Failure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorView"]
 
+_LATE_MS: Final = 150  # a value that takes longer to come is said to be on its way
 _FOLLOWING: Final = 0  # index of the tab that follows the session
 
 
@@ -83,6 +84,8 @@ class TensorView(QWidget):
         self.pane = TensorPane(theme)
         self.message, self.gallery = Message(), OperandGallery(theme)
         self.strip = TabStrip(theme, self._lock)
+        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
+        self._late.timeout.connect(self._on_late)
         self._stack = QStackedWidget()
         for widget in (self.pane, self.message, self.gallery):
             self._stack.addWidget(widget)
@@ -194,8 +197,12 @@ class TensorView(QWidget):
         if failed is not None:
             self._show_gallery(failed)
         elif name and session.look(name):
+            self._late.stop()
             self._show_value(name, session.value(name))
+        elif name and session.is_coming(name):
+            self._late.start()  # what is there stays: the value takes a moment
         else:
+            self._late.stop()
             self._show_message(*self._absence(name))
 
     def _show_value(self, name: str, value: Value) -> None:
@@ -270,7 +277,8 @@ class TensorView(QWidget):
         if session.graph is None or not name:
             return "No tensor chosen", "Select an operator to see what it gives."
         if session.has_value(name):
-            return f"Operand {name} is not in memory", session.why_dropped(name)
+            why = session.why_dropped(name) or "It comes from the engine."
+            return f"Operand {name} is not in memory", why
         title = f"Operand {name} has no value yet"
         producer = session.graph.operand(name).producer
         if producer is None:
@@ -338,6 +346,10 @@ class TensorView(QWidget):
     def _on_recalled(self, name: str) -> None:
         if name == self.operand:
             self._refresh()
+
+    @Slot()
+    def _on_late(self) -> None:
+        self._show_message(*self._absence(self.operand))
 
     @Slot()
     def _on_values_changed(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engine_behind import shows_what_it_holds
 from PySide6.QtWidgets import QLabel, QPushButton, QToolButton
 
 from engine.inputs import InputSource
@@ -58,12 +59,12 @@ def test_it_is_told_and_reloaded(qtbot, window, param, settle):
     assert text.endswith("The open model keeps what it was opened with.")
     trigger(window, "debug.step")
     settle(session)
-    np.testing.assert_array_equal(session.value("2"), np.full((1, SIZE), 6))
+    np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 6))
     buttons(window.files_banner)["Reload model"].click()
     settle(session)
     assert not window.files_banner.isVisible()
     assert session.current.name == "out"
-    np.testing.assert_array_equal(session.value("2"), np.full((1, SIZE), 35))
+    np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 35))
 
 
 def test_it_can_be_closed(qtbot, window, param):
@@ -87,7 +88,7 @@ def test_files_that_are_gone(qtbot, window, param, settle):
     ]
     trigger(window, "debug.continue")
     settle(window.session)
-    np.testing.assert_array_equal(window.session.value("2"), np.full((1, SIZE), 6))
+    np.testing.assert_array_equal(window.session.fetch("2"), np.full((1, SIZE), 6))
 
 
 def test_bad_files_are_told_and_reloading_is_still_offered(qtbot, window, param, settle):
@@ -111,7 +112,7 @@ def test_bad_files_are_told_and_reloading_is_still_offered(qtbot, window, param,
 def test_weights_that_are_lost(qtbot, open_window, param, settle, monkeypatch):
     """A file that is too large to be copied while nobody waits."""
     monkeypatch.setattr(archive_module, "_SMALL", 0)
-    monkeypatch.setattr("kuiper_studio.session.worker._LARGEST_AHEAD", 0)
+    monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
     window = open_window(param, [np.ones((1, SIZE), np.float32)])
     window.session.select("in")
     export(param, scaled(5, 7))
@@ -126,14 +127,14 @@ def test_weights_that_are_lost(qtbot, open_window, param, settle, monkeypatch):
     assert not window.banner.isVisible()
     trigger(window, "debug.continue")
     settle(window.session)
-    np.testing.assert_array_equal(window.session.value("2"), np.full((1, SIZE), 35))
+    np.testing.assert_array_equal(window.session.fetch("2"), np.full((1, SIZE), 35))
 
 
 def test_the_properties_of_a_weight_that_is_lost(
     qtbot, open_window, param, settle, monkeypatch
 ):
     monkeypatch.setattr(archive_module, "_SMALL", 0)
-    monkeypatch.setattr("kuiper_studio.session.worker._LARGEST_AHEAD", 0)
+    monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
     window = open_window(param, [np.ones((1, SIZE), np.float32)])
     export(param, scaled(5, 7))
     window.session.select("second")
@@ -158,7 +159,7 @@ def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair,
     assert window.banner.plain_text().startswith("The model cannot be opened")
     trigger(window, "debug.continue")
     settle(session)
-    np.testing.assert_array_equal(session.value("2"), np.full((1, SIZE), 16))
+    np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 16))
 
 
 def test_closing_while_it_is_opened(qtbot, open_window, param):
@@ -197,11 +198,11 @@ def test_exported_again_and_again(qtbot, window, param, settle, monkeypatch, wha
         session.resume()
         settle(session)
         assert session.state is RunState.FINISHED
-        assert session.value("2")[0, 0] == known  # of the file that was opened
+        assert session.fetch("2")[0, 0] == known  # of the file that was opened
         if rng.integers(2):
             known = first * second
             trigger(window, "file.reload")
             settle(session)
-            assert session._worker._session.graph is session.graph
-            assert session.value("2")[0, 0] == known
+            assert shows_what_it_holds(session)
+            assert session.fetch("2")[0, 0] == known
             qtbot.waitUntil(lambda: session.graph.file.archive.is_kept)

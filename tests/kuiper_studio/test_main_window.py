@@ -121,7 +121,7 @@ def test_step_to_the_end(qtbot, window, image):
         "4 of 4 run",
     ]
     assert label(window, "statusState") == "Finished"
-    np.testing.assert_array_equal(window.session.value("2"), 2 * np.maximum(image, 0))
+    np.testing.assert_array_equal(window.session.fetch("2"), 2 * np.maximum(image, 0))
 
 
 def test_continue_restart_and_back(qtbot, window):
@@ -206,7 +206,7 @@ class TestSupply:
         assert state.data(Qt.ItemDataRole.ToolTipRole) == "supplied from fives.npy"
         trigger(qtbot, window, "debug.continue")
         assert window.session.state is RunState.FINISHED
-        np.testing.assert_array_equal(window.session.value("2"), np.full((1, 2, 4, 4), 5))
+        np.testing.assert_array_equal(window.session.fetch("2"), np.full((1, 2, 4, 4), 5))
 
     def test_by_command_and_taken_back(self, qtbot, window, fives):
         assert not enabled(window, "debug.supplyOutput")  # an input is selected
@@ -389,7 +389,7 @@ def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path,
     drop(window, tmp_path / "x.npy")
     qtbot.waitUntil(lambda: window.session.state is RunState.READY)
     trigger(qtbot, window, "debug.step")
-    np.testing.assert_array_equal(window.session.value("0"), image)
+    np.testing.assert_array_equal(window.session.fetch("0"), image)
 
 
 def test_drop_of_something_else(qtbot, window, tmp_path):

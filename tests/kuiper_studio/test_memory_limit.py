@@ -88,8 +88,8 @@ def message(window):
 
 def test_an_old_operand_shows_its_picture(qtbot, window):
     limited, free = window(), window(limit=None)
-    assert not limited.session.at_hand("5")
-    assert free.session.at_hand("5")
+    assert limited.session.is_evicted("5")
+    assert not free.session.is_evicted("5")
     for each in (limited, free):
         each.session.select("op5")
     qtbot.waitUntil(lambda: shows(limited, 5))

@@ -76,7 +76,7 @@ def texts(widget):
 def run_to_end(window, settle):
     trigger(window, "debug.continue", settle)
     assert window.session.state is RunState.FINISHED
-    return window.session.value("6")
+    return window.session.fetch("6")
 
 
 def test_by_the_menu(window, write, choose, settle):
@@ -85,7 +85,7 @@ def test_by_the_menu(window, write, choose, settle):
     trigger(window, "file.loadLayers", settle)
     assert run_to_end(window, settle) is not None
     np.testing.assert_array_equal(
-        window.session.value("5"), window.session.value("4") + np.float32(1)
+        window.session.fetch("5"), window.session.fetch("4") + np.float32(1)
     )
 
 

@@ -20,13 +20,13 @@ from PySide6.QtGui import (
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 
+from kuiper_studio.engine_service.summary import Summary
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.graph_view import canvas as canvas_module
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
 from kuiper_studio.graph_view.cells import mixed
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import BoxState
-from kuiper_studio.graph_view.summary import Summary
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import DARK, Scheme
 

@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtGui import QImage
 
 from engine.errors import ExportError
+from kuiper_studio.engine_service.summary import summarise
 from kuiper_studio.graph_view.render import render_graph
 
 
@@ -51,7 +52,8 @@ def test_run_is_drawn_with_its_values(theme, session, open_model, run, tmp_path)
     open_model(value=np.full((1, 3, 8, 8), -3.0, np.float32))
     run()
     path = tmp_path / "graph.svg"
-    render_graph(session.graph, path, theme, session=session)
+    summaries = {0: summarise(session.fetch("0"))}
+    render_graph(session.graph, path, theme, session=session, summaries=summaries)
     text = path.read_text()
     assert "all −3" in text
     assert "<image" in text

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from engine.session import OperatorStatus
+from kuiper_studio.engine_service.summary import Summary
 from kuiper_studio.graph_view.boxes import STYLES, BoxLook, detail_lines
 from kuiper_studio.graph_view.glyphs import GLYPHS
 from kuiper_studio.graph_view.legend import legend_entries
 from kuiper_studio.graph_view.scene import make_scene
 from kuiper_studio.graph_view.state import _STATE_OF, NONE, BoxState, SceneState
-from kuiper_studio.graph_view.summary import Summary
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import DARK
@@ -158,7 +158,7 @@ def test_plain_drawing(session, state):
     plain.follow_breakpoints()
     assert states(plain) == [S.PLAIN] * 8
     assert plain.computed(0)
-    assert plain.value(0) is None
+    assert not plain.adopt_summary(0)
     assert not plain.has_value(0)
     assert plain.shape("0") == ""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kuiper_studio.colormaps import lookup_table
-from kuiper_studio.graph_view.summary import THUMBNAIL, Summary, summarise, thumbnail
+from kuiper_studio.engine_service.summary import THUMBNAIL, Summary, summarise, thumbnail
 
 
 def pixels(summary):

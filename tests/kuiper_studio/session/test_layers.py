@@ -51,7 +51,7 @@ def run_to_end(qtbot, settle):
         session.resume()
         settle(session)
         assert session.state is RunState.FINISHED
-        return session.value("2")
+        return session.fetch("2")
 
     return run
 
@@ -138,7 +138,7 @@ def test_a_wrong_file_is_told_and_changes_nothing(qtbot, session, settle, write,
     assert texts(session, "error") == [failure.reason]
     assert session.graph is graph
     assert session.state is RunState.FINISHED
-    np.testing.assert_array_equal(session.value("2"), np.full(3, 3.0))
+    np.testing.assert_array_equal(session.fetch("2"), np.full(3, 3.0))
 
 
 def test_a_layer_that_fails_and_is_mended(qtbot, session, settle, write, run_to_end):
@@ -202,12 +202,3 @@ def test_steps_of_a_run_that_a_wrong_file_interrupts_count(qtbot, session, settl
     settle(session)
     assert session.state is RunState.FINISHED
     assert session.has_value("2")
-
-
-def test_files_loaded_before_the_window_was_there(empty_session, write):
-    from engine.layers import load_layers
-
-    load_layers(write(LAYERS))
-    empty_session.adopt_layers()
-    assert texts(empty_session) == ["layers of mine.py: my.Own"]
-    assert [file.types for file in empty_session.layer_files] == [("my.Own",)]

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from engine_behind import engine_behind, shows_what_it_holds
 
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
@@ -51,14 +52,14 @@ def _unloaded():
 
 def held(session):
     """The worker's model, once it has nothing to do."""
-    engine_session = session._worker._session
+    engine_session = engine_behind(session)
     return engine_session.graph if engine_session is not None else None
 
 
 def assert_is(session, settle, name, factor):
     """Everything is of one model, and it computes."""
     settle(session)
-    assert session.graph is held(session)
+    assert shows_what_it_holds(session)
     assert session.model_path.name == f"{name}.pnnx.param"
     assert session.graph.operators[1].name == name
     session.restart()
@@ -66,7 +67,7 @@ def assert_is(session, settle, name, factor):
     session.resume()
     settle(session)
     assert session.state is RunState.FINISHED
-    np.testing.assert_array_equal(session.value("1"), np.full(3, factor, np.float32))
+    np.testing.assert_array_equal(session.fetch("1"), np.full(3, factor, np.float32))
 
 
 class TestWhatFailsAtOnceAfterwards:
@@ -167,7 +168,7 @@ class TestWhatFailsAtOnceAfterwards:
         session.set_backend("numpy")
         settle(session)
         assert session.backend == "auto"
-        assert session._worker._session.backend == "auto"
+        assert engine_behind(session).backend == "auto"
         assert told == ["The model cannot be reloaded"]
 
     def test_again_and_again(self, session, told, settle, make_pair, ones, tmp_path):
@@ -182,7 +183,7 @@ class TestWhatFailsAtOnceAfterwards:
                 session.open(tmp_path / "c.param")
             if rng.integers(2):
                 settle(session)
-                assert session.graph is held(session)
+                assert shows_what_it_holds(session)
         session.prepare_source_list([ones])
         session.open(paths[6])
         assert_is(session, settle, "m6", 6)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from engine_behind import engine_behind, shows_what_it_holds
 
 from engine.dump import DumpOptions
 from engine.inputs import InputSource
@@ -63,7 +64,7 @@ def reload(session, settle):
     session.reload()
     settle(session)
     assert session.graph is not graph
-    assert session._worker._session.graph is session.graph
+    assert shows_what_it_holds(session)
 
 
 def texts(session, level):
@@ -169,7 +170,7 @@ class TestNotice:
         self, open_model, param, monkeypatch, settle, qtbot, empty_session
     ):
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.session.worker._LARGEST_AHEAD", 0)
+        monkeypatch.setattr("kuiper_studio.engine_service.server._LARGEST_AHEAD", 0)
         session = open_model(param)
         run_to(session, "relu", settle)
         export(param, scaled(5, 7))
@@ -178,7 +179,7 @@ class TestNotice:
             "The open model keeps what was read of it; operators whose weights were not read "
             "by then cannot run."
         )
-        np.testing.assert_array_equal(session.value("1"), np.full((1, SIZE), 2))
+        np.testing.assert_array_equal(session.fetch("1"), np.full((1, SIZE), 2))
         session.resume()
         settle(session)
         failure = session.failure
@@ -190,30 +191,30 @@ class TestNotice:
         assert session.current.name == "second"  # where it had failed
         session.step()
         settle(session)
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 35))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 35))
 
 
 class TestCopyingAhead:
     def test_nothing_is_lost(self, open_model, param, monkeypatch, settle, qtbot):
         """Large weights too, although nobody has looked at them."""
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.session.worker._PIECE", 1000)
+        monkeypatch.setattr("kuiper_studio.engine_service.server._PIECE", 1000)
         session = open_model(param)
         qtbot.waitUntil(lambda: session.graph.file.archive.is_kept)
         export(param, scaled(5, 7))
         session.resume()
         settle(session)
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 6))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 6))
 
     def test_a_request_comes_first(self, open_model, param, monkeypatch, settle, qtbot):
         monkeypatch.setattr(archive_module, "_SMALL", 0)
-        monkeypatch.setattr("kuiper_studio.session.worker._PIECE", 1)
+        monkeypatch.setattr("kuiper_studio.engine_service.server._PIECE", 1)
         session = open_model(param)
         session.resume()
         settle(session)
         assert session.state is RunState.FINISHED
         session.close_model()
-        qtbot.waitUntil(lambda: session._worker._session is None)
+        qtbot.waitUntil(lambda: engine_behind(session) is None)
 
 
 class TestKept:
@@ -234,10 +235,10 @@ class TestKept:
         assert session.breakpoints == {"relu", "second"}
         assert session.labels == ("cat", "dog")
         assert (session.selected, session.operand) == ("first", "2")
-        np.testing.assert_array_equal(session.value("2"), np.full((1, SIZE), 5))
+        np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 5))
         session.step()
         settle(session)
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 35))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 35))
 
     def test_the_end(self, session, param, settle):
         session.resume()
@@ -245,7 +246,7 @@ class TestKept:
         export(param, scaled(5, 7))
         reload(session, settle)
         assert session.state is RunState.FINISHED
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 35))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 35))
 
     def test_the_start(self, session, param, settle):
         export(param, scaled(5, 7))
@@ -264,7 +265,7 @@ class TestKept:
         run_to(session, "relu", settle)
         export(param, scaled(5, 7))
         reload(session, settle)
-        engine_session = session._worker._session
+        engine_session = engine_behind(session)
         assert session.backend == engine_session.backend == "numpy"
         assert session.seed == engine_session.seed == 9
         assert session.memory_limit == engine_session.memory_limit == 1 << 20
@@ -281,7 +282,7 @@ class TestKept:
         reload(session, settle)
         assert session.current.name == "last"
         assert session.supplied == {"2": str(source.path)}
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 28))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 28))
 
     def test_what_is_gone(self, session, param, settle, tmp_path):
         """Of an operator that the new model does not have."""
@@ -352,8 +353,8 @@ class TestKept:
         session.reload()
         settle(session)
         assert session.current.name == "last"
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 7))
-        assert session._worker._session.graph is session.graph
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 7))
+        assert shows_what_it_holds(session)
 
     def test_cancelled_on_the_way(self, open_model, make_pair, settle, gate, qtbot):
         lines = (
@@ -406,11 +407,11 @@ class TestBadFiles:
         assert (session.current.name, session.state) == ("second", RunState.STOPPED)
         session.step()
         settle(session)
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 6))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 6))
         export(param, scaled(5, 7), LINES)
         reload(session, settle)
         assert session.failure is None
-        np.testing.assert_array_equal(session.value("3"), np.full((1, SIZE), 35))
+        np.testing.assert_array_equal(session.fetch("3"), np.full((1, SIZE), 35))
 
     def test_gone(self, session, param, settle):
         param.unlink()

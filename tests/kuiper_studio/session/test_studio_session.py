@@ -85,7 +85,7 @@ def test_step_follows(qtbot, opened):
     assert seen == ["in", "twice"]
     assert (opened.position, opened.state) == (2, RunState.STOPPED)
     assert (opened.selected, opened.operand) == ("plus", "1")
-    np.testing.assert_array_equal(opened.value("1"), [2, 4, 6])
+    np.testing.assert_array_equal(opened.fetch("1"), [2, 4, 6])
     assert opened.is_current("plus")
     assert opened.status("twice") is OperatorStatus.EXECUTED
     assert opened.statistics("1").max == 6
@@ -118,7 +118,7 @@ def test_resume_to_the_end(qtbot, opened):
     qtbot.waitUntil(lambda: opened.state is RunState.FINISHED)
     assert opened.current is None
     assert (opened.selected, opened.operand) == ("out", "2")  # the model's output is shown
-    np.testing.assert_array_equal(opened.value("2"), [3, 5, 7])
+    np.testing.assert_array_equal(opened.fetch("2"), [3, 5, 7])
 
 
 def test_run_to_and_breakpoints(qtbot, opened):
@@ -170,7 +170,7 @@ def test_failure_keeps_earlier_values(qtbot, session, make_pair):
     assert session.state is RunState.FAILED
     assert session.status("sum") is OperatorStatus.FAILED
     assert (session.selected, session.position) == ("sum", 2)
-    np.testing.assert_array_equal(session.value("0"), [1, 2, 3])
+    np.testing.assert_array_equal(session.fetch("0"), [1, 2, 3])
     session.step()
     assert not session.busy
     session.step_back()
@@ -239,7 +239,7 @@ def test_wrong_input_is_told_and_can_be_mended(qtbot, opened):
     settle(qtbot, opened)
     opened.step()
     settle(qtbot, opened)
-    np.testing.assert_array_equal(opened.value("0"), [1, 1, 1])
+    np.testing.assert_array_equal(opened.fetch("0"), [1, 1, 1])
 
 
 def test_stop_between_operators_while_the_window_lives(qtbot, session, make_pair, gate):
@@ -281,7 +281,7 @@ def test_steps_wait_for_the_input(qtbot, opened):
     opened.set_inputs({"0": InputSource("constant", value=3.0)})
     opened.step()
     qtbot.waitUntil(lambda: opened.position == 1)
-    np.testing.assert_array_equal(opened.value("0"), [3, 3, 3])
+    np.testing.assert_array_equal(opened.fetch("0"), [3, 3, 3])
 
 
 def test_close_model(qtbot, opened):
@@ -343,23 +343,23 @@ class TestSeed:
         ]  # fmt: skip
 
     def test_another_one_drops_what_was_drawn(self, qtbot, studio, settle):
-        before = {name: studio.value(name) for name in "1234"}
+        before = {name: studio.fetch(name) for name in "1234"}
         with qtbot.waitSignals([studio.seed_changed, studio.values_reset]):
             studio.set_seed(5)
         settle(studio)
         assert (studio.seed, studio.position, studio.state) == (5, 2, RunState.STOPPED)
-        assert studio.value("1") is before["1"]
+        assert studio.fetch("1") is before["1"]
         assert not any(map(studio.has_value, "234"))
         assert studio.log_entries[-1].text == "random seed 5"
         studio.resume()
         settle(studio)
         assert studio.record("noise").seed == 5
-        assert (studio.value("3") != before["3"]).any()
+        assert (studio.fetch("3") != before["3"]).any()
         studio.set_seed(0)
         settle(studio)
         studio.resume()
         settle(studio)
-        np.testing.assert_array_equal(studio.value("3"), before["3"])
+        np.testing.assert_array_equal(studio.fetch("3"), before["3"])
 
     def test_the_same_one_says_nothing(self, qtbot, studio):
         with qtbot.assertNotEmitted(studio.seed_changed, wait=50):
@@ -473,7 +473,7 @@ class TestInputsWhileAModelOpens:
         assert session.graph is not one
         session.resume()
         settle(qtbot, session)
-        np.testing.assert_array_equal(session.value("1"), [3, 3])
+        np.testing.assert_array_equal(session.fetch("1"), [3, 3])
 
     def test_it_cannot_be_opened(self, qtbot, empty_session, plain, tmp_path):
         session = empty_session
@@ -485,4 +485,4 @@ class TestInputsWhileAModelOpens:
         qtbot.waitUntil(lambda: session.state is RunState.READY and not session.busy)
         session.resume()
         settle(qtbot, session)
-        np.testing.assert_array_equal(session.value("1"), [3, 3])
+        np.testing.assert_array_equal(session.fetch("1"), [3, 3])

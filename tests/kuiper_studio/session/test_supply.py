@@ -48,7 +48,7 @@ class TestSupply:
         assert ended.supplied_text("tail") == ""
         ended.resume()
         settle(ended)
-        np.testing.assert_array_equal(ended.value("6"), np.full((1, 4, 4, 4), 5))
+        np.testing.assert_array_equal(ended.fetch("6"), np.full((1, 4, 4, 4), 5))
 
     def test_before_it_is_reached(self, studio, source, settle, step):
         studio.supply("strange", source)
@@ -183,7 +183,7 @@ class TestSizes:
         assert session.state is RunState.READY
         assert session.fed_shapes == {"in0": (1, 3, 4), "in1": (3,)}
         step(session, 3)
-        assert session.value("x").shape == (1, 3, 4)
+        assert session.fetch("x").shape == (1, 3, 4)
 
     def test_a_run_that_waits_for_the_inputs_asks_too(self, qtbot, session, settle):
         session.set_shapes(InputShapes({"in0": (None, None, 4)}, {"%h": 3}))

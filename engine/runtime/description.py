@@ -1,0 +1,177 @@
+"""What a graph is, for another process to make it again without its files and its layers.
+
+A window draws and lists a model whose operators run elsewhere. It makes the graph from the same
+text, and is told what only the layers know: which operators cannot run, and which are random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.errors import ModelFileError, SessionStateError
+from engine.pnnx import load_copy
+from engine.pnnx.reader import read_bytes
+from engine.runtime.graph import RuntimeGraph
+from engine.runtime.operator import Bound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from engine.errors import EngineError
+    from engine.file_versions import FileVersion
+    from engine.layers import Layer, LayerFile
+    from engine.layers.notes import OperatorNote
+    from engine.pnnx.attribute import WeightArchive
+    from engine.runtime.operator import RuntimeOperator
+
+__all__ = ["ArchiveDescription", "GraphDescription", "describe", "graph_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveDescription:
+    """A ``.bin`` without its weights.
+
+    Attributes
+    ----------
+    path : Path
+    version : FileVersion
+        When it was opened.
+    entries : mapping of str to (int, int)
+        Offset and size of each weight, by ``operator.attribute``.
+    directory : bytes
+        See `engine.pnnx.archive.Archive`.
+    """
+
+    path: Path
+    version: FileVersion
+    entries: Mapping[str, tuple[int, int]] = field(repr=False)
+    directory: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDescription:
+    """A built graph without its weights and layers; can be pickled.
+
+    Attributes
+    ----------
+    param_path : Path
+    param : bytes
+        What the ``.param`` held.
+    version : FileVersion
+        Of the ``.param`` when it was read.
+    archive : ArchiveDescription or None
+        None for a model without a ``.bin``.
+    errors : mapping of int to EngineError
+        Why operators cannot run, by their index.
+    random : frozenset of int
+        Operators that draw random numbers, by index.
+    layer_files : tuple of LayerFile
+        The user's files of layers that it was built with.
+    owners : mapping of str to Path
+        Types of operators whose layers are the user's, and the file.
+    notes : mapping of str to OperatorNote
+        Of these types.
+    """
+
+    param_path: Path
+    param: bytes = field(repr=False)
+    version: FileVersion
+    archive: ArchiveDescription | None
+    errors: Mapping[int, EngineError] = field(repr=False)
+    random: frozenset[int] = field(repr=False)
+    layer_files: tuple[LayerFile, ...] = ()
+    owners: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    notes: Mapping[str, OperatorNote] = field(default_factory=dict, repr=False)
+
+
+def describe(graph: RuntimeGraph) -> GraphDescription:
+    """Describe a built graph; builds the layer of every operator.
+
+    Raises
+    ------
+    ModelFileError
+        If the ``.param`` was written again since the graph was read.
+    """
+    path = graph.param_path
+    data, version = read_bytes(path)
+    if version != graph.file.param_version:
+        raise ModelFileError(path, "it was written again while it was opened; open it again")
+    archive = graph.file.archive
+    described = None
+    if archive is not None:
+        described = ArchiveDescription(
+            archive.path, archive.version, archive.entries, archive.directory
+        )
+    errors: dict[int, EngineError] = {}
+    random: set[int] = set()
+    notes: dict[str, OperatorNote] = {}
+    for operator in graph.operators:
+        if operator.error is not None:
+            errors[operator.index] = operator.error
+        elif operator.random:
+            random.add(operator.index)
+    owners = {name: file.path for file in graph.layer_files for name in file.types}
+    for name in owners:
+        example = next((op for op in graph.operators if op.type == name), None)
+        if example is not None:
+            notes[name] = example.note
+    return GraphDescription(
+        path,
+        data,
+        version,
+        described,
+        errors,
+        frozenset(random),
+        graph.layer_files,
+        owners,
+        notes,
+    )
+
+
+def graph_of(description: GraphDescription, archive: WeightArchive | None) -> RuntimeGraph:
+    """Make the graph that was described; it cannot run.
+
+    Parameters
+    ----------
+    description : GraphDescription
+    archive : WeightArchive or None
+        Gives the weights of the described archive.
+
+    Returns
+    -------
+    RuntimeGraph
+        Its operators have no layers.
+    """
+    copy = description.param, description.version
+    file = load_copy(description.param_path, copy, archive)
+    return RuntimeGraph.of_file(description.param_path, file, _DescribedLayers(description))
+
+
+class _DescribedLayers:
+    """Says of layers what was described."""
+
+    from_onnx = False  # matters to what runs alone
+
+    def __init__(self, description: GraphDescription) -> None:
+        self._description = description
+
+    @property
+    def files(self) -> tuple[LayerFile, ...]:
+        return self._description.layer_files
+
+    def bind(self, operator: RuntimeOperator) -> Bound:
+        error = self._description.errors.get(operator.index)
+        return Bound(None, error, self._description.owners.get(operator.type))
+
+    def with_weights(self, operator: RuntimeOperator) -> Layer:
+        raise SessionStateError(f"{operator.name} runs in another process")
+
+    def is_random(self, operator: RuntimeOperator) -> bool:
+        return operator.index in self._description.random
+
+    def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
+        from engine.layers.notes import note
+
+        return self._description.notes.get(type) or note(type)

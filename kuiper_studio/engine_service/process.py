@@ -1,0 +1,69 @@
+"""The process of the engine: ``python -m kuiper_studio.engine_service.process SOCKET NOTE``.
+
+Both arguments are descriptors that it inherits. It ends when the other end of the socket does,
+whatever it is at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Final, cast
+
+from engine.activity import ActivityNote
+from engine.runtime.activity import watch
+from kuiper_studio.engine_service.connection import Connection, ConnectionLostError
+from kuiper_studio.engine_service.server import EngineServer
+
+if TYPE_CHECKING:
+    from kuiper_studio.engine_service.protocol import Request
+
+__all__ = ["main"]
+
+_SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of Linux
+# How long the thread that receives waits for the interpreter while another computes in Python.
+_SWITCH_SECONDS: Final = 0.001
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until the window is gone."""
+    end, note = map(int, arguments)
+    _die_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the window decides
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    activity = ActivityNote.inherited(note)
+    connection = Connection(socket.socket(fileno=end))
+
+    def send(message: object) -> None:
+        with suppress(ConnectionLostError):  # whoever receives notices
+            connection.send(message)
+
+    server = EngineServer(send, activity.clear)
+    watch(activity.write)
+    Thread(target=_receive, args=(connection, server), daemon=True).start()
+    server.work()
+
+
+def _receive(connection: Connection, server: EngineServer) -> None:
+    while True:
+        try:
+            message = connection.receive()
+        except ConnectionLostError:
+            os._exit(0)  # native code may never give the other thread a chance
+        server.receive(cast("Request", message))
+
+
+def _die_with_parent() -> None:
+    """Have Linux end this process with its parent, also while native code keeps all threads."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

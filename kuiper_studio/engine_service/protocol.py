@@ -1,0 +1,589 @@
+"""The messages between a window and its engine.
+
+Requests go to the engine, replies and events come back. All are frozen and can be pickled. A
+request that has a `run_id` is answered by a reply with the same number. Requests with a
+`ticket` are answered by an `Answer`, in any order and also while a model runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from engine.dump import DumpOptions
+    from engine.inputs import ImageOptions, InputSource
+    from engine.layers import LayerFile
+    from engine.runtime import OperatorLabel
+    from engine.runtime.description import GraphDescription
+    from engine.self_check import SelfCheck
+    from engine.session import OperatorStatus, SessionState
+    from engine.shapes import InputShapes
+    from engine.values import Value, ValueMetadata
+
+__all__ = [
+    "Answer",
+    "CancelRequest",
+    "CloseRequest",
+    "Evicted",
+    "ExportRequest",
+    "Fed",
+    "FeedRequest",
+    "FetchRequest",
+    "LayersLoaded",
+    "LoadLayersRequest",
+    "MemoryRequest",
+    "OpenRequest",
+    "Opened",
+    "Outputs",
+    "Progress",
+    "Record",
+    "Request",
+    "ReseedRequest",
+    "Reseeded",
+    "RestartRequest",
+    "RunEnded",
+    "RunRequest",
+    "SelfCheckRequest",
+    "SelfChecked",
+    "StepBackRequest",
+    "Stepped",
+    "SuppliesChanged",
+    "Supply",
+    "SupplyRequest",
+    "UnloadLayersRequest",
+    "WeightRequest",
+    "WeightsKept",
+    "WithdrawRequest",
+    "WorkFailed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Long work under way.
+
+    Attributes
+    ----------
+    label : str
+        What is done, for the status bar.
+    done, total : int
+        `total` 0 means that the end is not known.
+    """
+
+    label: str
+    done: int = 0
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """A file that stands for what operands would hold.
+
+    Attributes
+    ----------
+    operands : tuple of str
+        Outputs of one operator.
+    source : InputSource
+        Their arrays: an ``.npy``, or an ``.npz``.
+    """
+
+    operands: tuple[str, ...]
+    source: InputSource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outputs:
+    """What one execution of an operator gave, without the elements of its arrays.
+
+    Attributes
+    ----------
+    serial : int
+        Number of the execution; another one has another.
+    by_operand : mapping of str to ValueMetadata
+        In order.
+    """
+
+    serial: int
+    by_operand: Mapping[str, ValueMetadata] = field(repr=False)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_operand)
+
+    def __len__(self) -> int:
+        return len(self.by_operand)
+
+    def metadata(self, name: str) -> ValueMetadata:
+        """What is known of a value without its elements."""
+        return self.by_operand[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One executed step; see `engine.runtime.executor.StepRecord`.
+
+    Attributes
+    ----------
+    index : int
+        Position in execution order.
+    operator : OperatorLabel
+    outputs : Outputs
+    seconds : float
+        Time in the kernel.
+    status : OperatorStatus
+    kernel : str
+        Who computed it: the backend and, behind a slash, which of its kernels.
+    reason : str
+        Why it did not run; ``""`` when it did.
+    overrides : mapping of str to str
+        The outputs that the user supplied, and where each comes from.
+    seed : int or None
+        The seed that it drew random numbers by; None where it drew none.
+    """
+
+    index: int
+    operator: OperatorLabel
+    outputs: Outputs = field(repr=False)
+    seconds: float
+    status: OperatorStatus
+    kernel: str = ""
+    reason: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    seed: int | None = None
+
+    @property
+    def backend(self) -> str:
+        """Who computed it: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or nobody."""
+        return self.kernel.partition("/")[0]
+
+    @property
+    def random(self) -> bool:
+        """Whether another seed would have given other numbers."""
+        return self.seed is not None
+
+    @property
+    def metadata(self) -> tuple[ValueMetadata, ...]:
+        """What is known of the outputs without their elements, in order."""
+        return tuple(self.outputs.by_operand.values())
+
+
+# Requests: window to engine
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRequest:
+    """Keep at most so many bytes of values, and refuse what needs more. Has no answer.
+
+    Attributes
+    ----------
+    limit : int or None
+        None to keep all.
+    bound : int or None
+        None for half of the machine's memory.
+    """
+
+    limit: int | None
+    bound: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """Open a pair.
+
+    Attributes
+    ----------
+    param : Path
+        The ``.param``, the ``.bin``, or their folder.
+    kernels_from : Path or None
+        A dump, whose kernels compute the model instead of the backend.
+    seed : int or None
+        None for that of the dump.
+    """
+
+    run_id: int
+    param: Path
+    bin: Path | None
+    backend: str
+    kernels_from: Path | None
+    seed: int | None
+    memory: MemoryRequest
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRequest:
+    """Let go of the model and its values. Has no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequest:
+    """End requests between operators; they are answered as if they had come to their end.
+
+    Attributes
+    ----------
+    run_id : int
+        Of the last request to cancel.
+    ticket : int
+        Of the last value that is not to be computed again.
+    """
+
+    run_id: int = 0
+    ticket: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Send a value, or a summary of it; answered by an `Answer`.
+
+    A value that a memory limit has dropped is computed again, as soon as there is nothing else
+    to do; `Evicted` tells.
+
+    Attributes
+    ----------
+    ticket : int
+    operand : str
+    serial : int
+        Of the execution that the value is from.
+    what : str
+        ``value`` for a `Value`, ``summary`` for a `Summary`.
+    """
+
+    ticket: int
+    operand: str
+    serial: int
+    what: Literal["value", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRequest:
+    """Send the bytes of a weight; answered by an `Answer` with an array of uint8."""
+
+    ticket: int
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadLayersRequest:
+    """Run the user's files of layers, in order, up to the first that is wrong."""
+
+    run_id: int
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadLayersRequest:
+    """Go back to the engine's own layers. Has no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRequest:
+    """Load the sources and feed them; the session goes to the start."""
+
+    run_id: int
+    sources: Mapping[str, InputSource]
+    options: ImageOptions
+    shapes: InputShapes
+
+
+@dataclass(frozen=True, slots=True)
+class SupplyRequest:
+    """Use files instead of what operators would compute; the session goes back to them."""
+
+    run_id: int
+    supplies: tuple[Supply, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawRequest:
+    """Have operands computed again that were supplied."""
+
+    run_id: int
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReseedRequest:
+    """Take another seed; the session goes back to the first operator that draws by it."""
+
+    run_id: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """Go to the first operator."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepBackRequest:
+    """Undo the last step."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Run some operators.
+
+    Attributes
+    ----------
+    steps : int or None
+        How many at most; None for no limit.
+    until : str or None
+        Name of the operator to stop before.
+    breakpoints : frozenset of str
+        Names of operators to stop before, unless the run begins there.
+    """
+
+    run_id: int
+    steps: int | None
+    until: str | None
+    breakpoints: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """Write a dump of what has been computed."""
+
+    run_id: int
+    path: Path
+    options: DumpOptions
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheckRequest:
+    """Compare every backend with NumPy on the present model and inputs."""
+
+    run_id: int
+    tolerance: float
+
+
+Request: TypeAlias = (
+    OpenRequest
+    | CloseRequest
+    | CancelRequest
+    | MemoryRequest
+    | FetchRequest
+    | WeightRequest
+    | LoadLayersRequest
+    | UnloadLayersRequest
+    | FeedRequest
+    | SupplyRequest
+    | WithdrawRequest
+    | ReseedRequest
+    | RestartRequest
+    | StepBackRequest
+    | RunRequest
+    | ExportRequest
+    | SelfCheckRequest
+)
+
+# Replies: engine to window
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model is open.
+
+    Attributes
+    ----------
+    graph : GraphDescription
+    seconds : float
+        How long that took.
+    kernels : mapping of str to str
+        Those of a dump that it is computed by, by operator; empty without one.
+    seed : int
+        What its session draws by.
+    is_kept : bool
+        Whether its weights are all there, whatever becomes of the files.
+    """
+
+    run_id: int
+    graph: GraphDescription = field(repr=False)
+    seconds: float
+    kernels: Mapping[str, str]
+    seed: int
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsKept:
+    """All weights of the model that was opened by a request are there by now."""
+
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayersLoaded:
+    """The user's files of layers have been run.
+
+    Attributes
+    ----------
+    files : tuple of LayerFile
+        That the request named.
+    all : tuple of LayerFile
+        That are loaded now.
+    """
+
+    run_id: int
+    files: tuple[LayerFile, ...]
+    all: tuple[LayerFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """The inputs are in place, and the session stands at the start.
+
+    Attributes
+    ----------
+    shapes : mapping of str to tuple of int
+        Of the inputs, by operand name.
+    """
+
+    run_id: int
+    shapes: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SuppliesChanged:
+    """Operands were supplied or taken back.
+
+    Attributes
+    ----------
+    supplied : mapping of str to str
+        All that are supplied now, and where each comes from.
+    state : SessionState
+    position : int
+        Where the session stands now; what was computed from there on is gone.
+    """
+
+    run_id: int
+    supplied: Mapping[str, str]
+    state: SessionState
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reseeded:
+    """The session has another seed.
+
+    Attributes
+    ----------
+    opened_by : int
+        Number of the request that opened the session's model.
+    state : SessionState
+    position : int
+        Where the session stands now; what was computed from there on is gone.
+    """
+
+    run_id: int
+    opened_by: int
+    state: SessionState
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """Operators have been executed.
+
+    Attributes
+    ----------
+    records : tuple of Record
+    position : int
+        Index of the operator that runs next.
+    values : mapping of str to Value
+        The value that a window shows now: of the last record's first output.
+    """
+
+    run_id: int
+    records: tuple[Record, ...]
+    position: int
+    values: Mapping[str, Value] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """A run, restart or export has come to its end.
+
+    Attributes
+    ----------
+    text : str
+        What was done, where that leaves no other trace.
+    evicted : frozenset of str
+        Operands whose values a memory limit has dropped.
+    """
+
+    run_id: int
+    state: SessionState
+    position: int
+    text: str = ""
+    evicted: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The value of a `FetchRequest` was dropped; it is computed again before the answer.
+
+    Attributes
+    ----------
+    ticket : int
+        Of the request.
+    """
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Answer to a request with a ticket.
+
+    Attributes
+    ----------
+    ticket : int
+    result : object
+        What was asked for.
+    found : bool
+        Whether it is there.
+    reason : str
+        Why it is not; ``""`` where it is, or where something else had to be done first.
+    """
+
+    ticket: int
+    result: object = field(default=None, repr=False)
+    found: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfChecked:
+    """A self-check has come to its end, or was cancelled."""
+
+    run_id: int
+    found: SelfCheck
+    state: SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFailed:
+    """A request failed.
+
+    Attributes
+    ----------
+    error : Exception
+    record : Record or None
+        Of the operator that failed, where one did.
+    state : SessionState or None
+        Where the engine's session stands now.
+    position : int
+    """
+
+    run_id: int
+    error: Exception
+    record: Record | None = None
+    state: SessionState | None = None
+    position: int = 0

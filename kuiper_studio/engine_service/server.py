@@ -1,0 +1,611 @@
+"""Carries requests out with the engine's session, which nobody else touches.
+
+Requests that change the session wait in a queue, and are carried out one after the other on
+the thread that calls `work`. A second thread sends values and weights, also while a model runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import deque
+from contextlib import suppress
+from queue import PriorityQueue
+from threading import Condition, Thread
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+import engine
+from engine.errors import EngineError
+from engine.exclusions import ExclusionCache, model_key
+from engine.inputs import load_inputs, load_outputs
+from engine.memory_bound import default_bound
+from engine.pnnx import pair
+from engine.pnnx.archive import Archive
+from engine.runtime.description import describe
+from kuiper_studio.engine_service.protocol import (
+    Answer,
+    CancelRequest,
+    CloseRequest,
+    Evicted,
+    ExportRequest,
+    Fed,
+    FeedRequest,
+    FetchRequest,
+    LayersLoaded,
+    LoadLayersRequest,
+    MemoryRequest,
+    Opened,
+    OpenRequest,
+    Outputs,
+    Progress,
+    Record,
+    Reseeded,
+    ReseedRequest,
+    RestartRequest,
+    RunEnded,
+    RunRequest,
+    SelfChecked,
+    SelfCheckRequest,
+    StepBackRequest,
+    Stepped,
+    SuppliesChanged,
+    SupplyRequest,
+    UnloadLayersRequest,
+    WeightRequest,
+    WeightsKept,
+    WithdrawRequest,
+    WorkFailed,
+)
+from kuiper_studio.engine_service.summary import summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from engine.runtime import RuntimeGraph
+    from engine.session import Session, StepRecord
+    from engine.store import StepOutputs
+    from engine.values import Value
+    from kuiper_studio.engine_service.protocol import Request
+
+__all__ = ["EngineServer"]
+
+_log = logging.getLogger(__name__)
+
+# Records are sent in bundles while a model runs freely: a window repaints at most so often.
+_SECONDS_BETWEEN_REPORTS: Final = 1 / 30
+_LONG: Final = 0.2  # seconds, after which computing a value again shows its progress
+# Weights are copied ahead in pieces that take 10 ms, and of files that take a third of a second
+# in all. Larger ones are read when they are needed: the copy takes as much room on the disk.
+_PIECE: Final = 16 << 20
+_LARGEST_AHEAD: Final = 512 << 20
+_LARGEST_SENT: Final = 64 << 20  # bytes of a value that is sent before anybody asks for it
+
+
+class _CancelledError(Exception):
+    """The window wants no more of it."""
+
+
+class _Sent(NamedTuple):
+    """An execution that was reported."""
+
+    serial: int
+    outputs: StepOutputs
+
+
+class EngineServer:
+    """One engine session, behind messages.
+
+    Parameters
+    ----------
+    send : callable
+        Takes replies; called on several threads.
+    rested : callable, optional
+        Called when nothing is computed any more.
+    """
+
+    def __init__(
+        self, send: Callable[[object], None], rested: Callable[[], None] = lambda: None
+    ) -> None:
+        self._send, self._rest = send, rested
+        self._session: Session | None = None
+        self._opened_by = 0
+        self._serial = 0
+        self._sent: dict[int, _Sent] = {}  # by the operator's index
+        self._queue: deque[Request] = deque()
+        self._arrived = Condition()
+        self._closed = False
+        self._evicted: deque[FetchRequest] = deque()  # to be computed again
+        self._cancelled = 0  # requests up to this number are
+        self._cancelled_ticket = 0  # and values up to this one
+        # Values before summaries, and each in the order of the tickets.
+        self._wanted: PriorityQueue[tuple[int, int, FetchRequest | WeightRequest | None]] = (
+            PriorityQueue()
+        )
+        self._sender = Thread(target=self._send_wanted, name="values", daemon=True)
+        self._sender.start()
+        self._reports = _Reports(self._report)
+        self._handlers: dict[type, Callable[..., None]] = {
+            OpenRequest: self._open,
+            CloseRequest: self._close,
+            LoadLayersRequest: self._load_layers,
+            UnloadLayersRequest: self._unload_layers,
+            FeedRequest: self._feed,
+            SupplyRequest: self._supply,
+            WithdrawRequest: self._withdraw,
+            ReseedRequest: self._reseed,
+            RestartRequest: self._restart,
+            StepBackRequest: self._step_back,
+            RunRequest: self._run,
+            ExportRequest: self._export,
+            SelfCheckRequest: self._self_check,
+            MemoryRequest: self._limit_memory,
+            FetchRequest: self._recompute,
+        }
+
+    # Requests come in, on any thread
+
+    def receive(self, request: Request) -> None:
+        """Take a request; it is carried out by `work`, or sooner."""
+        if isinstance(request, CancelRequest):
+            self._cancelled = max(self._cancelled, request.run_id)
+            self._cancelled_ticket = max(self._cancelled_ticket, request.ticket)
+        elif isinstance(request, FetchRequest):
+            rank = 0 if request.what == "value" else 1
+            self._wanted.put((rank, request.ticket, request))
+        elif isinstance(request, WeightRequest):
+            self._wanted.put((0, request.ticket, request))
+        else:
+            with self._arrived:
+                self._queue.append(request)
+                self._arrived.notify()
+
+    def close(self) -> None:
+        """Carry out no more; what is under way is cancelled."""
+        self._cancelled = math.inf  # type: ignore[assignment]
+        with self._arrived:
+            self._closed = True
+            self._arrived.notify()
+        self._wanted.put((-1, 0, None))
+
+    def work(self) -> None:
+        """Carry out requests until `close`."""
+        while True:
+            with self._arrived:
+                while not (self._closed or self._has_work()):
+                    self._arrived.wait()
+                if self._closed:
+                    break
+                request = self._next()
+            if request is None:
+                self._copy_ahead()
+            else:
+                self.handle(request)
+                self._rest()
+        self._session = None
+        self._sender.join()
+        self._reports.close()
+
+    def handle(self, request: Request) -> None:
+        """Carry out a request; whatever goes wrong becomes a `WorkFailed`."""
+        run_id = getattr(request, "run_id", -1)
+        try:
+            self._handlers[type(request)](request)
+        except EngineError as exc:
+            self._fail(run_id, exc)
+        except Exception as exc:  # noqa: BLE001
+            # Last frame of this thread: a bug lost here leaves the window waiting.
+            _log.exception("request %d crashed", run_id)
+            self._fail(run_id, EngineError(str(exc) or type(exc).__name__))
+
+    def _has_work(self) -> bool:
+        return bool(self._queue or self._evicted or self._archive_to_copy())
+
+    def _next(self) -> Request | None:
+        """What to do first; None to copy weights."""
+        if self._queue:
+            return self._queue.popleft()
+        return self._evicted.popleft() if self._evicted else None
+
+    def _is_cancelled(self, run_id: int) -> Callable[[], bool]:
+        return lambda: self._cancelled >= run_id
+
+    def _check_cancelled(self, run_id: int) -> Callable[[], None]:
+        def check() -> None:
+            if self._cancelled >= run_id:
+                raise _CancelledError
+
+        return check
+
+    # The model
+
+    def _open(self, request: OpenRequest) -> None:
+        started = time.perf_counter()
+        graph = engine.load(*pair(request.param, request.bin))
+        description = describe(graph)
+        dump, seed = request.kernels_from, request.seed
+        kernels = engine.kernels_of(dump) if dump is not None else {}
+        if seed is None:
+            seed = _seed_of(dump) if dump is not None else 0
+        session = engine.Session(
+            graph,
+            backend=kernels if dump is not None else request.backend,
+            seed=seed,
+            memory_limit=request.memory.limit,
+            memory_bound=request.memory.bound,
+            excluded=_exclusions_of(graph),
+        )
+        self._session, self._opened_by = session, request.run_id
+        self._sent.clear()
+        archive = graph.file.archive
+        self._send(
+            Opened(
+                request.run_id,
+                description,
+                time.perf_counter() - started,
+                dict(kernels),
+                seed,
+                archive is None or archive.is_kept,
+            )
+        )
+
+    def _archive_to_copy(self) -> Archive | None:
+        """The archive whose weights are to be copied while there is nothing else to do."""
+        archive = self._session.graph.file.archive if self._session is not None else None
+        if not isinstance(archive, Archive) or archive.version.size > _LARGEST_AHEAD:
+            return None
+        return None if archive.is_kept else archive
+
+    def _copy_ahead(self) -> None:
+        """Copy some weights, so that they stay when the model is exported again."""
+        archive = self._archive_to_copy()
+        if archive is not None and not archive.copy_ahead(_PIECE):
+            self._send(WeightsKept(self._opened_by))
+
+    def _close(self, _: CloseRequest) -> None:
+        self._session = None
+        self._sent.clear()
+
+    def _load_layers(self, request: LoadLayersRequest) -> None:
+        from engine.layers import layer_files, load_layers
+
+        files = tuple(load_layers(path) for path in request.paths)
+        self._send(LayersLoaded(request.run_id, files, layer_files()))
+
+    def _unload_layers(self, _: UnloadLayersRequest) -> None:
+        from engine.layers import unload_layers
+
+        unload_layers()
+
+    def _limit_memory(self, request: MemoryRequest) -> None:
+        if self._session is not None:
+            self._session.memory_limit = request.limit
+            bound = request.bound
+            self._session.memory_bound = default_bound() if bound is None else bound
+
+    # What it is fed
+
+    def _feed(self, request: FeedRequest) -> None:
+        session = self._opened_session()
+        operands = session.graph.input_operands
+        sources = [request.sources[operand.name] for operand in operands]
+        if len(set(sources)) == 1 and sources[0].kind == "npz" and not sources[0].member:
+            sources = sources[:1]  # one archive holds the arrays of all inputs
+        try:
+            with session.within_bound():
+                values = load_inputs(sources, operands, request.options, request.shapes)
+                session.feed(values)
+        except EngineError:
+            session.clear_inputs()  # it must not run on what was fed before
+            raise
+        self._send(Fed(request.run_id, {name: v.shape for name, v in values.items()}))
+
+    def _supply(self, request: SupplyRequest) -> None:
+        session = self._opened_session()
+        before = dict(session.overrides)
+        try:
+            for supply in request.supplies:
+                operands = [session.graph.operand(name) for name in supply.operands]
+                with session.within_bound():
+                    values = load_outputs(supply.source, operands)
+                    session.override_all(values, supply.source.text)
+        except EngineError:
+            if session.overrides != before:  # those before the one that is wrong stay
+                self._tell_supplied(request.run_id, session)
+            raise
+        self._tell_supplied(request.run_id, session)
+
+    def _withdraw(self, request: WithdrawRequest) -> None:
+        session = self._opened_session()
+        session.clear_override(*request.operands)
+        self._tell_supplied(request.run_id, session)
+
+    def _tell_supplied(self, run_id: int, session: Session) -> None:
+        supplied = {name: given.source for name, given in session.overrides.items()}
+        self._send(SuppliesChanged(run_id, supplied, session.state, session.position))
+
+    def _reseed(self, request: ReseedRequest) -> None:
+        session = self._session
+        if session is None:  # the model that was asked for could not be opened
+            return
+        session.reseed(request.seed)
+        self._send(Reseeded(request.run_id, self._opened_by, session.state, session.position))
+
+    # Running
+
+    def _restart(self, request: RestartRequest) -> None:
+        session = self._opened_session()
+        session.restart()
+        self._end(request.run_id, session)
+
+    def _step_back(self, request: StepBackRequest) -> None:
+        session = self._opened_session()
+        session.step_back()
+        self._end(request.run_id, session)
+
+    def _run(self, request: RunRequest) -> None:
+        session = self._opened_session()
+        reports = self._reports
+        reports.begin(request.run_id)
+        session.breakpoints = set(request.breakpoints)
+        try:
+            if request.steps == 1:
+                with suppress(_CancelledError):
+                    reports.add(session.step(self._check_cancelled(request.run_id)))
+            else:
+                session.run(request.until, reports.add, self._is_cancelled(request.run_id))
+        finally:
+            self._rest()
+            reports.flush()
+        self._end(request.run_id, session)
+
+    def _report(self, run_id: int, records: Sequence[StepRecord]) -> None:
+        values = self._followed(records[-1])
+        position = records[-1].index + 1
+        self._send(Stepped(run_id, tuple(map(self._record, records)), position, values))
+
+    def _record(self, record: StepRecord) -> Record:
+        """A record as it is sent, and remember what it is of."""
+        self._serial += 1
+        self._sent[record.index] = _Sent(self._serial, record.outputs)
+        metadata = {name: record.outputs.metadata(name) for name in record.outputs}
+        return Record(
+            record.index,
+            record.operator.label,
+            Outputs(self._serial, metadata),
+            record.seconds,
+            record.status,
+            record.kernel,
+            record.reason,
+            dict(record.overrides),
+            record.seed,
+        )
+
+    def _followed(self, record: StepRecord) -> dict[str, Value]:
+        """The first output of an operator, which a window shows now, if it is not too large."""
+        name = next(iter(record.outputs), None)
+        values = record.outputs.fetch_resident()
+        if name is None or values is None:
+            return {}
+        value = values[name]
+        if not isinstance(value, np.ndarray) or value.nbytes > _LARGEST_SENT:
+            return {}
+        return {name: np.ascontiguousarray(value)}
+
+    def _export(self, request: ExportRequest) -> None:
+        from engine.dump import write_dump
+
+        session = self._opened_session()
+
+        def report(done: int, total: int) -> None:
+            self._send(Progress(f"Exporting to {request.path.name}", done, total))
+
+        cancelled = self._is_cancelled(request.run_id)
+        written = write_dump(session, request.path, request.options, report, cancelled)
+        self._end(request.run_id, session, f"exported to {written}")
+
+    def _self_check(self, request: SelfCheckRequest) -> None:
+        from engine.self_check import self_check
+
+        session = self._opened_session()
+
+        def report(done: int, total: int) -> None:
+            self._send(Progress(f"Self-check: {done} of {total}", done, total))
+
+        cancelled = self._is_cancelled(request.run_id)
+        found = self_check(session, request.tolerance, report, cancelled)
+        self._send(SelfChecked(request.run_id, found, session.state))
+
+    def _end(self, run_id: int, session: Session, text: str = "") -> None:
+        evicted: list[str] = []
+        if session.memory_limit is not None:
+            present = [sent for index, sent in self._sent.items() if index < session.position]
+            evicted = [
+                name for s in present if s.outputs.resident is None for name in s.outputs
+            ]
+        self._send(RunEnded(run_id, session.state, session.position, text, frozenset(evicted)))
+
+    def _opened_session(self) -> Session:
+        if self._session is None:
+            raise EngineError("no model is open")
+        return self._session
+
+    def _fail(self, run_id: int, error: EngineError) -> None:
+        session = self._session
+        if session is None:
+            self._send(WorkFailed(run_id, error))
+            return
+        failed = session.failed_operator
+        record = None
+        if failed is not None and error is session.error:
+            found = session.record(failed.name)
+            record = self._record(found) if found is not None else None
+        self._send(WorkFailed(run_id, error, record, session.state, session.position))
+
+    # Values and weights, also while a model runs
+
+    def _send_wanted(self) -> None:
+        """Send what is asked for; runs on a thread of its own."""
+        while (request := self._wanted.get()[2]) is not None:
+            answer: Answer | None
+            try:
+                if isinstance(request, WeightRequest):
+                    answer = self._weight(request)
+                else:
+                    answer = self._value(request)
+            except EngineError as exc:
+                answer = Answer(request.ticket, reason=str(exc))
+            except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
+                _log.exception("a value was not sent")
+                answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
+            if answer is not None:
+                self._send(answer)
+
+    def _weight(self, request: WeightRequest) -> Answer:
+        archive = self._opened_session().graph.file.archive
+        if archive is None:
+            raise EngineError("the model has no weights")
+        return Answer(request.ticket, archive.view(request.offset, request.nbytes), found=True)
+
+    def _value(self, request: FetchRequest) -> Answer | None:
+        """The answer; None where it comes when the value has been computed again."""
+        outputs = self._outputs_of(request)
+        if outputs is None:
+            return Answer(request.ticket, reason="the value is of an earlier pass")
+        values = outputs.fetch_resident()
+        if values is not None:
+            outputs.touch()
+            return self._answer(request, values[request.operand])
+        self._send(Evicted(request.ticket))
+        with self._arrived:
+            self._evicted.append(request)
+            self._arrived.notify()
+        return None
+
+    def _outputs_of(self, request: FetchRequest) -> StepOutputs | None:
+        """What a request means, if that is still of the present pass."""
+        session = self._session
+        if session is None:
+            return None
+        operand = session.graph.operands.get(request.operand)
+        producer = operand.producer if operand is not None else None
+        sent = self._sent.get(producer.index) if producer is not None else None
+        return sent.outputs if sent is not None and sent.serial == request.serial else None
+
+    def _answer(self, request: FetchRequest, value: Value) -> Answer:
+        result = _packed(value) if request.what == "value" else summarise(value)
+        return Answer(request.ticket, result, found=True)
+
+    def _recompute(self, request: FetchRequest) -> None:
+        """Compute a value again that a memory limit has dropped, and send it."""
+        started, told = time.perf_counter(), False
+
+        def check_cancelled() -> None:
+            nonlocal told
+            # Something that the user has asked for comes first.
+            if self._queue or self._closed or request.ticket <= self._cancelled_ticket:
+                raise _CancelledError
+            if not told and time.perf_counter() - started >= _LONG:
+                self._send(Progress(f"Computing operand {request.operand} again"))
+                told = True
+
+        outputs = self._outputs_of(request)
+        answer = Answer(request.ticket)
+        try:
+            if outputs is not None:
+                answer = self._answer(request, outputs.fetch(request.operand, check_cancelled))
+        except _CancelledError:
+            pass
+        except EngineError as exc:
+            answer = Answer(request.ticket, reason=str(exc))
+        except Exception as exc:  # noqa: BLE001 - somebody waits for an answer
+            _log.exception("operand %s was not computed again", request.operand)
+            answer = Answer(request.ticket, reason=str(exc) or type(exc).__name__)
+        self._send(answer)
+
+
+class _Reports:
+    """Hands on records in bundles, none later than it should be.
+
+    Parameters
+    ----------
+    report : callable
+        Takes the number of the run and records; called on the thread that runs or on another,
+        never on both at once.
+    """
+
+    def __init__(self, report: Callable[[int, Sequence[StepRecord]], None]) -> None:
+        self._report = report
+        self._run_id = 0
+        self._bundle: list[StepRecord] = []
+        self._due = math.inf  # when the bundle is to be handed on
+        self._changed = Condition()
+        self._closed = False
+        self._thread = Thread(target=self._watch, name="reports", daemon=True)
+        self._thread.start()
+
+    def begin(self, run_id: int) -> None:
+        """Begin a run."""
+        self._run_id = run_id
+
+    def add(self, record: StepRecord) -> None:
+        """Take a record."""
+        with self._changed:
+            self._bundle.append(record)
+            if self._due == math.inf:
+                self._due = time.monotonic() + _SECONDS_BETWEEN_REPORTS
+                self._changed.notify()
+
+    def flush(self) -> None:
+        """Hand on what there is."""
+        with self._changed:
+            bundle, self._bundle = self._bundle, []
+            self._due = math.inf
+            if bundle:
+                self._report(self._run_id, bundle)
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        """Hand on a bundle whose last operator takes long."""
+        with self._changed:
+            while not self._closed:
+                remaining = self._due - time.monotonic()
+                if remaining <= 0:
+                    self.flush()
+                else:
+                    self._changed.wait(None if remaining == math.inf else remaining)
+
+
+def _packed(value: Value) -> Value:
+    """A value whose arrays lie in their own order, so that pickle does not copy them."""
+    if isinstance(value, np.ndarray):
+        return np.ascontiguousarray(value) if value.ndim else value
+    if isinstance(value, tuple):
+        return tuple(map(_packed, value))
+    return value
+
+
+def _exclusions_of(graph: RuntimeGraph) -> Mapping[str, frozenset[str]]:
+    """Libraries that ended an engine in an operator of the model before."""
+    remembered = ExclusionCache()
+    if remembered.is_empty:
+        return {}
+    names = {operator.name for operator in graph.operators}
+    found = remembered.load(model_key(graph.file))
+    return {name: libraries for name, libraries in found.items() if name in names}
+
+
+def _seed_of(dump: Path) -> int:
+    # What reads dumps is not needed for the first look at a model.
+    from engine.dump import seed_of
+
+    return seed_of(dump)

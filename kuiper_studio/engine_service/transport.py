@@ -1,0 +1,225 @@
+"""How messages come to the engine and back: within this process, or to one of its own.
+
+Both have the same interface, and what uses it cannot tell them apart but by `pid`. What comes
+back is given to callables on threads of the transport.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from engine.activity import Activity, ActivityNote
+from engine.runtime.activity import watch
+from kuiper_studio.engine_service.connection import Connection, ConnectionLostError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kuiper_studio.engine_service.protocol import Request
+
+__all__ = ["EngineLost", "ProcessTransport", "ThreadTransport", "Transport", "can_use_process"]
+
+_SECONDS_TO_END: Final = 2.0
+# What native code dies by, where the kernel is at fault and not somebody who ended the process.
+_FAULTS: Final = frozenset(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
+)
+_WORDS: Final = {
+    "SIGSEGV": "it used memory that is not its own",
+    "SIGBUS": "it used memory that is not there",
+    "SIGILL": "it came to an instruction that this processor lacks",
+    "SIGFPE": "it divided by zero",
+    "SIGABRT": "it gave up",
+    "SIGKILL": "it was killed, perhaps because memory ran out",
+    "SIGTERM": "it was told to end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLost:
+    """The process of an engine has ended by itself.
+
+    Attributes
+    ----------
+    status : int
+        As `subprocess.Popen.returncode`.
+    activity : Activity or None
+        What it computed at that time; None for nothing.
+    """
+
+    status: int
+    activity: Activity | None
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether what it computed is to blame."""
+        return -self.status in _FAULTS
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, in words."""
+        if self.status >= 0:
+            return f"it ended with status {self.status}"
+        try:
+            name = signal.Signals(-self.status).name
+        except ValueError:
+            return f"it ended by signal {-self.status}"
+        return f"{_WORDS[name]} ({name})" if name in _WORDS else f"it ended by {name}"
+
+
+class Transport(Protocol):
+    """The line to an engine."""
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the engine's process; None where it is a thread of this one."""
+        ...
+
+    def send(self, request: Request) -> None:
+        """Send a request; where the engine is gone it is dropped."""
+        ...
+
+    def activity(self) -> Activity | None:
+        """What the engine computes at the moment."""
+        ...
+
+    def kill(self) -> bool:
+        """End the engine whatever it is at; False where that is impossible."""
+        ...
+
+    def close(self) -> None:
+        """End the engine; nothing comes back any more."""
+        ...
+
+
+class ThreadTransport:
+    """An engine on threads of this process.
+
+    Parameters
+    ----------
+    received : callable
+        Takes each message that comes back.
+    """
+
+    pid: Final = None
+
+    def __init__(self, received: Callable[[object], None]) -> None:
+        # What needs the whole engine is not imported where that is another process.
+        from kuiper_studio.engine_service.server import EngineServer
+
+        self._note = ActivityNote()
+        self._server = EngineServer(received, self._note.clear)
+        watch(self._note.write)
+        self._thread = Thread(target=self._server.work, name="engine", daemon=True)
+        self._thread.start()
+
+    def send(self, request: Request) -> None:
+        """Send a request."""
+        self._server.receive(request)
+
+    def activity(self) -> Activity | None:
+        """What the engine computes at the moment."""
+        return self._note.read()
+
+    def kill(self) -> bool:
+        """A thread cannot be ended."""
+        return False
+
+    def close(self) -> None:
+        """End the threads when they have done what they are at."""
+        self._server.close()
+        self._thread.join()
+
+
+class ProcessTransport:
+    """An engine in a process of its own.
+
+    Parameters
+    ----------
+    received : callable
+        Takes each message that comes back.
+    lost : callable
+        Takes an `EngineLost` if the process ends by itself.
+    """
+
+    def __init__(
+        self, received: Callable[[object], None], lost: Callable[[EngineLost], None]
+    ) -> None:
+        self._received, self._lost = received, lost
+        self._closing = Event()
+        self._note = ActivityNote()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            handles = (theirs.fileno(), self._note.descriptor)
+            # A fresh interpreter that runs this module alone: `multiprocessing` would run the
+            # main module of whoever embeds the window again.
+            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
+                [sys.executable, "-m", _MODULE, *map(str, handles)],
+                pass_fds=handles,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        self._connection = Connection(ours)
+        self._thread = Thread(target=self._receive, name="replies", daemon=True)
+        self._thread.start()
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the engine's process."""
+        return self._process.pid
+
+    def send(self, request: Request) -> None:
+        """Send a request; where the engine is gone it is dropped."""
+        with suppress(ConnectionLostError):
+            self._connection.send(request)
+
+    def activity(self) -> Activity | None:
+        """What the engine computes at the moment."""
+        return self._note.read()
+
+    def kill(self) -> bool:
+        """End the process; `lost` hears of it."""
+        self._process.kill()
+        return True
+
+    def close(self) -> None:
+        """End the process; nothing comes back any more."""
+        self._closing.set()
+        self._connection.close()
+        try:
+            self._process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._thread.join()
+
+    def _receive(self) -> None:
+        while True:
+            try:
+                message = self._connection.receive()
+            except ConnectionLostError:
+                break
+            if not self._closing.is_set():
+                self._received(message)
+        if not self._closing.is_set():
+            self._process.kill()  # it may have closed its end alone
+            status = self._process.wait()
+            self._lost(EngineLost(status, self._note.read()))
+
+
+_MODULE: Final = "kuiper_studio.engine_service.process"
+
+
+def can_use_process() -> bool:
+    """Whether this system can pass files between processes as `ProcessTransport` does."""
+    return hasattr(socket, "send_fds") and hasattr(socket, "AF_UNIX")

@@ -1,0 +1,244 @@
+"""The window's end of the line to the engine: requests go out, replies come in as signals."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future
+from itertools import count
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.errors import EngineError, ModelFileError
+from kuiper_studio.engine_service.protocol import Answer, WeightRequest
+from kuiper_studio.engine_service.transport import (
+    EngineLost,
+    ProcessTransport,
+    ThreadTransport,
+    can_use_process,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from engine.activity import Activity
+    from engine.runtime.description import ArchiveDescription
+    from kuiper_studio.engine_service.protocol import Request
+    from kuiper_studio.engine_service.transport import Transport
+
+__all__ = ["EngineClient", "EngineKind", "RemoteWeights", "default_engine"]
+
+EngineKind: TypeAlias = Literal["process", "thread"]
+
+_SECONDS_FOR_A_WEIGHT: Final = 30.0
+_VARIABLE: Final = "KUIPER_STUDIO_ENGINE"
+
+
+def default_engine() -> EngineKind:
+    """Where the engine runs: in a process of its own wherever the system allows it.
+
+    The environment variable ``KUIPER_STUDIO_ENGINE=thread`` keeps it in this process.
+    """
+    if os.environ.get(_VARIABLE) == "thread" or not can_use_process():
+        return "thread"
+    return "process"
+
+
+class EngineClient(QObject):
+    """Sends requests to an engine, which it can start anew, and hands on what comes back.
+
+    A spare engine can be tried out beside it, and take its place.
+
+    Parameters
+    ----------
+    kind : {"process", "thread"}
+
+    Signals
+    -------
+    received
+        A reply of the engine or of the spare one; see `engine_service.protocol`.
+    lost
+        An `EngineLost`: the process of the engine has ended by itself.
+    spare_lost
+        The same of the spare engine.
+    """
+
+    received = Signal(object)
+    lost = Signal(object)
+    spare_lost = Signal(object)
+    _arrived = Signal(int, object)  # from threads of the transport
+
+    def __init__(self, kind: EngineKind, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._kind = kind
+        self._numbers = count(1)
+        self._number = 0  # of the present engine; messages of earlier ones are dropped
+        self._spare: tuple[int, Transport] | None = None
+        self._tickets = count(1)
+        self._futures: dict[int, Future[Answer]] = {}
+        self._lock = Lock()
+        self._arrived.connect(self._on_arrived)
+        self._number, self._transport = self._make_transport()
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the engine's process; None where it is a thread."""
+        return self._transport.pid
+
+    @property
+    def is_process(self) -> bool:
+        """Whether the engine is a process, which can be ended and started anew."""
+        return self._kind == "process"
+
+    def activity(self) -> Activity | None:
+        """What the engine computes at the moment."""
+        return self._transport.activity()
+
+    def send(self, request: Request) -> None:
+        """Send a request."""
+        self._transport.send(request)
+
+    def next_ticket(self) -> int:
+        """Number for a request that is answered by an `Answer`."""
+        return next(self._tickets)
+
+    def call(self, make_request: Callable[[int], Request]) -> Future[Answer]:
+        """Send a request with a ticket; may be called, and waited for, on any thread.
+
+        Parameters
+        ----------
+        make_request : callable
+            Takes the ticket.
+
+        Returns
+        -------
+        Future of Answer
+            Raises EngineError if the engine ends before it answers.
+        """
+        ticket = self.next_ticket()
+        future: Future[Answer] = Future()
+        with self._lock:
+            self._futures[ticket] = future
+        self._transport.send(make_request(ticket))
+        return future
+
+    def kill(self) -> bool:
+        """End the engine, or the spare one, whatever it is at; False where it is a thread."""
+        return (self._spare[1] if self._spare is not None else self._transport).kill()
+
+    def restart(self) -> None:
+        """End the engine, and start another that has no model."""
+        self._transport.close()
+        self._fail_calls()
+        self._number, self._transport = self._make_transport()
+
+    def try_spare(self, request: Request) -> None:
+        """Start a spare engine, and send it a request."""
+        self.drop_spare()
+        self._spare = self._make_transport()
+        self._spare[1].send(request)
+
+    def adopt_spare(self) -> bool:
+        """End the engine, and use the spare one from now on; False where there is none."""
+        if self._spare is None:
+            return False
+        self._transport.close()
+        self._fail_calls()
+        (self._number, self._transport), self._spare = self._spare, None
+        return True
+
+    def drop_spare(self) -> None:
+        """End the spare engine, if there is one."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            spare[1].close()
+
+    def close(self) -> None:
+        """End the engine for good."""
+        self._number = 0
+        self.drop_spare()
+        self._transport.close()
+        self._fail_calls()
+
+    def _make_transport(self) -> tuple[int, Transport]:
+        number = next(self._numbers)
+
+        def receive(message: object) -> None:
+            if isinstance(message, Answer) and self._resolve(message):
+                return
+            self._arrived.emit(number, message)
+
+        if self._kind == "process":
+            return number, ProcessTransport(receive, receive)
+        return number, ThreadTransport(receive)
+
+    def _resolve(self, answer: Answer) -> bool:
+        with self._lock:
+            future = self._futures.pop(answer.ticket, None)
+        if future is not None:
+            future.set_result(answer)
+        return future is not None
+
+    def _fail_calls(self) -> None:
+        with self._lock:
+            futures, self._futures = list(self._futures.values()), {}
+        for future in futures:
+            future.set_exception(EngineError("the engine has ended; try again"))
+
+    @Slot(int, object)
+    def _on_arrived(self, number: int, message: object) -> None:
+        spare = self._spare is not None and number == self._spare[0]
+        if not spare and number != self._number:
+            return
+        if not isinstance(message, EngineLost):
+            self.received.emit(message)
+        elif spare:
+            self.spare_lost.emit(message)
+        else:
+            self._fail_calls()
+            self.lost.emit(message)
+
+
+class RemoteWeights:
+    """The weights of a model that the engine has open, as a `WeightArchive`.
+
+    Each is fetched when it is first asked for, on whatever thread that is.
+
+    Parameters
+    ----------
+    client : EngineClient
+    archive : ArchiveDescription
+    """
+
+    def __init__(self, client: EngineClient, archive: ArchiveDescription) -> None:
+        self._client = client
+        self.path: Path = archive.path
+        self.entries = archive.entries
+        self.version = archive.version
+        self.directory = archive.directory
+        self.is_kept = False
+
+    def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Bytes of a weight.
+
+        Raises
+        ------
+        ModelFileError
+            If they cannot be had.
+        """
+        call = self._client.call(lambda ticket: WeightRequest(ticket, offset, nbytes))
+        try:
+            answer = call.result(_SECONDS_FOR_A_WEIGHT)
+        except TimeoutError:
+            raise ModelFileError(self.path, "the engine does not answer; stop it") from None
+        except EngineError as exc:
+            raise ModelFileError(self.path, str(exc)) from None
+        found: Any = answer.result
+        if not isinstance(found, np.ndarray):
+            raise ModelFileError(self.path, answer.reason or "the weight is not there")
+        return found

@@ -1,0 +1,30 @@
+"""A look behind a window's session, at the engine on its thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.session import Session
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["engine_behind", "shows_what_it_holds"]
+
+
+def engine_behind(session: StudioSession) -> Session | None:
+    """The engine's session that a window's session shows."""
+    server = session._client._transport._server
+    return server._session
+
+
+def shows_what_it_holds(session: StudioSession) -> bool:
+    """Whether the window has the graph that the engine has, opened by the same request."""
+    server = session._client._transport._server
+    shown, held = session.graph, server._session.graph if server._session else None
+    if shown is None or held is None:
+        return shown is None and held is None
+    return (
+        session._opened_by == server._opened_by
+        and shown.file.versions == held.file.versions
+        and [o.name for o in shown.operators] == [o.name for o in held.operators]
+    )

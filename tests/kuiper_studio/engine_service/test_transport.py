@@ -1,0 +1,278 @@
+"""An engine on a thread and in a process: the same answers, and an end that is told."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from engine.inputs import ImageOptions, InputSource
+from engine.session import OperatorStatus, SessionState
+from engine.shapes import InputShapes
+from kuiper_studio.engine_service.protocol import (
+    Answer,
+    CancelRequest,
+    FeedRequest,
+    FetchRequest,
+    LayersLoaded,
+    LoadLayersRequest,
+    MemoryRequest,
+    Opened,
+    OpenRequest,
+    RunEnded,
+    RunRequest,
+    Stepped,
+    WeightRequest,
+    WeightsKept,
+    WorkFailed,
+)
+from kuiper_studio.engine_service.summary import Summary
+from kuiper_studio.engine_service.transport import (
+    EngineLost,
+    ProcessTransport,
+    ThreadTransport,
+)
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(2,3)f32",
+    (
+        "nn.Linear double 1 1 0 1 bias=False in_features=3 out_features=3 "
+        "@weight=(3,3)f32 #1=(2,3)f32"
+    ),
+    "nn.ReLU relu 1 1 1 2 #2=(2,3)f32",
+    "pnnx.Output out 1 0 2",
+)
+ENDLESS = '''
+import os, signal, time
+from engine.layers import register
+
+@register("my.Endless")
+def endless(x):
+    """Never end."""
+    while True:
+        pass
+
+@register("my.Fault")
+def fault(x):
+    """Do what faulty native code does."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(10)
+'''
+
+
+class Line:
+    """A transport, and what came back."""
+
+    def __init__(self, kind):
+        self.replies = queue.Queue()
+        put = self.replies.put
+        self.transport = (
+            ProcessTransport(put, put) if kind == "process" else ThreadTransport(put)
+        )
+
+    def send(self, request):
+        self.transport.send(request)
+
+    def next(self, kind):
+        """The next reply of a kind; others before it are passed over, failures are not."""
+        while True:
+            reply = self.replies.get(timeout=20)
+            if isinstance(reply, kind):
+                return reply
+            assert not isinstance(reply, (WorkFailed, EngineLost)), reply
+
+
+@pytest.fixture(params=["process", "thread"])
+def line(request):
+    made = Line(request.param)
+    yield made
+    made.transport.close()
+
+
+@pytest.fixture
+def process():
+    made = Line("process")
+    yield made
+    made.transport.close()
+
+
+@pytest.fixture
+def model(make_pair):
+    weight = 2 * np.eye(3, dtype=np.float32)
+    return make_pair(*CHAIN, weights={"double.weight": weight})
+
+
+def open_and_feed(line, path, value=1.0):
+    line.send(OpenRequest(1, path, None, "numpy", None, 0, MemoryRequest(None, None)))
+    opened = line.next(Opened)
+    sources = {"0": InputSource("constant", value=value)}
+    line.send(FeedRequest(2, sources, ImageOptions(), InputShapes()))
+    return opened
+
+
+def test_a_run(line, model):
+    opened = open_and_feed(line, model, 3.0)
+    assert opened.graph.param_path == model
+    line.send(RunRequest(3, None, None, frozenset()))
+    stepped = line.next(Stepped)
+    assert [r.operator.name for r in stepped.records] == ["in", "double", "relu", "out"]
+    assert {r.status for r in stepped.records} == {OperatorStatus.EXECUTED}
+    assert (stepped.position, line.next(RunEnded).state) == (4, SessionState.FINISHED)
+    outputs = stepped.records[1].outputs
+    line.send(FetchRequest(7, "1", outputs.serial, "value"))
+    answer = line.next(Answer)
+    assert (answer.ticket, answer.found) == (7, True)
+    np.testing.assert_array_equal(answer.result, np.full((2, 3), 6, np.float32))
+    line.send(FetchRequest(8, "1", outputs.serial, "summary"))
+    summary = line.next(Answer).result
+    assert isinstance(summary, Summary)
+    assert (summary.low, summary.high, summary.count) == (6, 6, 6)
+
+
+def test_what_a_window_shows_comes_with_a_step(line, model):
+    open_and_feed(line, model, 4.0)
+    line.send(RunRequest(3, 1, None, frozenset()))
+    assert list(line.next(Stepped).values) == ["0"]
+    line.next(RunEnded)
+    line.send(RunRequest(4, 1, None, frozenset()))
+    np.testing.assert_array_equal(line.next(Stepped).values["1"], np.full((2, 3), 8))
+
+
+def test_weights(line, model):
+    opened = open_and_feed(line, model)
+    offset, nbytes = opened.graph.archive.entries["double.weight"]
+    line.send(WeightRequest(5, offset, nbytes))
+    found = line.next(Answer).result.view(np.float32).reshape(3, 3)
+    np.testing.assert_array_equal(found, 2 * np.eye(3))
+
+
+def test_a_value_of_an_earlier_pass_is_not_sent(line, model):
+    open_and_feed(line, model)
+    line.send(RunRequest(3, None, None, frozenset()))
+    serial = line.next(Stepped).records[1].outputs.serial
+    line.send(FetchRequest(7, "1", serial + 100, "value"))
+    answer = line.next(Answer)
+    assert not answer.found
+    assert answer.reason == "the value is of an earlier pass"
+
+
+def test_weights_are_kept_in_the_end(line, make_pair):
+    size = 1100  # more than what is read at once
+    lines = [CHAIN[0], CHAIN[1].replace("(3,3)", f"({size},{size})"), *CHAIN[2:]]
+    lines[1] = lines[1].replace("features=3", f"features={size}")
+    path = make_pair(*lines, weights={"double.weight": np.ones((size, size), np.float32)})
+    line.send(OpenRequest(1, path, None, "numpy", None, 0, MemoryRequest(None, None)))
+    opened = line.next(Opened)
+    if not opened.is_kept:
+        assert line.next(WeightsKept).run_id == 1
+
+
+def test_a_failure(line, tmp_path):
+    missing = tmp_path / "missing.param"
+    line.send(OpenRequest(1, missing, None, "numpy", None, 0, MemoryRequest(None, None)))
+    failed = line.replies.get(timeout=20)
+    assert isinstance(failed, WorkFailed)
+    assert "there is no such file" in str(failed.error)
+    assert failed.error.path == missing
+
+
+class TestProcess:
+    def test_it_is_another_one(self, process):
+        assert process.transport.pid not in {None, os.getpid()}
+
+    def test_no_qt_in_it(self):
+        code = (
+            "import sys, kuiper_studio.engine_service.process\n"
+            "print([name for name in sys.modules if name.startswith('PySide6')])"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        assert found.stdout.strip() == "[]"
+
+    def test_killed(self, process):
+        os.kill(process.transport.pid, signal.SIGKILL)
+        lost = process.replies.get(timeout=10)
+        assert (lost.status, lost.is_fault, lost.activity) == (-9, False, None)
+        assert lost.reason == "it was killed, perhaps because memory ran out (SIGKILL)"
+
+    def test_closed_on_purpose(self, process):
+        pid = process.transport.pid
+        process.transport.close()
+        assert process.replies.empty()
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+    @pytest.fixture
+    def own(self, process, make_pair, tmp_path):
+        """Opens a model with an operator of a type, and feeds it."""
+        layers = tmp_path / "mine.py"
+        layers.write_text(ENDLESS)
+
+        def make(kind):
+            lines = [CHAIN[0], f"{kind} own 1 1 0 1", "pnnx.Output out 1 0 1"]
+            process.send(LoadLayersRequest(1, (layers,)))
+            assert process.next(LayersLoaded).all[0].types == ("my.Endless", "my.Fault")
+            open_and_feed(process, make_pair(*lines))
+            process.send(RunRequest(3, None, None, frozenset()))
+
+        return make
+
+    def test_a_fault_says_what_was_computed(self, process, own):
+        own("my.Fault")
+        lost = process.next(EngineLost)
+        assert (lost.status, lost.is_fault) == (-signal.SIGSEGV, True)
+        assert (lost.activity.operator, lost.activity.library) == ("own", "numpy")
+
+    def test_an_endless_operator_can_be_ended(self, process, own):
+        own("my.Endless")
+        deadline = time.monotonic() + 10
+        while process.transport.activity() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process.transport.activity().operator == "own"
+        process.send(CancelRequest(3))
+        time.sleep(0.2)
+        assert process.transport.kill()
+        assert process.next(EngineLost).activity.operator == "own"
+
+    def test_it_ends_with_its_window(self, tmp_path):
+        """Also when nobody closes it, and while native code may keep it busy."""
+        code = (
+            "import os, signal\n"
+            "from kuiper_studio.engine_service.transport import ProcessTransport\n"
+            "made = ProcessTransport(print, print)\n"
+            "print(made.pid, flush=True)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        found = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        pid = int(found.stdout)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.02)
+        pytest.fail("the engine is still there")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (-signal.SIGSEGV, "it used memory that is not its own (SIGSEGV)"),
+        (-signal.SIGABRT, "it gave up (SIGABRT)"),
+        (-signal.SIGHUP, "it ended by SIGHUP"),
+        (3, "it ended with status 3"),
+        (-64, "it ended by SIGRTMAX"),
+    ],
+)
+def test_reasons(status, text):
+    assert EngineLost(status, None).reason == text

@@ -1,0 +1,201 @@
+"""The window over an engine in a process of its own, which may end at any time."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from engine.inputs import InputSource
+from engine.session import OperatorStatus
+from kuiper_studio.session import RunState, StudioSession
+
+CHAIN = (
+    "pnnx.Input in 0 1 0 #0=(2,3)f32",
+    (
+        "nn.Linear double 1 1 0 1 bias=False in_features=3 out_features=3 "
+        "@weight=(3,3)f32 #1=(2,3)f32"
+    ),
+    "nn.ReLU relu 1 1 1 2 #2=(2,3)f32",
+    "my.{} own 1 1 2 3 #3=(2,3)f32",
+    "nn.ReLU last 1 1 3 4 #4=(2,3)f32",
+    "pnnx.Output out 1 0 4",
+)
+LAYERS = '''
+import os, signal, time
+from engine.layers import register
+
+@register("my.Endless")
+def endless(x):
+    """Never end."""
+    while True:
+        pass
+
+@register("my.Fault")
+def fault(x):
+    """Do what faulty native code does."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(10)
+
+@register("my.Same")
+def same(x):
+    """Give the input back."""
+    return x
+'''
+
+
+@pytest.fixture
+def session(qtbot):
+    made = StudioSession(engine="process")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_chain(session, make_pair, tmp_path):
+    """Opens a chain with an operator of a type, fed with threes."""
+
+    def open_it(kind="Same"):
+        layers = tmp_path / "mine.py"
+        layers.write_text(LAYERS)
+        lines = [line.format(kind) for line in CHAIN]
+        path = make_pair(*lines, weights={"double.weight": 2 * np.eye(3, dtype=np.float32)})
+        session.load_layers(layers)
+        session.prepare_source_list([InputSource("constant", value=3.0)])
+        session.open(path)
+        assert session.wait_idle(20)
+        assert session.state is RunState.READY, session.failure
+        return session
+
+    return open_it
+
+
+def test_a_whole_session(open_chain):
+    session = open_chain()
+    assert session.engine_pid not in {None, os.getpid()}
+    session.step()
+    session.wait_idle()
+    session.resume()
+    assert session.wait_idle()
+    assert session.state is RunState.FINISHED
+    np.testing.assert_array_equal(session.fetch("4"), np.full((2, 3), 6))
+    assert session.fetch("nothing") is None
+    weight = session.graph.operator("double").attributes["weight"].array
+    np.testing.assert_array_equal(weight, 2 * np.eye(3))
+    assert session.graph.operator("own").note.summary == "Give the input back."
+    assert session.graph.operator("own").layer_file.name == "mine.py"
+    session.step_back()
+    assert session.wait_idle()
+    assert session.position == 5
+    assert not session.has_value("nothing")
+
+
+@pytest.mark.parametrize("position", [0, 2, 6])
+def test_killed_while_idle(open_chain, position, qtbot):
+    session = open_chain()
+    for _ in range(position):
+        session.step()
+        session.wait_idle()
+    session.toggle_breakpoint("last")
+    pid = session.engine_pid
+    with qtbot.waitSignal(session.failed, timeout=20_000):
+        os.kill(pid, signal.SIGKILL)
+    assert session.wait_idle()
+    assert session.engine_pid != pid
+    assert session.position == position
+    assert session.failure.title == "The engine ended"
+    assert session.breakpoints == {"last"}
+    if position:
+        np.testing.assert_array_equal(session.fetch("0"), np.full((2, 3), 3))
+    session.toggle_breakpoint("last")
+    session.resume()
+    assert session.wait_idle()
+    assert session.state is RunState.FINISHED
+    np.testing.assert_array_equal(session.fetch("4"), np.full((2, 3), 6))
+
+
+def test_a_fault_in_an_operator(open_chain, qtbot):
+    session = open_chain("Fault")
+    with qtbot.waitSignal(session.failed, timeout=20_000):
+        session.resume()
+    assert session.wait_idle()
+    assert session.failure.operator == "own"
+    assert session.failure.title == "The engine ended in own"
+    assert "SIGSEGV" in session.failure.reason
+    # The operator before it has run, and can be looked at.
+    assert (session.current.name, session.state) == ("own", RunState.STOPPED)
+    np.testing.assert_array_equal(session.fetch("2"), np.full((2, 3), 6))
+    assert session.status("own") is OperatorStatus.PENDING
+
+
+def test_stop_ends_a_single_endless_operator(open_chain, qtbot):
+    session = open_chain("Endless")
+    session.resume()
+    qtbot.waitUntil(lambda: session.position == 3, timeout=10_000)
+    with qtbot.waitSignal(session.failed, timeout=20_000):
+        session.stop()
+    assert session.wait_idle()
+    assert session.failure.title == "own was stopped"
+    assert (session.current.name, session.state) == ("own", RunState.STOPPED)
+    np.testing.assert_array_equal(session.fetch("2"), np.full((2, 3), 6))
+
+
+def test_it_gives_up_when_it_ends_again_and_again(open_chain, qtbot):
+    session = open_chain()
+    session.step()
+    session.wait_idle()
+    for _ in range(3):
+        with qtbot.waitSignal(session.failed, timeout=20_000):
+            os.kill(session.engine_pid, signal.SIGKILL)
+        session.wait_idle()
+    # One click, and it goes on.
+    session.reload()
+    assert session.wait_idle()
+    session.resume()
+    assert session.wait_idle()
+    assert session.state is RunState.FINISHED
+
+
+class TestLayers:
+    def test_reloaded_in_a_fresh_interpreter(self, open_chain, tmp_path):
+        session = open_chain()
+        pid = session.engine_pid
+        text = LAYERS.replace("return x", "return x * 100")
+        (tmp_path / "mine.py").write_text(text)
+        session.reload()
+        assert session.wait_idle()
+        assert session.engine_pid != pid
+        session.resume()
+        assert session.wait_idle()
+        np.testing.assert_array_equal(session.fetch("4"), np.full((2, 3), 600))
+
+    @pytest.mark.parametrize("text", ["def f(:", "import os; os._exit(3)", "while True: pass"])
+    def test_a_bad_file_leaves_everything_as_it_is(self, open_chain, tmp_path, text, qtbot):
+        session = open_chain()
+        pid = session.engine_pid
+        session.run_to("last")
+        session.wait_idle()
+        bad = tmp_path / "bad.py"
+        bad.write_text(text)
+        with qtbot.waitSignal(session.failed, timeout=20_000):
+            session.load_layers(bad)
+            if "while" in text:
+                session.stop()
+        assert session.wait_idle()
+        assert session.engine_pid == pid
+        assert [file.path.name for file in session.layer_files] == ["mine.py"]
+        assert session.current.name == "last"
+        session.resume()
+        assert session.wait_idle()
+        np.testing.assert_array_equal(session.fetch("4"), np.full((2, 3), 6))
+
+    def test_unloaded(self, open_chain):
+        session = open_chain()
+        pid = session.engine_pid
+        session.unload_layers()
+        assert session.wait_idle()
+        assert session.engine_pid != pid
+        assert session.layer_files == ()
+        assert session.status("own") is OperatorStatus.UNSUPPORTED
