@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from kuiper_studio.cli.supervisor import main
+from kuiper_studio.cli.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -23,9 +23,11 @@ from engine.activity import Activity, ActivityNote
 from kuiper_studio.cli.commands import COMMANDS, FAILED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Supervision", "main"]
+    Run = Callable[[Sequence[str], "Supervision | None"], int]
+
+__all__ = ["Supervision", "supervise"]
 
 _WORDS: Final = {
     "SIGSEGV": "a segmentation fault",
@@ -64,22 +66,27 @@ class Supervision(NamedTuple):
     fault: Activity | None
 
 
-def main() -> int:
+def supervise(run: Run) -> int:
     """Run the command line of this process; a command works in a child.
+
+    Parameters
+    ----------
+    run : callable
+        Takes the arguments and how they are watched, and gives the exit status.
 
     Returns
     -------
     int
-        Exit status, as of `kuiper_studio.cli.program.main`. The process that watches ends here,
-        with the status of its child, or 2 where a signal ended that.
+        Exit status, as of `run`. The process that watches ends here, with the status of its
+        child, or 2 where a signal ended that.
     """
     arguments = sys.argv[1:]
     if not (arguments and arguments[0] in COMMANDS and _can_supervise()):
-        return _work(arguments)
+        return _work(run, arguments)
     note = ActivityNote()
     child = _fork()
     if not child:
-        return _work(arguments, Supervision(note, None))
+        return _work(run, arguments, Supervision(note, None))
     status = _wait(child)
     fault = note.read()
     if status < 0 and fault is not None and _may_try_again(status, fault):
@@ -87,16 +94,14 @@ def main() -> int:
         note.clear()
         child = _fork()
         if not child:
-            return _work(arguments, Supervision(note, fault))
+            return _work(run, arguments, Supervision(note, fault))
         status = _wait(child)
     if status < 0:
         status = _report(arguments, status, note.read())
     os._exit(status)  # nothing here is to be tidied up, and that would copy pages
 
 
-def _work(arguments: Sequence[str], supervision: Supervision | None = None) -> int:
-    from kuiper_studio.cli.program import main as run
-
+def _work(run: Run, arguments: Sequence[str], supervision: Supervision | None = None) -> int:
     if supervision is not None and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     return run(arguments, supervision)

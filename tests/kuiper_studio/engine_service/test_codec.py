@@ -12,7 +12,7 @@ import pytest
 from engine.errors import InferenceError, LayerFileError, ModelFileError, OpenShapeError
 from engine.runtime import OperatorLabel
 from engine.session import OperatorStatus, SessionState
-from engine.values import ArrayFacts
+from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.codec import decode, encode
 from kuiper_studio.engine_service.protocol import (
     Answer,
@@ -39,7 +39,7 @@ def test_a_request():
 
 
 def test_a_record():
-    outputs = Outputs(5, {"1": ArrayFacts((1, 2), np.dtype(np.float32)), "2": 4})
+    outputs = Outputs(5, {"1": ArrayMetadata((1, 2), np.dtype(np.float32)), "2": 4})
     label = OperatorLabel(2, "nn.ReLU", "relu")
     record = Record(2, label, outputs, 0.25, OperatorStatus.EXECUTED, "numpy")
     value = np.arange(6, dtype=np.int16).reshape(2, 3)
@@ -47,7 +47,7 @@ def test_a_record():
     (came,) = found.records
     assert (came.operator, came.status, came.seconds) == (label, record.status, 0.25)
     assert came.outputs.serial == 5
-    assert came.outputs.metadata == outputs.metadata
+    assert came.outputs.by_operand == outputs.by_operand
     np.testing.assert_array_equal(found.values["1"], value)
     assert found.values["1"].dtype == np.int16
 
@@ -81,7 +81,7 @@ def test_values_of_all_kinds(value):
 @pytest.mark.parametrize(
     "error",
     [
-        InferenceError("conv", "nn.Conv2d", [(1, 2), "tuple"], "why", circumstance="c"),
+        InferenceError("conv", "nn.Conv2d", [(1, 2), "tuple"], "why", diagnosis="c"),
         ModelFileError(Path("m.param"), "bad", 7),
         LayerFileError(Path("l.py"), "bad", 3),
         OpenShapeError("which?", ("a=1",)),
