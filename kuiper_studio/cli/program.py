@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -293,6 +294,10 @@ def _open_window(arguments: argparse.Namespace) -> int:
     with collector_paused():
         # The engine first: PySide6 reads the source of whatever is imported after it.
         from engine.backends import require_backend
+
+        if arguments.sample or arguments.model is not None:
+            import_module("networkx")  # which lays the model out
+
         from kuiper_studio.app import run_demo, run_window
 
     require_backend(arguments.backend)

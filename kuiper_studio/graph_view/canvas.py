@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
@@ -161,7 +162,7 @@ class GraphCanvas(QWidget):
     def _connect(self) -> None:
         session = self._session
         session.graph_changed.connect(self._on_graph_changed)
-        session.state_changed.connect(self._on_position_changed)
+        session.state_changed.connect(self._on_state_changed)
         session.position_changed.connect(self._on_position_changed)
         session.failed.connect(self._on_position_changed)
         session.stepped.connect(self._on_stepped)
@@ -546,6 +547,13 @@ class GraphCanvas(QWidget):
         self._sought = NONE
         self._lay_out()
         self._describe()
+
+    @Slot()
+    def _on_state_changed(self) -> None:
+        if self._session.state is RunState.LOADING:
+            # Here it would hold up the window, for 0.15 s when the first model opens.
+            self._background.submit("networkx", import_module, "networkx")
+        self._on_position_changed()
 
     @Slot()
     @Slot(object)

@@ -42,6 +42,7 @@ from kuiper_studio.cli import main
 from engine.collector import collector_paused
 with collector_paused():  # in the order of the command line
     import engine.backends
+    import networkx
     from kuiper_studio.graph_view.canvas import GraphCanvas
 
 paint = GraphCanvas.paintEvent

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -110,3 +113,23 @@ def test_log_records_reach_the_session(make_pair, closed, qtbot):
 def test_nothing_to_demonstrate(tmp_path, qapp, capsys):
     assert main(["--demo", str(tmp_path / "out")]) == 2
     assert "no model was given" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_window_without_a_model_needs_no_networkx(tmp_path):
+    """Importing it takes a tenth of the start."""
+    code = (
+        "import sys\n"
+        "from kuiper_studio.app import make_window\n"
+        "window = make_window()\n"
+        "window.show()\n"
+        "window.close()\n"
+        "sys.exit('networkx' in sys.modules)\n"
+    )
+    environment = {
+        **os.environ,
+        "XDG_CONFIG_HOME": str(tmp_path),
+        "QT_QPA_PLATFORM": "offscreen",
+    }
+    ended = subprocess.run([sys.executable, "-c", code], check=False, env=environment)
+    assert ended.returncode == 0
