@@ -10,7 +10,7 @@ MODELS ?=
 LIBRARIES ?= newest
 
 .PHONY: run test test-python test-pythons crosscheck hostile accuracy bench bench-networks lint format \
-  wheel check samples clean system-libraries
+  wheel check samples docs pictures clean system-libraries
 
 run: $(VENV)/.app system-libraries
 	@if [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || [ "$$(uname)" = Darwin ]; then \
@@ -76,6 +76,16 @@ samples: $(VENV)/.samples
 	$(BIN)/python samples/make_samples.py
 	$(BIN)/python samples/layers/contrast_net.py
 
+# The manual and the API reference, in site/.
+docs: $(VENV)/.docs
+	$(BIN)/python docs/scripts/make_command_line.py
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "The manual is in site/index.html."
+
+# The pictures of the manual anew, from real runs.
+pictures: $(VENV)/.app system-libraries
+	QT_QPA_PLATFORM=offscreen $(BIN)/python docs/scripts/make_pictures.py
+
 system-libraries:
 	@bash .ci/system_libraries.sh
 
@@ -107,7 +117,11 @@ $(VENV)/.samples: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test,samples]"
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-*-newest .venv-*-lowest $(RUN_OUTPUT) dist build .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) .venv-*-newest .venv-*-lowest $(RUN_OUTPUT) site dist build .pytest_cache .mypy_cache .ruff_cache \
 	  .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,21 +10,16 @@ from typing_extensions import override
 from kuiper_studio.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from engine.inputs import ImageOptions
 
 __all__ = [
+    "PARSERS",
     "PICTURE_FORMATS",
     "MemoryLimit",
     "UsageError",
-    "check_parser",
-    "dump_parser",
     "image_options",
-    "info_parser",
-    "ops_parser",
-    "render_parser",
-    "run_parser",
     "window_parser",
 ]
 
@@ -56,11 +51,11 @@ def window_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument(
-        "--theme", choices=("system", "light", "dark"), help="default the last one"
+        "--theme", choices=("system", "light", "dark"), help="colours; default the last ones"
     )
     parser.add_argument(
         "--demo", metavar="DIR",
-        help="without a display: step the model, write its dump and a picture of the window",
+        help="step the model without a display; write its dump and a picture of the window",
     )  # fmt: skip
     _add_inputs(parser, "the last one, or that of the dump of --backend-from")
     _add_labels(parser)
@@ -74,9 +69,9 @@ def info_parser() -> argparse.ArgumentParser:
     """Arguments of ``info``."""
     parser = _parser("info")
     _add_model(parser)
-    parser.add_argument("--json", action="store_true", help="for programs")
-    _add_shapes(parser, "run once on zeros of these sizes, and list the shapes and costs found")
-    _add_memory_limit(parser, "; of use with --shape")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    _add_shapes(parser, "run once on zeros of these sizes, and list shapes and costs")
+    _add_memory_limit(parser, "; for --shape")
     _add_memory_bound(parser)
     return parser
 
@@ -90,7 +85,9 @@ def run_parser() -> argparse.ArgumentParser:
     _add_backend(parser)
     _add_memory_limit(parser)
     _add_memory_bound(parser)
-    parser.add_argument("--output", metavar="FILE.npz", help="outputs as out0, out1, …")
+    parser.add_argument(
+        "--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …"
+    )
     return parser
 
 
@@ -104,24 +101,26 @@ def dump_parser() -> argparse.ArgumentParser:
     _add_backend(parser)
     _add_memory_limit(parser)
     _add_memory_bound(parser)
-    parser.add_argument("--output", metavar="PATH", required=True)
+    parser.add_argument(
+        "--output", metavar="PATH", required=True, help="folder or file of the dump"
+    )
     parser.add_argument(
         "--format", choices=FORMATS,
-        help="default folder, or what the suffix of the output says",
+        help="default folder, or by the suffix of the output",
     )  # fmt: skip
     parser.add_argument(
         "--operators", metavar="PATTERN", nargs="+",
-        help="names, types or indexes, with * and ?; only as far as needed is run",
+        help="names, types or indices, with * and ?; the model runs only as far as they need",
     )  # fmt: skip
     parser.add_argument("--weights", action="store_true", help="write the weights too")
-    parser.add_argument("--no-inputs", action="store_true", help="leave the inputs out")
-    parser.add_argument("--no-outputs", action="store_true", help="leave the operands out")
+    parser.add_argument("--no-inputs", action="store_true", help="leave out the inputs")
+    parser.add_argument("--no-outputs", action="store_true", help="leave out the operands")
     parser.add_argument(
         "--statistics-only", action="store_true", help="manifest and summary, no arrays"
     )
     parser.add_argument(
         "--sha256", action="store_true",
-        help="SHA-256 of every array, not of the inputs alone; takes longer",
+        help="hash every array, not only the inputs; takes longer",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
     return parser
@@ -133,8 +132,8 @@ def check_parser() -> argparse.ArgumentParser:
 
     parser = _parser(
         "check",
-        "Runs the model with NumPy, lets every other backend compute each operator from the "
-        "same inputs, and names those that differ.",
+        "Run the model with NumPy, compute each operator by every other backend from the same "
+        "inputs, and name those that differ.",
     )
     parser.epilog = "Exit status: 0 all agree, 1 differences, 2 error."
     _add_model(parser)
@@ -144,11 +143,11 @@ def check_parser() -> argparse.ArgumentParser:
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
-        help="relative to the element where each is computed by itself; of sums also absolute, "
-        "beside a largest number of 1 or more; default %(default)s",
+        help="relative difference allowed of each element; where elements are sums, as much of "
+        "the largest element, or of 1 if that is less, comes on top; default %(default)s",
     )  # fmt: skip
-    parser.add_argument("--all", action="store_true", help="list what agrees too")
-    parser.add_argument("--json", action="store_true", help="everything, for programs")
+    parser.add_argument("--all", action="store_true", help="list operators that agree too")
+    parser.add_argument("--json", action="store_true", help="print all results as JSON")
     return parser
 
 
@@ -158,20 +157,27 @@ def render_parser() -> argparse.ArgumentParser:
 
     parser = _parser("render")
     _add_model(parser)
-    parser.add_argument("--output", metavar="FILE", required=True)
     parser.add_argument(
-        "--format", choices=(*PICTURE_FORMATS, *FILE_FORMATS),
-        help="graphml and json hold every operator's x, y and layer and every edge's route, "
-        "and open with networkx (read_graphml, node_link_graph); default what the suffix of "
-        "the output says",
-    )  # fmt: skip
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="file to write: .svg or .png for a picture, .graphml or .json for the layout",
+    )
     parser.add_argument(
-        "--theme", choices=("light", "dark"), default="light",
-        help="of pictures; default %(default)s",
-    )  # fmt: skip
+        "--format",
+        choices=(*PICTURE_FORMATS, *FILE_FORMATS),
+        help="graphml and json hold x, y and layer of every operator and the route of every "
+        "edge; networkx opens them; by default what the suffix of the output says",
+    )
+    parser.add_argument(
+        "--theme",
+        choices=("light", "dark"),
+        default="light",
+        help="colours of a picture; default %(default)s",
+    )
     parser.add_argument(
         "--orientation", choices=("left-right", "top-down"), default="left-right",
-        help="default %(default)s",
+        help="direction of the graph; default %(default)s",
     )  # fmt: skip
     return parser
 
@@ -181,9 +187,9 @@ def ops_parser() -> argparse.ArgumentParser:
     parser = _parser("ops")
     parser.add_argument(
         "types", metavar="TYPE", nargs="*",
-        help="operator types, with * and ?; one alone is explained in full",
+        help="operator types, with * and ?; a single one is explained in full",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     _add_layers(parser)
     return parser
 
@@ -203,6 +209,15 @@ def image_options(arguments: argparse.Namespace) -> ImageOptions:
         std=arguments.std,
     )
 
+
+PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
+    "info": info_parser,
+    "run": run_parser,
+    "dump": dump_parser,
+    "check": check_parser,
+    "render": render_parser,
+    "ops": ops_parser,
+}
 
 _SEED_OF_A_RUN: Final = "0, or that of the dump of --backend-from"
 
@@ -228,14 +243,14 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
         "model", metavar="MODEL", nargs=None if required else "?",
         help="the .param file, the .bin beside it, or their folder",
     )  # fmt: skip
-    parser.add_argument("--bin", metavar="FILE", help="the weights, where not found by itself")
+    parser.add_argument("--bin", metavar="FILE", help="weights; default the .bin that fits")
     _add_layers(parser)
 
 
 def _add_layers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layers", metavar="FILE", nargs="+", action="extend", default=[],
-        help="Python files with layers of your own, which are run",
+        help="Python files with layers of your own, which are executed",
     )  # fmt: skip
 
 
@@ -245,40 +260,40 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
     group.add_argument(
         "--input", metavar="SOURCE", nargs="+", action="extend", default=[],
         help="one per input: an image, .npy, .npz, random[:SEED], ones, zeros, constant:VALUE; "
-        "a single .npz, random or constant for all",
+        "a single .npz, random or constant serves all inputs",
     )  # fmt: skip
-    _add_shapes(group, "sizes to run at; default the model's")
+    _add_shapes(group, "input sizes; default the model's")
     group.add_argument(
-        "--size", metavar="ROWSxCOLUMNS", type=_size, help="of pictures; default the model's"
+        "--size", metavar="ROWSxCOLUMNS", type=_size, help="size of images; default the model's"
     )
     group.add_argument(
         "--fit", choices=("resize", "crop"), default="resize",
-        help="how pictures of another size are made to fit: stretched, or scaled and cut at "
-        "the sides; default %(default)s",
+        help="how images of another size fit: stretch them, or scale and crop them; default "
+        "%(default)s",
     )  # fmt: skip
     group.add_argument(
         "--order", choices=("RGB", "BGR"), default="RGB",
-        help="of the channels of pictures; default %(default)s",
+        help="channel order of images; default %(default)s",
     )  # fmt: skip
     group.add_argument(
         "--scale", metavar="NUMBER", type=_said(_number), default="1/255",
-        help="what pixels of 0 to 255 are multiplied by; default %(default)s",
+        help="factor for pixels of 0 to 255; default %(default)s",
     )  # fmt: skip
     group.add_argument(
         "--mean", metavar="NUMBERS", type=_said(_numbers), default="0",
-        help="what is subtracted then, e.g. 0.485,0.456,0.406; default %(default)s",
+        help="mean to subtract, e.g. 0.485,0.456,0.406; default %(default)s",
     )  # fmt: skip
     group.add_argument(
         "--std", metavar="NUMBERS", type=_said(_numbers), default="1",
-        help="what is divided by then, e.g. 0.229,0.224,0.225; default %(default)s",
+        help="standard deviation to divide by, e.g. 0.229,0.224,0.225; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
-        help="use a .npy or .npz as what an operand (or all outputs of an operator) holds",
+        help="use a .npy or .npz as the value of an operand, or as all outputs of an operator",
     )  # fmt: skip
     parser.add_argument(
         "--seed", metavar="N", type=_said(_seed),
-        help=f"what operators that are random draw by; default {seed}",
+        help=f"random seed; default {seed}",
     )  # fmt: skip
 
 
@@ -290,20 +305,20 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--backend", metavar="NAME", default="auto",
-        help="who computes: auto (for each operator the fastest, found by trying), numpy (the "
-        "reference), onnxruntime or ncnn (numpy computes what they cannot)",
+        help="auto (the fastest kernel for each operator, measured), numpy (the reference), "
+        "onnxruntime or ncnn (NumPy computes what they cannot)",
     )  # fmt: skip
     group.add_argument(
         "--backend-from", metavar="DUMP",
-        help="compute each operator as in an earlier dump, for the same numbers again",
+        help="use the kernels of an earlier dump, to get the same numbers again",
     )  # fmt: skip
 
 
 def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> None:
     parser.add_argument(
         "--memory-limit", metavar="SIZE", type=_said(_memory_limit), default=None,
-        help="how much to keep of what was computed, e.g. 500MB, 2GiB, or none for all: the "
-        f"rest is dropped, and computed again when it is needed{default}",
+        help="memory for computed values, e.g. 500MB, 2GiB or none: beyond it old values are "
+        f"evicted, and recomputed when they are needed{default}",
     )  # fmt: skip
 
 
@@ -312,9 +327,8 @@ def _add_memory_bound(
 ) -> None:
     parser.add_argument(
         "--memory-bound", metavar="SIZE", type=_said(_memory_bound), default=None,
-        help="how much values may take, each and all together: an operator that needs more "
-        "fails, where --memory-limit makes nothing fail but drops old values; default "
-        f"{default}",
+        help="most memory that values may take: an operator that needs more fails, where "
+        f"--memory-limit evicts old values; default {default}",
     )  # fmt: skip
 
 

@@ -13,15 +13,10 @@ from engine.atomic import spoken
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
+    PARSERS,
     PICTURE_FORMATS,
     UsageError,
-    check_parser,
-    dump_parser,
     image_options,
-    info_parser,
-    ops_parser,
-    render_parser,
-    run_parser,
     window_parser,
 )
 from kuiper_studio.cli.commands import DIFFERENT, DONE, FAILED
@@ -53,8 +48,6 @@ if TYPE_CHECKING:
     from engine.session import Session
     from engine.values import Array
     from kuiper_studio.cli.supervisor import Supervision
-
-    Command = tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], int]]
 
 __all__ = ["main"]
 
@@ -104,11 +97,11 @@ def main(argv: Sequence[str] | None = None, supervision: Supervision | None = No
 
 def _dispatch(arguments: list[str], supervision: Supervision | None) -> int:
     if arguments and arguments[0] in _COMMANDS:
-        make_parser, run = _COMMANDS[arguments[0]]
-        parsed = make_parser().parse_args(arguments[1:])
+        name = arguments[0]
+        parsed = PARSERS[name]().parse_args(arguments[1:])
         parsed.supervision = supervision
         with ended_by_signals():
-            return run(parsed)
+            return _COMMANDS[name](parsed)
     return _open_window(window_parser().parse_args(arguments))
 
 
@@ -305,13 +298,13 @@ def _open_window(arguments: argparse.Namespace) -> int:
     return start(arguments, image_options(arguments))
 
 
-_COMMANDS: Final[Mapping[str, Command]] = {
-    "info": (info_parser, _info),
-    "run": (run_parser, _run),
-    "dump": (dump_parser, _dump),
-    "check": (check_parser, _check),
-    "render": (render_parser, _render),
-    "ops": (ops_parser, _ops),
+_COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "info": _info,
+    "run": _run,
+    "dump": _dump,
+    "check": _check,
+    "render": _render,
+    "ops": _ops,
 }
 
 

@@ -65,10 +65,9 @@ def test_the_folder_holds_nothing_else():
     ]  # fmt: skip
 
 
-def test_the_example_in_the_readme_computes(tmp_path, golden):
-    text = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## Layers of your own")[2]
-    code = section.partition("```python\n")[2].partition("```")[0]
+def test_the_example_in_the_manual_computes(tmp_path, golden):
+    text = (FOLDER.parents[1] / "docs" / "layers.md").read_text(encoding="utf-8")
+    code = text.partition("```python\n")[2].partition("```")[0]
     (tmp_path / "my_layers.py").write_text(code, encoding="utf-8")
     try:
         assert load_layers(tmp_path / "my_layers.py").types == ("contrast_net.Squash",)
