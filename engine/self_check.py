@@ -24,7 +24,7 @@ from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_elementwise
 from engine.memory_bound import current_room
 from engine.runtime.activity import announce
-from engine.session import OperatorStatus, SessionState
+from engine.states import OperatorStatus, SessionState
 from engine.values import materialise, value_nbytes
 
 if TYPE_CHECKING:

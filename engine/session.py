@@ -15,7 +15,6 @@ values may take at all is bounded: see `engine.memory_bound`. What executes an o
 
 from __future__ import annotations
 
-from enum import Enum
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -30,7 +29,8 @@ from engine.errors import (
 )
 from engine.memory_bound import Room, bounded, default_bound, format_refusal
 from engine.recipes import WEIGHT, make_recipe
-from engine.runtime.executor import Executor, OperatorStatus, Override, RunInputs, StepRecord
+from engine.runtime.executor import Executor, Override, RunInputs, StepRecord
+from engine.states import OperatorStatus, SessionState
 from engine.store import StepOutputs, ValueStore, sizes_of
 from engine.values import ArrayMetadata, describe_value, flatten_value
 
@@ -46,16 +46,6 @@ __all__ = ["OperatorStatus", "Override", "Session", "SessionState", "StepRecord"
 
 
 _GIVEN: Final = "inputs and overrides"  # what the store counts beside the steps
-
-
-class SessionState(Enum):
-    """Where a session stands."""
-
-    NEED_INPUT = "need input"
-    READY = "ready"
-    STOPPED = "stopped"
-    FINISHED = "finished"
-    FAILED = "failed"
 
 
 class Session:

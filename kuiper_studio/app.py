@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from engine.inputs import ImageOptions
     from engine.values import Array
-    from kuiper_studio.session.client import EngineKind
+    from kuiper_studio.engine_service.transport import EngineKind
 
 __all__ = ["make_application", "make_window", "run_demo", "run_window"]
 

@@ -44,8 +44,8 @@ from engine.inputs import (
     parse_source,
     read_labels,
 )
-from engine.session import OperatorStatus
 from engine.shapes import parse_shapes
+from engine.states import OperatorStatus
 from kuiper_studio.commands import COMMANDS, MENUS, FieldKeys, make_actions
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.graph_view import GraphView

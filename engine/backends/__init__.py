@@ -8,10 +8,14 @@ back to NumPy for the rest. ``auto`` finds the fastest for each operator by an a
 from __future__ import annotations
 
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from engine.backend_names import (
+    BACKEND_NAMES,
+    installed_version,
+    missing_packages,
+    require_installed,
+)
 from engine.backends.autotuner import Autotuner
 from engine.backends.buffers import let_go
 from engine.backends.exclusions import Exclusions
@@ -64,8 +68,6 @@ __all__ = [
     "usable_libraries",
 ]
 
-BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
-
 _LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnBackend())
 _BUFFERS: Final = NumpyBuffers()
 
@@ -75,22 +77,6 @@ def libraries() -> dict[str, Backend]:
     return {
         library.name: library for library in _LIBRARIES if not missing_packages(library.name)
     }
-
-
-def missing_packages(name: str) -> tuple[str, ...]:
-    """What a backend needs and is not installed."""
-    needed = {library.name: library.packages for library in _LIBRARIES}
-    return tuple(package for package in needed.get(name, ()) if find_spec(package) is None)
-
-
-def installed_version(name: str) -> str:
-    """Version of a backend's library; ``""`` where it is not installed or does not say."""
-    if missing_packages(name):
-        return ""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return ""
 
 
 def describe_kernel(name: str) -> str:
@@ -123,14 +109,7 @@ def require_backend(name: str) -> None:
     SessionStateError
         If there is no such backend, or its library is not installed.
     """
-    if name not in BACKEND_NAMES:
-        raise SessionStateError(
-            f"there is no backend {name!r}; choose one of {', '.join(BACKEND_NAMES)}"
-        )
-    if missing := missing_packages(name):
-        raise SessionStateError(
-            f"backend {name} needs what is not installed: pip install {' '.join(missing)}"
-        )
+    require_installed(name)
     if name in libraries() and (reason := _load(libraries()[name], whole=True)):
         raise SessionStateError(f"backend {name} cannot be loaded: {reason}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from engine.backends.blas import one_blas_thread
 from engine.errors import EngineError
 from engine.runtime.activity import announce
-from engine.runtime.kernel import REFERENCE, SUPPLIED, Kernel
+from engine.runtime.kernel import REFERENCE, SUPPLIED, Kernel, backend_of
 from engine.values import materialise_all
 
 if TYPE_CHECKING:
@@ -269,11 +269,6 @@ def try_to_make(make: Callable[[], Made]) -> Made | None:
         return make()
     except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
         return None
-
-
-def backend_of(name: str) -> str:
-    """Backend that a kernel's name begins with."""
-    return name.partition("/")[0]
 
 
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from engine.backend_names import PACKAGES
 from engine.backends.buffers import Buffer
 from engine.backends.heap import keeps_memory, unload
 from engine.backends.lowering import LoweringError, Operand, require_finite
@@ -81,7 +82,7 @@ class NcnnBackend:
     """Computes operators that have a lowering in `engine.backends.ncnn_operators`."""
 
     name = "ncnn"
-    packages: tuple[str, ...] = ("ncnn",)
+    packages: tuple[str, ...] = PACKAGES["ncnn"]
 
     def describe(self, variant: str) -> str:
         """Describe a variant of `variants` in words."""

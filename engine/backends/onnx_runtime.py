@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.backend_names import PACKAGES
 from engine.backends.buffers import Buffer, let_go
 from engine.backends.heap import keeps_memory
 from engine.backends.lowering import (
@@ -124,7 +125,7 @@ class OnnxRuntimeBackend:
     """Computes operators that have a lowering in `engine.backends.operator_lowerings`."""
 
     name = "onnxruntime"
-    packages: tuple[str, ...] = ("onnxruntime", "onnx")
+    packages: tuple[str, ...] = PACKAGES["onnxruntime"]
 
     def describe(self, variant: str) -> str:
         """Describe a variant of `variants` in words."""

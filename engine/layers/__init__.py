@@ -1,13 +1,11 @@
 """The operators: small files, one operator or close family each, and their registry.
 
-Importing this package imports every module in it, so that adding an operator touches
-exactly one source file.
+The registry imports every module of this package when somebody first asks what is registered,
+so that adding an operator touches exactly one source file. Whoever needs no layer, such as a
+window whose engine is another process, does without them.
 """
 
 from __future__ import annotations
-
-import importlib
-import pkgutil
 
 from engine.layers.annotations import OperandOf, WeightOf
 from engine.layers.layer import Floats, Ints, Layer, Number, OperatorCall, Outputs, Storage
@@ -51,6 +49,3 @@ __all__ = [
     "registration",
     "unload_layers",
 ]
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")

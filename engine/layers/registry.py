@@ -12,10 +12,13 @@ registers counts as a whole or not at all, and goes again with the file.
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.errors import RegistrationError, UnsupportedOperatorError
@@ -92,14 +95,27 @@ class _Registry:
     Attributes
     ----------
     current : dict of str to Registration
-        What counts. Replaced as a whole when a file comes or goes, so that another thread
-        sees all of it or nothing.
+        What counts, of the modules that were imported so far. Replaced as a whole when a file
+        comes or goes, so that another thread sees all of it or nothing.
     """
 
     def __init__(self) -> None:
         self.current: Table = {}
+        self._is_complete = False
+        self._lock = RLock()
         self._own: Table = {}
         self._files: dict[Path, Table] = {}
+
+    def complete(self) -> Table:
+        """Import every module of the package, once; returns what counts."""
+        if not self._is_complete:
+            with self._lock:  # also for this thread, which comes here again on the way
+                if not self._is_complete:
+                    package = importlib.import_module(__package__)
+                    for module in pkgutil.iter_modules(package.__path__):
+                        importlib.import_module(f"{__package__}.{module.name}")
+                    self._is_complete = True
+        return self.current
 
     def add(self, entry: Registration) -> None:
         """Register one of the engine's own."""
@@ -256,6 +272,7 @@ def registering(file: Path, sha256: str) -> Iterator[Table]:
     dict of str to Registration
         What has been registered in the block so far.
     """
+    _registry.complete()  # what the file says is compared with
     table: Table = {}
     token = _recording.set((file, sha256, table))
     try:
@@ -277,17 +294,17 @@ def registered_files() -> dict[Path, Table]:
 
 def registration(operator_type: str) -> Registration | None:
     """Look up what is registered for an operator type."""
-    return _registry.current.get(operator_type)
+    return _registry.complete().get(operator_type)
 
 
 def registered_types() -> tuple[str, ...]:
     """All operator types that have a layer, sorted."""
-    return tuple(sorted(_registry.current))
+    return tuple(sorted(_registry.complete()))
 
 
 def layer_table() -> Mapping[str, Registration]:
     """Everything that is registered now, by type; stays as it is when files come and go."""
-    return _registry.current
+    return _registry.complete()
 
 
 def build_layer(call: OperatorCall, table: Mapping[str, Registration] | None = None) -> Layer:
@@ -306,7 +323,7 @@ def build_layer(call: OperatorCall, table: Mapping[str, Registration] | None = N
     ParameterError
         If a parameter or attribute is missing, wrong, or not known to the layer.
     """
-    table = table or _registry.current
+    table = table or _registry.complete()
     entry = table.get(call.type)
     if entry is None:
         raise UnsupportedOperatorError(call.name, call.type, table)

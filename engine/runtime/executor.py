@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from engine.memory_bound import format_memory_error
 from engine.runtime.activity import announce
 from engine.runtime.failure_diagnosis import diagnose_failure
 from engine.runtime.kernel import REFERENCE, SUPPLIED
+from engine.states import OperatorStatus
 from engine.store import StepOutputs
 from engine.values import describe_value, materialise_all
 
@@ -33,19 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Executor", "OperatorStatus", "Override", "RunInputs", "StepRecord", "run_kernel"]
 
 _NO_OVERRIDES: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-class OperatorStatus(Enum):
-    """What became of an operator.
-
-    BLOCKED: an input is missing, because an operator upstream could not run.
-    """
-
-    PENDING = "pending"
-    EXECUTED = "executed"
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from engine.values import Held
 
-__all__ = ["REFERENCE", "SUPPLIED", "Kernel", "KernelTable"]
+__all__ = ["REFERENCE", "SUPPLIED", "Kernel", "KernelTable", "backend_of"]
 
 REFERENCE: Final = "numpy"
 """Name of the kernel that every operator has: its own layer."""
@@ -63,3 +63,8 @@ class KernelTable(Protocol):
             Operands that are known by now.
         """
         ...
+
+
+def backend_of(name: str) -> str:
+    """Backend that a kernel's name begins with."""
+    return name.partition("/")[0]

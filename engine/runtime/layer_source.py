@@ -10,7 +10,6 @@ import numpy as np
 
 from engine.errors import EngineError, LayerError, ModelFileError, UnsupportedOperatorError
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
-from engine.layers.onnx.meanings import onnx_table
 from engine.runtime.operator import Bound
 
 if TYPE_CHECKING:
@@ -64,7 +63,12 @@ class LayerSource:
 
     @cached_property
     def _table(self) -> Mapping[str, Registration]:
-        return onnx_table(self._registered) if self.from_onnx else self._registered
+        if not self.from_onnx:
+            return self._registered
+        # All of ONNX's layers come with it, which most models do not need.
+        from engine.layers.onnx.meanings import onnx_table
+
+        return onnx_table(self._registered)
 
     @property
     def files(self) -> tuple[LayerFile, ...]:

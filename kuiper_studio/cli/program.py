@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
+from engine.backend_names import require_installed
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
 from kuiper_studio.cli.arguments import (
@@ -281,19 +282,21 @@ def _open_window(arguments: argparse.Namespace) -> int:
 
         say(f"kuiper-studio {version('kuiper-studio')}")
         return DONE
+    from kuiper_studio.engine_service.transport import start_early
+
     _require_no_command(arguments.model)
     if not arguments.demo:
         _require_display()
+    require_installed(arguments.backend)
+    start_early()  # the engine imports what it needs while this process does
     with collector_paused():
-        # The engine first: PySide6 reads the source of whatever is imported after it.
-        from engine.backends import require_backend
-
+        # First what knows no Qt: PySide6 reads the source of whatever is imported after it.
+        for name in ("engine.cost", "engine.inputs", "engine.runtime.description"):
+            import_module(name)
         if arguments.sample or arguments.model is not None:
             import_module("networkx")  # which lays the model out
-
         from kuiper_studio.app import run_demo, run_window
 
-    require_backend(arguments.backend)
     start = run_demo if arguments.demo else run_window
     return start(arguments, image_options(arguments))
 
@@ -401,7 +404,7 @@ def _require_display() -> None:
 def _not_executed(
     session: Session, operators: Sequence[RuntimeOperator]
 ) -> list[RuntimeOperator]:
-    from engine.session import OperatorStatus
+    from engine.states import OperatorStatus
 
     done = OperatorStatus.EXECUTED
     return [operator for operator in operators if session.status(operator.name) is not done]
@@ -409,7 +412,7 @@ def _not_executed(
 
 def _reason(session: Session, operator: RuntimeOperator) -> str:
     """Why an operator did not run: the first one above it that cannot."""
-    from engine.session import OperatorStatus
+    from engine.states import OperatorStatus
     from kuiper_studio.cli.report import is_unknown
 
     while session.status(operator.name) is OperatorStatus.BLOCKED:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import installed_version, missing_packages
+from engine.backend_names import installed_version, missing_packages
 from kuiper_studio.icons import app_icon, icon
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from engine.runtime import OperatorLabel
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
-    from engine.session import OperatorStatus, SessionState
     from engine.shapes import InputShapes
+    from engine.states import OperatorStatus, SessionState
     from engine.values import Value, ValueMetadata
 
 __all__ = [
@@ -136,6 +136,8 @@ class Record:
     status : OperatorStatus
     kernel : str
         Who computed it: the backend and, behind a slash, which of its kernels.
+    kernel_text : str
+        The same in words.
     reason : str
         Why it did not run; ``""`` when it did.
     overrides : mapping of str to str
@@ -150,6 +152,7 @@ class Record:
     seconds: float
     status: OperatorStatus
     kernel: str = ""
+    kernel_text: str = ""
     reason: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
@@ -397,6 +400,8 @@ class Opened:
         How long that took.
     kernels : mapping of str to str
         Those of a dump that it is computed by, by operator; empty without one.
+    kernel_texts : mapping of str to str
+        Each of them in words.
     seed : int
         What its session draws by.
     is_kept : bool
@@ -407,6 +412,7 @@ class Opened:
     graph: GraphDescription = field(repr=False)
     seconds: float
     kernels: Mapping[str, str]
+    kernel_texts: Mapping[str, str]
     seed: int
     is_kept: bool
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections import deque
 from contextlib import suppress
+from functools import cache
 from queue import PriorityQueue
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 import engine
+from engine.backends import describe_kernel
 from engine.errors import EngineError
 from engine.exclusions import ExclusionCache, model_key
 from engine.inputs import load_inputs, load_outputs
@@ -247,6 +249,7 @@ class EngineServer:
                 description,
                 time.perf_counter() - started,
                 dict(kernels),
+                {name: _describe_kernel(name) for name in kernels.values()},
                 seed,
                 archive is None or archive.is_kept,
             )
@@ -379,6 +382,7 @@ class EngineServer:
             record.seconds,
             record.status,
             record.kernel,
+            _describe_kernel(record.kernel),
             record.reason,
             dict(record.overrides),
             record.seed,
@@ -592,6 +596,11 @@ def _packed(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple(map(_packed, value))
     return value
+
+
+@cache
+def _describe_kernel(name: str) -> str:
+    return describe_kernel(name) if name else ""
 
 
 def _exclusions_of(graph: RuntimeGraph) -> Mapping[str, frozenset[str]]:

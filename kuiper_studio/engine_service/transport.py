@@ -14,10 +14,9 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from engine.activity import Activity, ActivityNote
-from engine.runtime.activity import watch
 from kuiper_studio.engine_service.connection import Connection, ConnectionLostError
 
 if TYPE_CHECKING:
@@ -25,7 +24,19 @@ if TYPE_CHECKING:
 
     from kuiper_studio.engine_service.protocol import Request
 
-__all__ = ["EngineLost", "ProcessTransport", "ThreadTransport", "Transport", "can_use_process"]
+__all__ = [
+    "EngineKind",
+    "EngineLost",
+    "ProcessTransport",
+    "ThreadTransport",
+    "Transport",
+    "default_engine",
+    "start_early",
+]
+
+EngineKind: TypeAlias = Literal["process", "thread"]
+
+_VARIABLE: Final = "KUIPER_STUDIO_ENGINE"
 
 _SECONDS_TO_END: Final = 2.0
 # What native code dies by, where the kernel is at fault and not somebody who ended the process.
@@ -115,6 +126,7 @@ class ThreadTransport:
 
     def __init__(self, received: Callable[[object], None]) -> None:
         # What needs the whole engine is not imported where that is another process.
+        from engine.runtime.activity import watch
         from kuiper_studio.engine_service.server import EngineServer
 
         self._note = ActivityNote()
@@ -157,19 +169,7 @@ class ProcessTransport:
     ) -> None:
         self._received, self._lost = received, lost
         self._closing = Event()
-        self._note = ActivityNote()
-        ours, theirs = socket.socketpair()
-        with theirs:
-            handles = (theirs.fileno(), self._note.descriptor)
-            # A fresh interpreter that runs this module alone: `multiprocessing` would run the
-            # main module of whoever embeds the window again.
-            self._process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-                [sys.executable, "-m", _MODULE, *map(str, handles)],
-                pass_fds=handles,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            )
-        self._connection = Connection(ours)
+        self._process, self._note, self._connection = _waiting.pop() if _waiting else _start()
         self._thread = Thread(target=self._receive, name="replies", daemon=True)
         self._thread.start()
 
@@ -220,6 +220,46 @@ class ProcessTransport:
 _MODULE: Final = "kuiper_studio.engine_service.process"
 
 
-def can_use_process() -> bool:
-    """Whether this system can pass files between processes as `ProcessTransport` does."""
-    return hasattr(socket, "send_fds") and hasattr(socket, "AF_UNIX")
+class _Started(NamedTuple):
+    """A process that nobody uses yet."""
+
+    process: subprocess.Popen[bytes]
+    note: ActivityNote
+    connection: Connection
+
+
+_waiting: Final[list[_Started]] = []
+
+
+def start_early() -> None:
+    """Start the process that the next `ProcessTransport` uses, while other things are imported.
+
+    It ends with this process if nobody uses it.
+    """
+    if default_engine() == "process" and not _waiting:
+        _waiting.append(_start())
+
+
+def _start() -> _Started:
+    note = ActivityNote()
+    ours, theirs = socket.socketpair()
+    with theirs:
+        handles = (theirs.fileno(), note.descriptor)
+        # A fresh interpreter that runs this module alone: `multiprocessing` would run the
+        # main module of whoever embeds the window again.
+        process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
+            [sys.executable, "-m", _MODULE, *map(str, handles)],
+            pass_fds=handles,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+    return _Started(process, note, Connection(ours))
+
+
+def default_engine() -> EngineKind:
+    """Where an engine runs: in a process of its own wherever the system allows it.
+
+    The environment variable ``KUIPER_STUDIO_ENGINE=thread`` keeps it in this process.
+    """
+    possible = hasattr(socket, "send_fds") and hasattr(socket, "AF_UNIX")
+    return "process" if possible and os.environ.get(_VARIABLE) != "thread" else "thread"

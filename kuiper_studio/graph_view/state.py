@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.graph_view.text import shape_text
 from kuiper_studio.session import RunState
 

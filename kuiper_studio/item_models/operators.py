@@ -17,8 +17,7 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
-from engine.backends import describe_kernel
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.operator_filter import (
@@ -321,7 +320,7 @@ class OperatorsModel(QAbstractTableModel):
                 record = self._session.record(operator.name)
                 if record is None or not record.kernel:
                     return ""
-                return f"{record.seconds * 1e3:.4f} ms, {describe_kernel(record.kernel)}"
+                return f"{record.seconds * 1e3:.4f} ms, {record.kernel_text}"
             case _:
                 return self._display(operator, column)
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.backends import BACKEND_NAMES, installed_version, missing_packages
+from engine.backend_names import BACKEND_NAMES, installed_version, missing_packages
 from kuiper_studio.commands import TOOL_BAR
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, tip_text

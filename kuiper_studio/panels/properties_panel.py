@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.backends import describe_kernel
 from engine.byte_sizes import bytes_text
 from engine.cost import Cost, cost
 from engine.errors import EngineError, UnsupportedOperatorError, capitalized
@@ -193,7 +192,7 @@ class _Header(QFrame):
         pinned = self._session.pinned_kernel(operator.name)
         self._kernel.setText(f"by {kernel}" if kernel else f"pinned to {pinned}")
         kernel = kernel or pinned
-        self._kernel.setToolTip(describe_kernel(kernel))
+        self._kernel.setToolTip(self._session.describe_kernel(kernel))
         self._kernel.setVisible(bool(kernel))
         self._reason.setText(reason)
         self._reason.setVisible(bool(reason))

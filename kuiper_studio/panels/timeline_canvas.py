@@ -10,7 +10,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.text import caption_text, elided, ms_text

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.cost import cost
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.families import family_of
 
 if TYPE_CHECKING:

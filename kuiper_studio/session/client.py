@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
@@ -17,7 +16,6 @@ from kuiper_studio.engine_service.transport import (
     EngineLost,
     ProcessTransport,
     ThreadTransport,
-    can_use_process,
 )
 
 if TYPE_CHECKING:
@@ -29,24 +27,11 @@ if TYPE_CHECKING:
     from engine.activity import Activity
     from engine.runtime.description import ArchiveDescription
     from kuiper_studio.engine_service.protocol import Request
-    from kuiper_studio.engine_service.transport import Transport
+    from kuiper_studio.engine_service.transport import EngineKind, Transport
 
-__all__ = ["EngineClient", "EngineKind", "RemoteWeights", "default_engine"]
-
-EngineKind: TypeAlias = Literal["process", "thread"]
+__all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
-_VARIABLE: Final = "KUIPER_STUDIO_ENGINE"
-
-
-def default_engine() -> EngineKind:
-    """Where the engine runs: in a process of its own wherever the system allows it.
-
-    The environment variable ``KUIPER_STUDIO_ENGINE=thread`` keeps it in this process.
-    """
-    if os.environ.get(_VARIABLE) == "thread" or not can_use_process():
-        return "thread"
-    return "process"
 
 
 class EngineClient(QObject):

@@ -18,7 +18,6 @@ from PySide6.QtCore import (
     Slot,
 )
 
-from engine.backends import SUPPLIED, backend_of
 from engine.byte_sizes import spell_bytes
 from engine.collector import collector_paused
 from engine.differences import TOLERANCE
@@ -34,8 +33,9 @@ from engine.errors import (
 )
 from engine.inputs import ImageOptions, InputSource, named_outputs
 from engine.runtime.description import graph_of
-from engine.session import OperatorStatus, SessionState
+from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.shapes import InputShapes, parse_shapes
+from engine.states import OperatorStatus, SessionState
 from engine.statistics import TensorStatistics, statistics
 from kuiper_studio.engine_service.protocol import (
     Answer,
@@ -69,7 +69,8 @@ from kuiper_studio.engine_service.protocol import (
     WithdrawRequest,
     WorkFailed,
 )
-from kuiper_studio.session.client import EngineClient, RemoteWeights, default_engine
+from kuiper_studio.engine_service.transport import default_engine
+from kuiper_studio.session.client import EngineClient, RemoteWeights
 from kuiper_studio.session.events import Failure, LogEntry, RunState
 from kuiper_studio.session.file_watch import FileWatch
 from kuiper_studio.session.hints import hint_for, suspect_for
@@ -86,8 +87,7 @@ if TYPE_CHECKING:
     from engine.values import Value, ValueMetadata
     from kuiper_studio.engine_service.protocol import Outputs, Record, Request
     from kuiper_studio.engine_service.summary import Summary
-    from kuiper_studio.engine_service.transport import EngineLost
-    from kuiper_studio.session.client import EngineKind
+    from kuiper_studio.engine_service.transport import EngineKind, EngineLost
     from kuiper_studio.session.events import FilesNotice
     from kuiper_studio.session.file_watch import FileChange
 
@@ -216,6 +216,7 @@ class StudioSession(QObject):
         self._model: Model | None = None
         self._loads = LoadQueue()
         self._kernels: Mapping[str, str] = {}
+        self._kernel_texts: dict[str, str] = {}
         self._state = RunState.EMPTY
         self._position = 0
         self._selected = self._operand = ""
@@ -284,6 +285,10 @@ class StudioSession(QObject):
         """The kernel that a dump names for an operator; ``""`` for none."""
         kernel = self._kernels.get(operator, "")
         return "" if kernel == SUPPLIED else kernel
+
+    def describe_kernel(self, kernel: str) -> str:
+        """Say in words what the name of a kernel means."""
+        return self._kernel_texts.get(kernel, kernel)
 
     @property
     def seed(self) -> int:
@@ -1413,6 +1418,7 @@ class StudioSession(QObject):
         # A run that was interrupted has told all its steps by now.
         place = self._place() if opening.with_place else None
         self._model, self._kernels = opening.model, answer.kernels
+        self._kernel_texts = dict(answer.kernel_texts)
         self._opened_by = answer.run_id
         graph = self._graph_of(answer)
         self._sources = {}
@@ -1510,6 +1516,7 @@ class StudioSession(QObject):
             return
         for record in answer.records:
             self._records[record.operator.name] = record
+            self._kernel_texts[record.kernel] = record.kernel_text
             self._outputs.update(dict.fromkeys(record.outputs, record.outputs))
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.log("warning", record.reason)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
 from engine.errors import capitalized
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.icons import icon
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.measuring import AT_ONCE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.inputs import InputSource
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.session import RunState, StudioSession
 
 CHAIN = (

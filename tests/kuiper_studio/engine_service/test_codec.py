@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import InferenceError, LayerFileError, ModelFileError, OpenShapeError
 from engine.runtime import OperatorLabel
-from engine.session import OperatorStatus, SessionState
+from engine.states import OperatorStatus, SessionState
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.codec import decode, encode
 from kuiper_studio.engine_service.protocol import (

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from engine.inputs import ImageOptions, InputSource
-from engine.session import OperatorStatus, SessionState
 from engine.shapes import InputShapes
+from engine.states import OperatorStatus, SessionState
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,

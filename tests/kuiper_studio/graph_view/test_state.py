@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.engine_service.summary import Summary
 from kuiper_studio.graph_view.boxes import STYLES, BoxLook, detail_lines
 from kuiper_studio.graph_view.glyphs import GLYPHS

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from engine.session import OperatorStatus
+from engine.states import OperatorStatus
 from kuiper_studio.item_models import (
     OperatorColumn,
     OperatorRole,

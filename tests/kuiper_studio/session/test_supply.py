@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine.inputs import InputSource, parse_array_file
-from engine.session import OperatorStatus
 from engine.shapes import InputShapes
+from engine.states import OperatorStatus
 from kuiper_studio.item_models import OperatorState, operator_state
 from kuiper_studio.session import RunState
 
