@@ -40,8 +40,10 @@ _STUDIO: Final = """
 import os, sys, time
 from kuiper_studio.cli import main
 from engine.collector import collector_paused
+from kuiper_studio.engine_service.transport import start_early
+start_early()
 with collector_paused():  # in the order of the command line
-    import engine.backends
+    import engine.cost, engine.inputs, engine.runtime.description
     import networkx
     from kuiper_studio.graph_view.canvas import GraphCanvas
 
