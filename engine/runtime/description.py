@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from engine.pnnx.attribute import WeightArchive
     from engine.runtime.operator import RuntimeOperator
 
-__all__ = ["ArchiveDescription", "GraphDescription", "describe", "graph_of"]
+__all__ = [
+    "ArchiveDescription",
+    "DescribedLayers",
+    "GraphDescription",
+    "collect_notes",
+    "describe",
+    "graph_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +78,6 @@ class GraphDescription:
         The user's files of layers that it was built with.
     owners : mapping of str to Path
         Types of operators whose layers are the user's, and the file.
-    notes : mapping of str to OperatorNote
-        Of these types.
     """
 
     param_path: Path
@@ -83,7 +88,6 @@ class GraphDescription:
     random: frozenset[int] = field(repr=False)
     layer_files: tuple[LayerFile, ...] = ()
     owners: Mapping[str, Path] = field(default_factory=dict, repr=False)
-    notes: Mapping[str, OperatorNote] = field(default_factory=dict, repr=False)
 
 
 def describe(graph: RuntimeGraph) -> GraphDescription:
@@ -106,17 +110,12 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
         )
     errors: dict[int, EngineError] = {}
     random: set[int] = set()
-    notes: dict[str, OperatorNote] = {}
     for operator in graph.operators:
         if operator.error is not None:
             errors[operator.index] = operator.error
         elif operator.random:
             random.add(operator.index)
     owners = {name: file.path for file in graph.layer_files for name in file.types}
-    for name in owners:
-        example = next((op for op in graph.operators if op.type == name), None)
-        if example is not None:
-            notes[name] = example.note
     return GraphDescription(
         path,
         data,
@@ -126,16 +125,19 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
         frozenset(random),
         graph.layer_files,
         owners,
-        notes,
     )
 
 
-def graph_of(description: GraphDescription, archive: WeightArchive | None) -> RuntimeGraph:
+def graph_of(
+    description: GraphDescription, layers: DescribedLayers, archive: WeightArchive | None
+) -> RuntimeGraph:
     """Make the graph that was described; it cannot run.
 
     Parameters
     ----------
     description : GraphDescription
+    layers : DescribedLayers
+        Of the description.
     archive : WeightArchive or None
         Gives the weights of the described archive.
 
@@ -146,32 +148,54 @@ def graph_of(description: GraphDescription, archive: WeightArchive | None) -> Ru
     """
     copy = description.param, description.version
     file = load_copy(description.param_path, copy, archive)
-    return RuntimeGraph.of_file(description.param_path, file, _DescribedLayers(description))
+    return RuntimeGraph.of_file(description.param_path, file, layers)
 
 
-class _DescribedLayers:
-    """Says of layers what was described."""
+def collect_notes(graph: RuntimeGraph) -> dict[str, OperatorNote]:
+    """Note what there is to know of each type of operators in a built graph."""
+    examples = {operator.type: operator for operator in graph.operators}
+    return {name: operator.note for name, operator in examples.items()}
+
+
+class DescribedLayers:
+    """Says of layers what was described.
+
+    Parameters
+    ----------
+    description : GraphDescription
+
+    Attributes
+    ----------
+    notes : dict of str to OperatorNote
+        By type of operators; filled in when they are there.
+    """
 
     from_onnx = False  # matters to what runs alone
 
     def __init__(self, description: GraphDescription) -> None:
         self._description = description
+        self.notes: dict[str, OperatorNote] = {}
 
     @property
     def files(self) -> tuple[LayerFile, ...]:
+        """The user's files of layers, with the types that are theirs."""
         return self._description.layer_files
 
     def bind(self, operator: RuntimeOperator) -> Bound:
+        """Give an operator no layer, and the reason where it cannot run."""
         error = self._description.errors.get(operator.index)
         return Bound(None, error, self._description.owners.get(operator.type))
 
     def with_weights(self, operator: RuntimeOperator) -> Layer:
+        """Refuse: there is no layer here."""
         raise SessionStateError(f"{operator.name} runs in another process")
 
     def is_random(self, operator: RuntimeOperator) -> bool:
+        """Whether an operator draws random numbers, or may."""
         return operator.index in self._description.random
 
     def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
-        from engine.layers.notes import note
+        """What there is to know of a type; nothing before `notes` has it."""
+        from engine.layers.notes import OperatorNote
 
-        return self._description.notes.get(type) or note(type)
+        return self.notes.get(type) or OperatorNote(type)

@@ -288,7 +288,9 @@ def _open_window(arguments: argparse.Namespace) -> int:
     if not arguments.demo:
         _require_display()
     require_installed(arguments.backend)
-    start_early()  # the engine imports what it needs while this process does
+    # The engine imports what it needs and reads the model while this process imports.
+    model, bin_path = (Path(p) if p is not None else None for p in _files_of(arguments))
+    start_early(model, bin_path)
     with collector_paused():
         # First what knows no Qt: PySide6 reads the source of whatever is imported after it.
         for name in ("engine.cost", "engine.inputs", "engine.runtime.description"):
@@ -299,6 +301,15 @@ def _open_window(arguments: argparse.Namespace) -> int:
 
     start = run_demo if arguments.demo else run_window
     return start(arguments, image_options(arguments))
+
+
+def _files_of(arguments: argparse.Namespace) -> tuple[str | Path | None, str | None]:
+    """The pair that the window opens first, as its session will name it."""
+    if arguments.sample:
+        from kuiper_studio.sample_models import default_sample
+
+        return default_sample().param, None
+    return arguments.model, arguments.bin
 
 
 _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {

@@ -1,7 +1,8 @@
-"""The process of the engine: ``python -m kuiper_studio.engine_service.process SOCKET NOTE``.
+"""The process of the engine, which `transport` starts.
 
-Both arguments are descriptors that it inherits. It ends when the other end of the socket does,
-whatever it is at.
+Its arguments are two descriptors that it inherits, of a socket and of the activity note, and
+the files of a model that is likely to be opened, ``""`` for none. It ends when the other end of the
+socket does, whatever it is at.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final, cast
 
 from engine.activity import ActivityNote
+from engine.layers import registered_types
 from engine.runtime.activity import watch
 from kuiper_studio.engine_service.connection import Connection, ConnectionLostError
 from kuiper_studio.engine_service.server import EngineServer
@@ -32,7 +35,8 @@ _SWITCH_SECONDS: Final = 0.001
 
 def main(arguments: list[str]) -> None:
     """Serve until the window is gone."""
-    end, note = map(int, arguments)
+    end, note = map(int, arguments[:2])
+    param, bin_path = arguments[2:]
     _die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the window decides
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -46,6 +50,9 @@ def main(arguments: list[str]) -> None:
     server = EngineServer(send, activity.clear)
     watch(activity.write)
     Thread(target=_receive, args=(connection, server), daemon=True).start()
+    registered_types()  # imports all layers while the window imports Qt
+    if param:
+        server.prepare(Path(param), Path(bin_path) if bin_path else None)
     server.work()
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
     from engine.layers import LayerFile
+    from engine.layers.notes import OperatorNote
     from engine.runtime import OperatorLabel
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
@@ -36,6 +37,7 @@ __all__ = [
     "LayersLoaded",
     "LoadLayersRequest",
     "MemoryRequest",
+    "NotesRead",
     "OpenRequest",
     "Opened",
     "Outputs",
@@ -415,6 +417,22 @@ class Opened:
     kernel_texts: Mapping[str, str]
     seed: int
     is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotesRead:
+    """What there is to know of the types of operators in a model.
+
+    Attributes
+    ----------
+    run_id : int
+        Of the request that opened the model.
+    notes : mapping of str to OperatorNote
+        By type.
+    """
+
+    run_id: int
+    notes: Mapping[str, OperatorNote] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

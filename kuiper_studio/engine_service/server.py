@@ -14,19 +14,18 @@ from contextlib import suppress
 from functools import cache
 from queue import PriorityQueue
 from threading import Condition, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 import engine
-from engine.backends import describe_kernel
 from engine.errors import EngineError
-from engine.exclusions import ExclusionCache, model_key
 from engine.inputs import load_inputs, load_outputs
+from engine.layers import layer_files
 from engine.memory_bound import default_bound
 from engine.pnnx import pair
 from engine.pnnx.archive import Archive
-from engine.runtime.description import describe
+from engine.runtime.description import collect_notes, describe
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
@@ -39,6 +38,7 @@ from kuiper_studio.engine_service.protocol import (
     LayersLoaded,
     LoadLayersRequest,
     MemoryRequest,
+    NotesRead,
     Opened,
     OpenRequest,
     Outputs,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.runtime import RuntimeGraph
+    from engine.runtime.description import GraphDescription
     from engine.session import Session, StepRecord
     from engine.store import StepOutputs
     from engine.values import Value
@@ -84,11 +85,23 @@ _LONG: Final = 0.2  # seconds, after which computing a value again shows its pro
 # in all. Larger ones are read when they are needed: the copy takes as much room on the disk.
 _PIECE: Final = 16 << 20
 _LARGEST_AHEAD: Final = 512 << 20
+_ALWAYS_USABLE: Final = frozenset({"auto", "numpy"})
 _LARGEST_SENT: Final = 64 << 20  # bytes of a value that is sent before anybody asks for it
 
 
 class _CancelledError(Exception):
     """The window wants no more of it."""
+
+
+class _NotesWanted(NamedTuple):
+    """A model whose notes are to be sent."""
+
+    run_id: int
+    graph: RuntimeGraph
+
+
+_Loaded: TypeAlias = "tuple[RuntimeGraph, GraphDescription]"
+_Wanted: TypeAlias = "FetchRequest | WeightRequest | _NotesWanted"
 
 
 class _Sent(NamedTuple):
@@ -113,7 +126,9 @@ class EngineServer:
         self, send: Callable[[object], None], rested: Callable[[], None] = lambda: None
     ) -> None:
         self._send, self._rest = send, rested
-        self._session: Session | None = None
+        self._prepared: tuple[Path, Path | None, RuntimeGraph, GraphDescription] | None = None
+        self._graph: RuntimeGraph | None = None
+        self._session: Session | None = None  # of the graph, once that is made
         self._opened_by = 0
         self._serial = 0
         self._sent: dict[int, _Sent] = {}  # by the operator's index
@@ -124,9 +139,7 @@ class EngineServer:
         self._cancelled = 0  # requests up to this number are
         self._cancelled_ticket = 0  # and values up to this one
         # Values before summaries, and each in the order of the tickets.
-        self._wanted: PriorityQueue[tuple[int, int, FetchRequest | WeightRequest | None]] = (
-            PriorityQueue()
-        )
+        self._wanted: PriorityQueue[tuple[int, int, _Wanted | None]] = PriorityQueue()
         self._sender = Thread(target=self._send_wanted, name="values", daemon=True)
         self._sender.start()
         self._reports = _Reports(self._report)
@@ -173,6 +186,20 @@ class EngineServer:
             self._arrived.notify()
         self._wanted.put((-1, 0, None))
 
+    def prepare(self, model: Path, bin_path: Path | None) -> None:
+        """Read a model that is likely to be opened; what is wrong with it is not told yet."""
+        with suppress(EngineError, OSError):
+            self._prepared = model, bin_path, *_load(model, bin_path)
+
+    def _take_prepared(self, request: OpenRequest) -> _Loaded | None:
+        """What was read before, if it is that model and its files are the same."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None or prepared[:2] != (request.param, request.bin):
+            return None
+        graph, description = prepared[2:]
+        current = all(version.is_current() for version in graph.file.versions)
+        return (graph, description) if current and not layer_files() else None
+
     def work(self) -> None:
         """Carry out requests until `close`."""
         while True:
@@ -187,7 +214,7 @@ class EngineServer:
             else:
                 self.handle(request)
                 self._rest()
-        self._session = None
+        self._graph = self._session = None
         self._sender.join()
         self._reports.close()
 
@@ -226,21 +253,16 @@ class EngineServer:
 
     def _open(self, request: OpenRequest) -> None:
         started = time.perf_counter()
-        graph = engine.load(*pair(request.param, request.bin))
-        description = describe(graph)
+        graph, description = self._take_prepared(request) or _load(request.param, request.bin)
         dump, seed = request.kernels_from, request.seed
         kernels = engine.kernels_of(dump) if dump is not None else {}
         if seed is None:
             seed = _seed_of(dump) if dump is not None else 0
-        session = engine.Session(
-            graph,
-            backend=kernels if dump is not None else request.backend,
-            seed=seed,
-            memory_limit=request.memory.limit,
-            memory_bound=request.memory.bound,
-            excluded=_exclusions_of(graph),
-        )
-        self._session, self._opened_by = session, request.run_id
+        # The window draws the graph while backends are imported, if none of them is asked for
+        # that may turn out to be unusable.
+        at_once = dump is None and request.backend in _ALWAYS_USABLE
+        session = None if at_once else _make_session(graph, kernels, seed, request)
+        self._graph, self._session, self._opened_by = graph, session, request.run_id
         self._sent.clear()
         archive = graph.file.archive
         self._send(
@@ -254,10 +276,13 @@ class EngineServer:
                 archive is None or archive.is_kept,
             )
         )
+        if session is None:
+            self._session = _make_session(graph, kernels, seed, request)
+        self._wanted.put((0, 0, _NotesWanted(request.run_id, graph)))
 
     def _archive_to_copy(self) -> Archive | None:
         """The archive whose weights are to be copied while there is nothing else to do."""
-        archive = self._session.graph.file.archive if self._session is not None else None
+        archive = self._graph.file.archive if self._graph is not None else None
         if not isinstance(archive, Archive) or archive.version.size > _LARGEST_AHEAD:
             return None
         return None if archive.is_kept else archive
@@ -269,11 +294,11 @@ class EngineServer:
             self._send(WeightsKept(self._opened_by))
 
     def _close(self, _: CloseRequest) -> None:
-        self._session = None
+        self._graph = self._session = None
         self._sent.clear()
 
     def _load_layers(self, request: LoadLayersRequest) -> None:
-        from engine.layers import layer_files, load_layers
+        from engine.layers import load_layers
 
         files = tuple(load_layers(path) for path in request.paths)
         self._send(LayersLoaded(request.run_id, files, layer_files()))
@@ -454,6 +479,9 @@ class EngineServer:
     def _send_wanted(self) -> None:
         """Send what is asked for; runs on a thread of its own."""
         while (request := self._wanted.get()[2]) is not None:
+            if isinstance(request, _NotesWanted):
+                self._send(NotesRead(request.run_id, collect_notes(request.graph)))
+                continue
             answer: Answer | None
             try:
                 if isinstance(request, WeightRequest):
@@ -469,7 +497,7 @@ class EngineServer:
                 self._send(answer)
 
     def _weight(self, request: WeightRequest) -> Answer:
-        archive = self._opened_session().graph.file.archive
+        archive = self._graph.file.archive if self._graph is not None else None
         if archive is None:
             raise EngineError("the model has no weights")
         return Answer(request.ticket, archive.view(request.offset, request.nbytes), found=True)
@@ -598,13 +626,35 @@ def _packed(value: Value) -> Value:
     return value
 
 
+def _load(model: Path, bin_path: Path | None) -> _Loaded:
+    graph = engine.load(*pair(model, bin_path))
+    return graph, describe(graph)
+
+
+def _make_session(
+    graph: RuntimeGraph, kernels: Mapping[str, str], seed: int, request: OpenRequest
+) -> Session:
+    return engine.Session(
+        graph,
+        backend=kernels if request.kernels_from is not None else request.backend,
+        seed=seed,
+        memory_limit=request.memory.limit,
+        memory_bound=request.memory.bound,
+        excluded=_exclusions_of(graph),
+    )
+
+
 @cache
 def _describe_kernel(name: str) -> str:
+    from engine.backends import describe_kernel
+
     return describe_kernel(name) if name else ""
 
 
 def _exclusions_of(graph: RuntimeGraph) -> Mapping[str, frozenset[str]]:
     """Libraries that ended an engine in an operator of the model before."""
+    from engine.exclusions import ExclusionCache, model_key
+
     remembered = ExclusionCache()
     if remembered.is_empty:
         return {}

@@ -21,6 +21,7 @@ from kuiper_studio.engine_service.connection import Connection, ConnectionLostEr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from kuiper_studio.engine_service.protocol import Request
 
@@ -231,16 +232,21 @@ class _Started(NamedTuple):
 _waiting: Final[list[_Started]] = []
 
 
-def start_early() -> None:
+def start_early(model: Path | None = None, bin_path: Path | None = None) -> None:
     """Start the process that the next `ProcessTransport` uses, while other things are imported.
 
     It ends with this process if nobody uses it.
+
+    Parameters
+    ----------
+    model, bin_path : Path, optional
+        What is going to be opened; it is read at once.
     """
     if default_engine() == "process" and not _waiting:
-        _waiting.append(_start())
+        _waiting.append(_start(model, bin_path))
 
 
-def _start() -> _Started:
+def _start(model: Path | None = None, bin_path: Path | None = None) -> _Started:
     note = ActivityNote()
     ours, theirs = socket.socketpair()
     with theirs:
@@ -248,7 +254,7 @@ def _start() -> _Started:
         # A fresh interpreter that runs this module alone: `multiprocessing` would run the
         # main module of whoever embeds the window again.
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-            [sys.executable, "-m", _MODULE, *map(str, handles)],
+            [sys.executable, "-m", _MODULE, *map(str, (*handles, model or "", bin_path or ""))],
             pass_fds=handles,
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

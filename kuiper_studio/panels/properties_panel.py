@@ -481,6 +481,7 @@ class PropertiesPanel(Panel):
         session.values_reset.connect(self._on_progressed)
         session.supplies_changed.connect(self._on_progressed)
         session.seed_changed.connect(self._on_progressed)
+        session.notes_changed.connect(self._on_notes_changed)
         self.theme.changed.connect(self._on_progressed)
         self.parameters.modelReset.connect(self.parameter_table.fit)
         self.operands.modelReset.connect(self._on_operands_reset)
@@ -514,6 +515,11 @@ class PropertiesPanel(Panel):
         self._follow()
 
     @Slot()
+    def _on_notes_changed(self) -> None:
+        self.parameters.show_operator(self._operator)
+        self._show_note(self._operator)
+
+    @Slot()
     def _follow(self) -> None:
         """Show what the session says, at once or when it has said nothing else for a while."""
         if self._patience and self._operator is not None:
@@ -545,13 +551,16 @@ class PropertiesPanel(Panel):
         self.operands.show_operator(operator)
         self._no_parameters.setVisible(operator is not None and not operator.parameters)
         self._fill_weights(operator)
-        self.note_view.show_operator(operator)
-        note = self.note_view.note
-        self._note_section.head.set_suffix(note.reference if note is not None else "")
+        self._show_note(operator)
         if operator is not None:
             self._describe(operator)
         self._scroll.verticalScrollBar().setValue(0)
         self._tabs.setCurrentIndex(0)
+
+    def _show_note(self, operator: RuntimeOperator | None) -> None:
+        self.note_view.show_operator(operator)
+        note = self.note_view.note
+        self._note_section.head.set_suffix(note.reference if note is not None else "")
 
     def _describe(self, operator: RuntimeOperator) -> None:
         state = operator_state(self.session, operator.name)

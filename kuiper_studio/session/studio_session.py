@@ -32,7 +32,7 @@ from engine.errors import (
     SessionStateError,
 )
 from engine.inputs import ImageOptions, InputSource, named_outputs
-from engine.runtime.description import graph_of
+from engine.runtime.description import DescribedLayers, graph_of
 from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.shapes import InputShapes, parse_shapes
 from engine.states import OperatorStatus, SessionState
@@ -49,6 +49,7 @@ from kuiper_studio.engine_service.protocol import (
     LayersLoaded,
     LoadLayersRequest,
     MemoryRequest,
+    NotesRead,
     Opened,
     OpenRequest,
     Progress,
@@ -145,6 +146,8 @@ class StudioSession(QObject):
         Operators that are random draw by another seed.
     backend_changed
         The model is computed by another backend, or by the kernels of a dump.
+    notes_changed
+        What there is to know of the types of operators is there.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
@@ -184,6 +187,7 @@ class StudioSession(QObject):
     supplies_changed = Signal()
     seed_changed = Signal()
     backend_changed = Signal()
+    notes_changed = Signal()
     selection_changed = Signal(str)
     operand_changed = Signal(str)
     breakpoints_changed = Signal()
@@ -211,6 +215,7 @@ class StudioSession(QObject):
         self._client = EngineClient(engine or default_engine(), self)
         self._values = Values(self._client)
         self._weights: RemoteWeights | None = None
+        self._described: DescribedLayers | None = None
         self._opened_by = 0
         self._graph: RuntimeGraph | None = None
         self._model: Model | None = None
@@ -949,6 +954,7 @@ class StudioSession(QObject):
         self._handlers: dict[type, Callable[..., None]] = {
             Opened: self._on_opened,
             WeightsKept: self._on_weights_kept,
+            NotesRead: self._on_notes_read,
             LayersLoaded: self._on_layers_loaded,
             Fed: self._on_fed,
             SuppliesChanged: self._on_supplied,
@@ -1102,7 +1108,8 @@ class StudioSession(QObject):
         self._weights = RemoteWeights(self._client, archive) if archive is not None else None
         if self._weights is not None:
             self._weights.is_kept = answer.is_kept
-        return graph_of(answer.graph, self._weights)
+        self._described = DescribedLayers(answer.graph)
+        return graph_of(answer.graph, self._described, self._weights)
 
     def _note_layers(self, files: tuple[LayerFile, ...]) -> None:
         self._layer_files = files
@@ -1547,6 +1554,11 @@ class StudioSession(QObject):
     def _on_weights_kept(self, answer: WeightsKept) -> None:
         if answer.run_id == self._opened_by and self._weights is not None:
             self._weights.is_kept = True
+
+    def _on_notes_read(self, answer: NotesRead) -> None:
+        if answer.run_id == self._opened_by and self._described is not None:
+            self._described.notes.update(answer.notes)
+            self.notes_changed.emit()
 
     def _on_evicted(self, answer: Evicted) -> None:
         operand = self._values.note_evicted(answer.ticket)

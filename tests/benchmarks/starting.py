@@ -41,7 +41,8 @@ import os, sys, time
 from kuiper_studio.cli import main
 from engine.collector import collector_paused
 from kuiper_studio.engine_service.transport import start_early
-start_early()
+from pathlib import Path
+start_early(Path(sys.argv[1]))
 with collector_paused():  # in the order of the command line
     import engine.cost, engine.inputs, engine.runtime.description
     import networkx
