@@ -9,7 +9,7 @@ import numpy as np
 from typing_extensions import override
 
 from engine.array_files import is_numeric
-from engine.errors import spell_shape
+from engine.text import format_complex, format_count, format_shape
 from engine.values import flatten_value
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Spot:
     def __str__(self) -> str:
         member = f"of result {self.member} " if self.member else ""
         place = f"at {list(self.place)}" if self.place else "in its one number"
-        return f"{member}{place}: {self.found:.9g}, not {self.expected:.9g}"
+        found, expected = format_complex(self.found, 9), format_complex(self.expected, 9)
+        return f"{member}{place}: {found}, not {expected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,9 @@ def difference(
     """
     mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
     if len(mine) != len(theirs):
-        return Difference(unlike=f"{len(mine)} results instead of {len(theirs)}")
+        return Difference(
+            unlike=f"{format_count(len(mine), 'result')} instead of {len(theirs)}"
+        )
     worst = apart = Difference()
     count = beyond = 0
     for member, (one, other) in enumerate(zip(mine, theirs, strict=True)):
@@ -183,7 +186,7 @@ def _unlike(found: Value, expected: Value) -> str:
         mine, theirs = _word(found), _word(expected)
         return "" if mine == theirs else f"{mine} instead of {theirs}"
     if found.shape != expected.shape:
-        return f"shape {spell_shape(found.shape)} instead of {spell_shape(expected.shape)}"
+        return f"shape {format_shape(found.shape)} instead of {format_shape(expected.shape)}"
     if found.dtype != expected.dtype:
         return f"{found.dtype} instead of {expected.dtype}"
     return ""

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from engine.text import format_shape
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -47,7 +49,6 @@ __all__ = [
     "capitalized",
     "describe_shapes",
     "restore_error",
-    "spell_shape",
 ]
 
 
@@ -134,15 +135,10 @@ def capitalized(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
 
 
-def spell_shape(shape: Iterable[object]) -> str:
-    """Spell a shape: ``1×64×?×56``, None being an unknown dimension; ``scalar`` for 0-d."""
-    return "×".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
-
-
 def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
-    """Spell several shapes: ``1×64×56×56, 3``; words stay words."""
-    spelled = (shape if isinstance(shape, str) else spell_shape(shape) for shape in shapes)
-    return ", ".join(spelled) or "none"
+    """Format several shapes: ``1×64×56×56, 3``; words stay words."""
+    texts = (shape if isinstance(shape, str) else format_shape(shape) for shape in shapes)
+    return ", ".join(texts) or "none"
 
 
 class EngineError(Exception):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import numpy as np
 
 from engine.atomic import spoken
-from engine.errors import FeedError, UnknownNameError, spell_shape
+from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
+from engine.text import format_count, format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -259,7 +260,7 @@ def load_inputs(
     sources, loaded = _spread(sources, operands)
     if len(sources) != len(operands):
         names = ", ".join(operand.name for operand in operands) or "none"
-        given = "1 input was" if len(sources) == 1 else f"{len(sources)} inputs were"
+        given = format_count(len(sources), "input was", "inputs were")
         raise FeedError(f"{given} given, the model takes {len(operands)} ({names})")
     asked = shapes if shapes is not None else InputShapes()
     by_kind = _sorted_out(sources, operands)
@@ -420,7 +421,8 @@ def load_outputs(
         raise FeedError(f"{source.text} cannot be supplied: the operator has no outputs")
     if len(operands) > 1 and (source.kind != "npz" or source.member):
         raise FeedError(
-            f"{source.text} is one array, the operator has {len(operands)} outputs "
+            f"{source.text} is one array, the operator has "
+            f"{format_count(len(operands), 'output')} "
             f"({names}): supply an .npz, or one of them"
         )
     if len(operands) == 1 and source.kind == "npz" and not source.member:
@@ -466,12 +468,13 @@ def _rows_of_tables(operand: _Operand) -> Iterator[int]:
 def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if len(shape) > MOST_DIMENSIONS:
         raise FeedError(
-            f"input {name} has {len(shape)} dimensions; arrays have {MOST_DIMENSIONS} at most"
+            f"input {name} has {format_count(len(shape), 'dimension')}; arrays have "
+            f"{MOST_DIMENSIONS} at most"
         )
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes > current_room().left:
         raise FeedError(
-            format_refusal(f"input {name} of {spell_shape(shape)}", nbytes, current_room())
+            format_refusal(f"input {name} of {format_shape(shape)}", nbytes, current_room())
         )
 
 
@@ -506,10 +509,9 @@ def _choose_members(
         return {operand.name: operand.name for operand in operands}
     if len(names) != len(operands):
         wanted = ", ".join(operand.name for operand in operands)
-        operand_s = "operand" if len(operands) == 1 else "operands"
         raise FeedError(
-            f"{path} has {len(names)} arrays ({', '.join(names[:8])}) for {len(operands)} "
-            f"{operand_s} ({wanted}); name one as {path.name}:NAME"
+            f"{path} has {format_count(len(names), 'array')} ({', '.join(names[:8])}) for "
+            f"{format_count(len(operands), 'operand')} ({wanted}); name one as {path.name}:NAME"
         )
     return {o.name: name for o, name in zip(operands, names, strict=True)}
 
@@ -565,7 +567,7 @@ def _image_tensor(
     """Picture as (1, C, H, W) or (C, H, W), as the operand has it; repeated over N."""
     if shape is not None and len(shape) not in {3, 4}:
         raise FeedError(
-            f"input {operand.name} of {spell_shape(shape)} is no picture; give a .npy instead"
+            f"input {operand.name} of {format_shape(shape)} is no picture; give a .npy instead"
         )
     pixels = read_image(_path_of(source))
     channels, rows, columns = _picture_dims(shape, pixels, options)
@@ -637,7 +639,8 @@ def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:
     for word, values in (("mean", options.mean), ("std", options.std)):
         if len(values) not in {1, channels}:
             raise FeedError(
-                f"input {name} has {channels} channels, and {word} has {len(values)} values"
+                f"input {name} has {format_count(channels, 'channel')}, and {word} has "
+                f"{format_count(len(values), 'value')}"
             )
         columns.append(np.asarray(values, dtype=np.float32).reshape(-1, 1, 1))
     mean, std = columns

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.allocator import get_allocator_setter, make_checked_allocator
-from engine.byte_sizes import bytes_text
-from engine.errors import LayerError, MemoryBoundError, spell_shape
+from engine.errors import LayerError, MemoryBoundError
+from engine.text import format_bytes, format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -175,11 +175,11 @@ def format_refusal(what: str, nbytes: int, present: Room) -> str:
         That it would take.
     present : Room
     """
-    taken = f", of which {bytes_text(present.held)} are taken" if present.held else ""
+    taken = f", of which {format_bytes(present.held)} are taken" if present.held else ""
     return (
-        f"{what} would take {bytes_text(nbytes)}; the memory bound is "
-        f"{bytes_text(present.bound)}{taken}: --memory-bound raises it, or Debug → Memory… in "
-        "the window"
+        f"{what} would take {format_bytes(nbytes)}; the memory bound is "
+        f"{format_bytes(present.bound)}{taken}: --memory-bound raises it, or Debug → Memory… "
+        "in the window"
     )
 
 
@@ -195,11 +195,11 @@ def format_memory_error(error: MemoryError) -> str:
     what, nbytes = _format_array(shape, dtype), math.prod(shape) * dtype.itemsize
     if nbytes > present.left:
         return format_refusal(what, nbytes, present)
-    return f"not enough memory: {what} would take {bytes_text(nbytes)}"
+    return f"not enough memory: {what} would take {format_bytes(nbytes)}"
 
 
 def _format_array(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
-    return f"an array {spell_shape(shape)} of {dtype}"
+    return f"an array {format_shape(shape)} of {dtype}"
 
 
 # The machine's memory

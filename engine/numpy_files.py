@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import numpy as np
 
 from engine.atomic import spoken
-from engine.errors import FeedError, spell_shape
+from engine.errors import FeedError
 from engine.file_versions import open_steady
 from engine.memory_bound import Room, current_room, format_refusal
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -127,7 +128,7 @@ def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> A
     wanted = math.prod(shape) * dtype.itemsize
     if wanted > available:
         raise FeedError(
-            f"{where} claims {spell_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
+            f"{where} claims {format_shape(shape)} {dtype}, {wanted} bytes, but has {available}"
         )
     present = Room(current_room().bound, current_room().held + taken)
     if wanted > present.left:
@@ -149,4 +150,4 @@ def _require_shape(shape: tuple[object, ...], dtype: np.dtype[Any], where: str) 
         )
     sizes = [size for size in shape if isinstance(size, int) and size]
     if math.prod(sizes) * dtype.itemsize > _LARGEST:
-        raise FeedError(f"{where} claims {spell_shape(shape)}, more than an array can have")
+        raise FeedError(f"{where} claims {format_shape(shape)}, more than an array can have")

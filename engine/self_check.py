@@ -25,6 +25,7 @@ from engine.layers.exactness import is_elementwise
 from engine.memory_bound import current_room
 from engine.runtime.activity import announce
 from engine.states import OperatorStatus, SessionState
+from engine.text import format_brief, format_count
 from engine.values import materialise, value_nbytes
 
 if TYPE_CHECKING:
@@ -93,14 +94,17 @@ class Comparison:
             return f"{who} gives {far.unlike}"
         if not far.largest:
             return f"{who} is equal"
-        beyond = f", {far.beyond:,} of {far.count:,} elements beyond the tolerance"
+        count = format_count(far.count, "element")
+        beyond = f", {format_count(far.beyond)} of {count} beyond the tolerance"
         text = (
-            f"{who} differs by up to {far.largest:.3g}, {far.relative:.2g} of the largest "
-            f"number{beyond if far.beyond else ''}: {far.where}"
+            f"{who} differs by up to {format_brief(far.largest)}, "
+            f"{format_brief(far.relative, 2)} of the largest number"
+            f"{beyond if far.beyond else ''}: {far.where}"
         )
         if not far.of_element:
             return text
-        return f"{text}; relative to the element by up to {far.of_element:.2g}, {far.element}"
+        of_element = format_brief(far.of_element, 2)
+        return f"{text}; relative to the element by up to {of_element}, {far.element}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,18 +163,20 @@ class SelfCheck:
         """All in a few sentences."""
         compared, worst = len(self.compared), self.worst
         whom = " and ".join(self.libraries)
-        text = f"{_counted(self.operator_count, 'operator')}, "
-        text += f"{_counted(compared, 'comparison')} with {whom}"
+        text = f"{format_count(self.operator_count, 'operator')}, "
+        text += f"{format_count(compared, 'comparison')} with {whom}"
         parts = [f"{text}: {self._verdict}." if compared else f"{text}."]
         if worst is not None and not worst.difference.unlike:
             far, furthest = worst.difference, self.furthest
             parts.append(
-                f"The largest difference is {far.largest:.2g}, {far.relative:.2g} of the "
-                f"largest number: {worst.operator.name} by {worst.kernel}."
+                f"The largest difference is {format_brief(far.largest, 2)}, "
+                f"{format_brief(far.relative, 2)} of the largest number: "
+                f"{worst.operator.name} by {worst.kernel}."
             )
             if furthest is not None and furthest.difference.of_element:
+                of_element = format_brief(furthest.difference.of_element, 2)
                 parts.append(
-                    f"Relative to an element it is {furthest.difference.of_element:.2g}: "
+                    f"Relative to an element it is {of_element}: "
                     f"{furthest.operator.name} by {furthest.kernel}."
                 )
         if self.cancelled:
@@ -179,17 +185,18 @@ class SelfCheck:
             parts.append(f"It ended early: {self.error}.")
         elif self.not_run:
             count = len(self.not_run)
-            parts.append(f"{_counted(count, 'operator')} could not run: {self.obstacle}.")
+            parts.append(f"{format_count(count, 'operator')} could not run: {self.obstacle}.")
         return " ".join(parts)
 
     @property
     def _verdict(self) -> str:
         names = list(dict.fromkeys(c.operator.name for c in self.differing))
         if not names:
-            return f"all agree to {self.tolerance:g}"
+            return f"all agree to {format_brief(self.tolerance)}"
         shown = ", ".join(names[:_NAMES_SHOWN])
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        return f"{len(self.differing)} differ by more than {self.tolerance:g}, in {shown}{more}"
+        tolerance = format_brief(self.tolerance)
+        return f"{len(self.differing)} differ by more than {tolerance}, in {shown}{more}"
 
     @property
     def obstacle(self) -> str:
@@ -466,7 +473,3 @@ def _handing_out(subgraph: FusedSubgraph, part: Part, own: dict[str, Value]) -> 
         return (own[part.output],)
 
     return compiled
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

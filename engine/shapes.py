@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
-from engine.errors import FeedError, OpenShapeError, spell_shape
+from engine.errors import FeedError, OpenShapeError
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -176,7 +177,7 @@ def settle_shapes(
             if actual is not None and not fits(actual, wanted):
                 raise FeedError(
                     f"input {operand.name} is to be {_spell(operand, wanted)}, and what is "
-                    f"given is {spell_shape(actual)}"
+                    f"given is {format_shape(actual)}"
                 )
             partly[operand.name] = wanted
         if actual is not None:
@@ -202,8 +203,8 @@ def _filled(
 def _require_rank(operand: _InputOperand, wanted: tuple[int | None, ...]) -> None:
     if operand.shape is not None and len(operand.shape) != len(wanted):
         raise FeedError(
-            f"input {operand.name} of {spell_shape(operand.shape)} has {len(operand.shape)} "
-            f"dimensions, and {spell_shape(wanted)} has {len(wanted)}"
+            f"input {operand.name} of {format_shape(operand.shape)} has {len(operand.shape)} "
+            f"dimensions, and {format_shape(wanted)} has {len(wanted)}"
         )
 
 
@@ -248,7 +249,7 @@ def bind_symbols(
         for dim, size in zip(operand.shape, shape, strict=True):
             if not isinstance(dim, str) or size is None:
                 continue
-            where = f"in input {operand.name} of {spell_shape(shape)}"
+            where = f"in input {operand.name} of {format_shape(shape)}"
             known, place = found.setdefault(dim, (size, where))
             if known != size:
                 raise FeedError(
@@ -299,7 +300,7 @@ def _open_sentence(name: str, shape: ExportedShape) -> str:
     symbols = list(dict.fromkeys(dim for dim in shape if isinstance(dim, str)))
     places = [str(place) for place, dim in enumerate(shape) if dim is None]
     dims = [f"dimension{'s' if len(places) > 1 else ''} {_and(places)}"] if places else []
-    return f"input {name} of {spell_shape(shape)} leaves {_and([*dims, *symbols])} open"
+    return f"input {name} of {format_shape(shape)} leaves {_and([*dims, *symbols])} open"
 
 
 def _and(words: Sequence[str]) -> str:
@@ -351,7 +352,7 @@ def _spell(operand: _InputOperand, wanted: tuple[int | None, ...]) -> str:
     """A shape asked for, with the exported dimensions where it leaves them."""
     exported = operand.shape or (None,) * len(wanted)
     pairs = zip(wanted, exported, strict=True)
-    return spell_shape(dim if want is None else want for want, dim in pairs)
+    return format_shape(dim if want is None else want for want, dim in pairs)
 
 
 def _listed(shape: tuple[int | None, ...]) -> str:

@@ -22,6 +22,7 @@ from typing_extensions import override
 
 from engine.errors import TensorError
 from engine.promotion import promote
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -395,8 +396,7 @@ class Tensor:
 
     @override
     def __repr__(self) -> str:
-        shape = "×".join(map(str, self._raw_shapes))
-        return f"Tensor({shape}, {self.dtype})"
+        return f"Tensor({format_shape(self._raw_shapes)}, {self.dtype})"
 
 
 def _from_flat(flat: Array, shape: tuple[int, ...], *, row_major: bool) -> Array:

@@ -27,6 +27,7 @@ from typing_extensions import override
 from engine.collector import collector_paused
 from engine.errors import EngineError
 from engine.inputs import InputSource, parse_source, parse_supply, read_labels
+from engine.text import format_count
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.sample_models import default_sample
@@ -251,7 +252,7 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
         _require_working(session)
         name = session.model_path.name if session.model_path else ""
         sys.stdout.write(
-            f"{name}: {steps} of {len(graph.operators)} operators stepped\n"
+            f"{name}: {steps} of {format_count(len(graph.operators), 'operator')} stepped\n"
             f"per-layer dump: {(folder / 'dump').resolve()}\n"
             f"picture of the window: {(folder / 'window.png').resolve()}\n"
         )

@@ -35,7 +35,6 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.byte_sizes import parse_bytes
 from engine.errors import EngineError, UnsupportedOperatorError
 from engine.inputs import (
     IMAGE_SUFFIXES,
@@ -45,7 +44,7 @@ from engine.inputs import (
     read_labels,
 )
 from engine.shapes import parse_shapes
-from engine.states import OperatorStatus
+from engine.text import parse_bytes
 from kuiper_studio.commands import COMMANDS, MENUS, FieldKeys, make_actions
 from kuiper_studio.dialogs.command_palette import CommandPalette
 from kuiper_studio.graph_view import GraphView

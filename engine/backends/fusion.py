@@ -25,9 +25,10 @@ from typing_extensions import override
 from engine.backends.kernel import signature_of
 from engine.backends.lowering import LoweringError
 from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
-from engine.backends.onnx_runtime import OnnxCompiledKernel, format_threads
+from engine.backends.onnx_runtime import OnnxCompiledKernel
 from engine.backends.subgraph import Subgraph, lower_operator
 from engine.runtime.activity import announce
+from engine.text import format_count
 from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class SubgraphName:
         library, images = _DESCRIPTIONS[self.strategy]
         operators = f"operators {self.first} to {self.last} fused"
         return ", ".join(
-            filter(None, [library, operators, images, format_threads(self.threads)])
+            filter(None, [library, operators, images, format_count(self.threads, "thread")])
         )
 
     @classmethod

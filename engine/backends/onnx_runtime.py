@@ -23,6 +23,7 @@ from engine.backends.lowering import (
     require_finite,
 )
 from engine.backends.nchwc import nchwc_to_nchw
+from engine.text import format_count
 from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = [
     "OnnxCompiledKernel",
     "OnnxRuntimeBackend",
-    "format_threads",
     "thread_count",
 ]
 
@@ -53,11 +53,6 @@ _RESULTS: Final[dict[str, DType]] = {
 # With fewer bytes of operands, waking another thread costs more than it brings; with more
 # than the second number it pays for certain; in between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
-
-
-def format_threads(count: int) -> str:
-    """Format a number of threads."""
-    return f"{count} thread{'' if count == 1 else 's'}"
 
 
 def thread_count() -> int:
@@ -131,7 +126,7 @@ class OnnxRuntimeBackend:
         """Describe a variant of `variants` in words."""
         level, _, count = variant.partition("-")
         layout = {"all": "all its optimisations", "basic": "images as they lie"}
-        return f"ONNX Runtime, {layout.get(level, level)}, {format_threads(int(count))}"
+        return f"ONNX Runtime, {layout.get(level, level)}, {format_count(int(count), 'thread')}"
 
     def load(self, *, whole: bool) -> None:
         """Import the lowerings, and with `whole` the library itself."""

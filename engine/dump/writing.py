@@ -36,6 +36,7 @@ from engine.dump.names import UniqueNames, archive_name
 from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions
 from engine.errors import DumpExistsError, ExportCancelledError, ExportError
 from engine.statistics import statistics
+from engine.text import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -199,8 +200,8 @@ def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> 
     free = shutil.disk_usage(path.parent).free
     if wanted > free:
         raise ExportError(
-            f"{path} was not written: the dump takes {wanted / 1e6:.1f} MB and the disk has "
-            f"{free / 1e6:.1f} MB free"
+            f"{path} was not written: the dump takes {format_bytes(wanted)} and the disk has "
+            f"{format_bytes(free)} free"
         )
 
 

@@ -19,7 +19,6 @@ from engine.errors import (
     LayerError,
     ParameterError,
     describe_shapes,
-    spell_shape,
 )
 from engine.layers.arguments import along, axis_of, cast
 from engine.layers.elementwise import Operand
@@ -36,6 +35,7 @@ from engine.layers.index_places import (
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.registry import register
 from engine.promotion import as_operand, result_dtype
+from engine.text import format_shape
 from engine.values import Array, Value, describe_value
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Index(Layer):
                 return (*places[:sole], whole, *places[sole + 1 :])
         raise LayerError(
             f"expr holds {describe_shapes(item.shape for item in lists)} constant indices, "
-            f"which cannot give the output {spell_shape(self._annotated)} that the file "
+            f"which cannot give the output {format_shape(self._annotated)} that the file "
             "states: the exporter wrote a part of a table of several dimensions; index by "
             "table.flatten() in the model, reshape the result, and export it again"
         )
@@ -378,8 +378,8 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     fits = (*result.shape[:axis], places.size, *result.shape[axis + 1 :])
     if new.shape != fits:
         raise LayerError(
-            f"{places.size} places of dim {axis} take {spell_shape(fits)}, and the source is "
-            f"{spell_shape(new.shape)}",
+            f"{places.size} places of dim {axis} take {format_shape(fits)}, and the source is "
+            f"{format_shape(new.shape)}",
             InferStatus.kInferArraySizeMismatch,
         )
     join_at(np.add.at, result, axis, _column(places, axis, new), new)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.errors import spell_shape
 from engine.shapes import fits, other_sizes
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,12 +59,12 @@ def diagnose_failure(
         return None
     reasons = [
         f"{f'input {name}' if len(inputs) > 1 else 'the model'} was exported for "
-        f"{spell_shape(exported)} and is fed {spell_shape(given)}"
+        f"{format_shape(exported)} and is fed {format_shape(given)}"
         for name, (exported, given) in other.items()
     ]
     suspect = ""
     for operand in _unchanged(operator, shape_of):
-        spelled, fixing = spell_shape(operand.shape or ()), _fixing(operand, shape_of)
+        spelled, fixing = format_shape(operand.shape or ()), _fixing(operand, shape_of)
         if operand.producer is not None and operand.producer.is_constant:
             reasons.append(f"its input {operand.name} is always {spelled}")
         elif fixing is not None:

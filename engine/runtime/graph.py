@@ -17,7 +17,6 @@ from engine.errors import (
     UnknownNameError,
     UnsupportedOperatorError,
     describe_shapes,
-    spell_shape,
 )
 from engine.pnnx import DTYPES
 from engine.pnnx import load as load_pair
@@ -26,6 +25,7 @@ from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
+from engine.text import format_shape
 from engine.values import flatten_value, materialise_all
 
 if TYPE_CHECKING:
@@ -363,8 +363,8 @@ class RuntimeGraph:
         expected = self._expected_shape(operand, fed)
         if expected is not None and not fits(array.shape, expected):
             raise FeedError(
-                f"operand {name} is {spell_shape(expected)}, and the value to supply is "
-                f"{spell_shape(array.shape)}"
+                f"operand {name} is {format_shape(expected)}, and the value to supply is "
+                f"{format_shape(array.shape)}"
             )
         return _as_dtype(f"operand {name}", operand, array)
 
@@ -510,7 +510,7 @@ def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
 def _spell(operand: RuntimeOperand) -> str:
     if operand.shape is None:
         return f"{operand.name} of any shape"
-    return f"{operand.name} of {spell_shape(operand.shape)}"
+    return f"{operand.name} of {format_shape(operand.shape)}"
 
 
 def _convert(operand: RuntimeOperand, value: Array) -> Array:

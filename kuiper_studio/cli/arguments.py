@@ -370,13 +370,13 @@ def _seed(text: str) -> int:
 
 
 def _memory_limit(text: str) -> MemoryLimit:
-    from engine.byte_sizes import parse_bytes
+    from engine.text import parse_bytes
 
     return MemoryLimit(None if text.lower() == "none" else parse_bytes(text))
 
 
 def _memory_bound(text: str) -> int:
-    from engine.byte_sizes import parse_bytes
+    from engine.text import parse_bytes
 
     return parse_bytes(text)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from engine.plain import plain
 from engine.self_check import Verdict
+from engine.text import format_brief, format_count, format_milliseconds
 from kuiper_studio.cli.terminal import say, say_table
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _rows(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("#", "type", "name", "kernel", "ms", *_HEADS)]
     for comparison in comparisons:
         operator = comparison.operator
-        spent = f"{comparison.seconds * 1e3:.3f}" if comparison.seconds else ""
+        spent = format_milliseconds(comparison.seconds) if comparison.seconds else ""
         named = (str(operator.index), operator.type, operator.name, comparison.kernel, spent)
         rows.append((*named, *_found(comparison)))
     return rows
@@ -101,6 +102,6 @@ def _found(comparison: Comparison) -> tuple[str, ...]:
         return "", "", "", "", f"left to NumPy: {comparison.reason}"
     if far.unlike:
         return "", "", "", "", far.unlike
-    beyond = f"{far.beyond:,} of {far.count:,}" if far.beyond else ""
-    numbers = (f"{number:.3g}" for number in (far.largest, far.relative, far.of_element))
+    beyond = f"{format_count(far.beyond)} of {format_count(far.count)}" if far.beyond else ""
+    numbers = (format_brief(number) for number in (far.largest, far.relative, far.of_element))
     return *numbers, beyond, far.words

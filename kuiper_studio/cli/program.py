@@ -13,6 +13,7 @@ from engine.atomic import spoken
 from engine.backend_names import require_installed
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
+from engine.text import format_count, format_duration
 from kuiper_studio.cli.arguments import (
     PARSERS,
     PICTURE_FORMATS,
@@ -147,7 +148,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from engine.array_files import is_numeric
     from engine.dump import write_arrays
     from engine.inputs import read_labels
-    from kuiper_studio.cli.report import shape_text
+    from kuiper_studio.cli.report import format_operand
 
     if arguments.output is not None:
         _check_output(Path(arguments.output), (".npz",))
@@ -161,7 +162,9 @@ def _run(arguments: argparse.Namespace) -> int:
     seconds = sum(record.seconds for record in session.records)
     random = sum(record.random for record in session.records)
     drawn = f", {random} of them random, seed {session.seed}" if random else ""
-    say(f"{len(session.records)} operators in {seconds * 1e3:.1f} ms{drawn}")
+    say(
+        f"{format_count(len(session.records), 'operator')} in {format_duration(seconds)}{drawn}"
+    )
     arrays: dict[str, Array] = {}
     ranked = False
     for index, value in enumerate(outputs):
@@ -170,13 +173,14 @@ def _run(arguments: argparse.Namespace) -> int:
             say(f"{name}: {value!r}, which is no array and is not written")
             continue
         arrays[name] = array
-        say(f"{name}: {shape_text(array.shape, array.dtype.name)}")
+        say(f"{name}: {format_operand(array.shape, array.dtype.name)}")
         best = _best(array, labels)
         ranked = ranked or bool(best)
         for line in best:
             say(f"  {line}")
     if labels and not ranked:
-        say(f"{arguments.labels} has {len(labels)} names, and no output as many values")
+        names = format_count(len(labels), "name")
+        say(f"{arguments.labels} has {names}, and no output as many values")
     if arguments.output is not None:
         write_arrays(Path(arguments.output), arrays)
         say(f"written to {arguments.output}")
@@ -208,7 +212,7 @@ def _dump(arguments: argparse.Namespace) -> int:
     missing = _not_executed(session, wanted)
     if missing:
         raise EngineError(
-            f"the dump lacks {len(missing)} of {len(wanted)} operators: "
+            f"the dump lacks {len(missing)} of {format_count(len(wanted), 'operator')}: "
             f"{_reason(session, missing[0])}"
         )
     return DONE
@@ -230,7 +234,8 @@ def _check(arguments: argparse.Namespace) -> int:
     if found.error is not None:
         raise found.error
     if found.not_run:
-        raise EngineError(f"{len(found.not_run)} operators were not checked: {found.obstacle}")
+        count = format_count(len(found.not_run), "operator was", "operators were")
+        raise EngineError(f"{count} not checked: {found.obstacle}")
     return DONE
 
 
@@ -249,7 +254,7 @@ def _render(arguments: argparse.Namespace) -> int:
     load_fonts()
     if form not in PICTURE_FORMATS:
         write_layout(graph, output, form, arguments.orientation)
-        say(f"written to {output}, {len(graph.operators)} operators")
+        say(f"written to {output}, {format_count(len(graph.operators), 'operator')}")
         return DONE
     theme = Theme(Scheme(arguments.theme))
     with progress_shown("drawing", "stages") as show:
@@ -459,5 +464,5 @@ def _best(array: Array, labels: Sequence[str]) -> list[str]:
         where = f"[{number}] " if len(samples) > 1 else ""
         lines.extend(f"{where}{scores[i]:10.4f}  {labels[i]}" for i in order)
     if len(samples) > _MOST_SAMPLES:
-        lines.append(f"and {len(samples) - _MOST_SAMPLES} samples more")
+        lines.append(f"and {format_count(len(samples) - _MOST_SAMPLES, 'sample')} more")
     return lines

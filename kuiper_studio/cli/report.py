@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.cost import cost, memory
-from engine.errors import UnsupportedOperatorError, spell_shape
+from engine.errors import UnsupportedOperatorError
 from engine.plain import plain
+from engine.text import format_amount, format_bytes, format_count, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.cli.terminal import say, say_table
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
 
-__all__ = ["count_text", "is_unknown", "model_facts", "say_facts", "shape_text"]
+__all__ = ["format_operand", "is_unknown", "model_facts", "say_facts"]
 
 _SHOWN_INDEXES: Final = 8
 
@@ -93,8 +94,10 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
     """Print the facts for people; see `model_facts`."""
     facts = model_facts(graph, session)
     say(
-        f"{graph.param_path.name}: {len(graph.operators)} operators, {len(graph.operands)} "
-        f"operands, {facts['parameters']:,} parameters, {count_text(facts['macs'])}MAC"
+        f"{graph.param_path.name}: {format_count(len(graph.operators), 'operator')}, "
+        f"{format_count(len(graph.operands), 'operand')}, "
+        f"{format_count(facts['parameters'], 'parameter')}, "
+        f"{format_amount(facts['macs'], 'MAC')}"
     )
     if graph.bin_path is not None:
         say(f"weights: {graph.bin_path}")
@@ -104,13 +107,14 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
         say(f"layers: {path}: {', '.join(types)}")
     for role in ("input", "output"):
         for operand in facts[f"{role}s"]:
-            say(f"{role}: {operand['name']} {shape_text(operand['shape'], operand['dtype'])}")
+            shown = format_operand(operand["shape"], operand["dtype"])
+            say(f"{role}: {operand['name']} {shown}")
     say()
     rows = [("#", "type", "name", "output", "parameters", "MAC")]
     for row in facts["operators"]:
-        shown = ", ".join(shape_text(o["shape"], o["dtype"]) for o in row["outputs"])
-        count = f"{row['parameters']:,}" if row["parameters"] else ""
-        macs = count_text(row["macs"]).rstrip() if row["macs"] else ""
+        shown = ", ".join(format_operand(o["shape"], o["dtype"]) for o in row["outputs"])
+        count = format_count(row["parameters"]) if row["parameters"] else ""
+        macs = format_amount(row["macs"], "").rstrip() if row["macs"] else ""
         rows.append((str(row["index"]), row["type"], row["name"], shown, count, macs))
     say_table(rows, right={0, 4, 5})
     _say_memory(facts["memory"])
@@ -123,14 +127,10 @@ def _say_memory(taken: Mapping[str, int]) -> None:
     if taken["values"]:
         say()
         say(
-            f"a pass keeps {_bytes_text(taken['values'])} of values; --memory-limit SIZE keeps "
-            f"less, down to the {_bytes_text(taken['needed'])} that operators need at once"
+            f"a pass keeps {format_bytes(taken['values'])} of values; --memory-limit SIZE "
+            f"keeps less, down to the {format_bytes(taken['needed'])} that operators need "
+            "at once"
         )
-
-
-def _bytes_text(count: int) -> str:
-    """Spell an amount of memory in a unit that ``--memory-limit`` reads."""
-    return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
 def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:
@@ -148,7 +148,7 @@ def _say_random(graph: RuntimeGraph) -> None:
     """Which operators draw random numbers."""
     indexes = [operator.index for operator in graph.operators if operator.random]
     if indexes:
-        count = f"{len(indexes)} operators are" if len(indexes) > 1 else "1 operator is"
+        count = format_count(len(indexes), "operator is", "operators are")
         say()
         say(f"{count} random: {_some(indexes)}; --seed N decides what is drawn")
 
@@ -167,9 +167,8 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
         together.setdefault(operator.reason, []).append(operator)
     if not together:
         return
-    count = len(graph.unsupported)
     say()
-    say(f"{count} operator{'s' if count > 1 else ''} cannot run:")
+    say(f"{format_count(len(graph.unsupported), 'operator')} cannot run:")
     for reason, operators in together.items():
         say(f"  {_some([operator.index for operator in operators])}: {reason}")
     if any(is_unknown(operator) for operator in graph.unsupported):
@@ -181,19 +180,9 @@ def is_unknown(operator: RuntimeOperator) -> bool:
     return isinstance(operator.error, UnsupportedOperatorError)
 
 
-def count_text(count: int) -> str:
-    """Spell a count with a unit's prefix to follow: ``1.81 G``, ``480 ``."""
-    size = float(count)
-    for prefix in ("", "K", "M", "G"):
-        if size < 999.5:
-            return f"{size:.3g} {prefix}"
-        size /= 1000
-    return f"{size:,.2f} T"
-
-
-def shape_text(shape: Sequence[object] | None, dtype: str | None) -> str:
-    """Spell a shape and a dtype: ``1×3×224×224 float32``."""
+def format_operand(shape: Sequence[object] | None, dtype: str | None) -> str:
+    """Format a shape and a dtype: ``1×3×224×224 float32``."""
     if shape is None:
         return "?"
-    dims = spell_shape(shape)
+    dims = format_shape(shape)
     return f"{dims} {dtype}" if dtype else dims

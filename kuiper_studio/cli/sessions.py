@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
+from engine.text import format_count
 from kuiper_studio.cli.arguments import image_options
 from kuiper_studio.cli.terminal import complain, progress_shown
 
@@ -165,12 +166,11 @@ def _seed(arguments: argparse.Namespace) -> int:
 
 
 def _inputs_text(graph: RuntimeGraph) -> str:
-    from kuiper_studio.cli.report import shape_text
+    from kuiper_studio.cli.report import format_operand
 
     operands = graph.input_operands
     shapes = [
-        f"{o.name} {shape_text(o.shape, o.dtype.name if o.dtype is not None else None)}"
+        f"{o.name} {format_operand(o.shape, o.dtype.name if o.dtype is not None else None)}"
         for o in operands
     ]
-    plural = "s" if len(operands) > 1 else ""
-    return f"{len(operands)} input{plural} ({', '.join(shapes)})"
+    return f"{format_count(len(operands), 'input')} ({', '.join(shapes)})"

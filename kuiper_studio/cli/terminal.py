@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from engine.atomic import spoken
+from engine.text import MINUS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,7 @@ __all__ = [
 
 _LONGEST_CELL: Final = 64
 _PATIENCE: Final = 0.5  # seconds that work may take without a bar
-_PLAIN_SIGNS: Final = str.maketrans({"×": "x", "…": "..."})
+_PLAIN_SIGNS: Final = str.maketrans({"×": "x", "…": "...", "µ": "u", MINUS: "-"})
 
 
 class OutputError(Exception):
@@ -87,7 +88,7 @@ def say(line: str = "") -> None:
 
 
 def _encodable(text: str) -> str:
-    """Spell our own signs plainly where the terminal lacks them."""
+    """Write our own signs plainly where the terminal lacks them."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -203,6 +204,7 @@ class _Progress:
 
 def printable(text: str) -> str:
     """Show control characters as escapes: names come from files, terminals obey them."""
+    text = text.replace("\N{NO-BREAK SPACE}", " ")  # between the thousands of a number
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -9,10 +9,11 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QListView, QVBoxLayout
 from typing_extensions import override
 
+from engine.text import format_count
 from kuiper_studio.dialogs.palette_model import MAX_FOUND, PaletteModel
 from kuiper_studio.dialogs.palette_row import HEADING, ROW, PaletteRowDelegate
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import count_text, elided
+from kuiper_studio.item_models.text import elided
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -175,7 +176,7 @@ class CommandPalette(QFrame):
             "operator's type or name."
         )
         shown = f"first {MAX_FOUND} of " if found > MAX_FOUND else ""
-        self._count.setText(f"{shown}{count_text(found)} found" if text.strip() else "")
+        self._count.setText(f"{shown}{format_count(found)} found" if text.strip() else "")
         self._choose(range(count))
         self.list.scrollToTop()
         self.adjustSize()

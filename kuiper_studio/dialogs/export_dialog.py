@@ -24,12 +24,12 @@ from PySide6.QtWidgets import (
 )
 
 from engine.atomic import spoken
-from engine.byte_sizes import bytes_text
 from engine.dump import DumpOptions, check_destination, select_operators
 from engine.errors import ExportError, UnknownNameError
+from engine.text import format_bytes, format_count
 from engine.values import flatten_value, value_nbytes
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import caption_text, count_text, elided
+from kuiper_studio.item_models.text import caption_text, elided
 
 if TYPE_CHECKING:
     from engine.dump import Format
@@ -228,7 +228,7 @@ class ExportDialog(QDialog):
     def _preset(self) -> None:
         graph, selected = self._session.graph, self._session.selected
         count = len(graph.operators) if graph is not None else 0
-        self.all_operators.setText(f"All {count_text(count)} operators")
+        self.all_operators.setText(f"All {format_count(count, 'operator')}")
         self.formats["folder"].setChecked(True)
         self.all_operators.setChecked(True)
         shown = caption_text(elided(selected or "none", 60))
@@ -340,12 +340,12 @@ class ExportDialog(QDialog):
         noun = "picture" if self.chosen_format == "png" else "array"
         if self.options().statistics_only:
             noun = "row"
-        text = _counted(amount.arrays, noun)
+        text = format_count(amount.arrays, noun)
         if noun == "array":
-            text += f", {bytes_text(amount.nbytes)}"
+            text += f", {format_bytes(amount.nbytes)}"
         if amount.without_value:
-            have = "has" if amount.without_value == 1 else "have"
-            text += f" · {_counted(amount.without_value, 'operator')} {have} no value yet"
+            text += f" · {format_count(amount.without_value, 'operator has', 'operators have')}"
+            text += " no value yet"
         return text
 
     def _problem_of_contents(self, amount: _Amount) -> str:
@@ -411,7 +411,7 @@ class ExportDialog(QDialog):
             amount = self._measure(operators)
             problem = self._problem_of_contents(amount) or self._problem_of_destination()
             named = self.named_operators.isChecked() and operators
-            self._matches.setText(_counted(len(operators), "operator") if named else "")
+            self._matches.setText(format_count(len(operators), "operator") if named else "")
         self._size.setText(self._describe(amount) if amount.arrays else "")
         self._error.setText(problem)
         self.export_button.setEnabled(not problem)
@@ -442,10 +442,6 @@ def _label(name: str, role: str) -> QLabel:
     label.setProperty("role", role)
     label.setTextFormat(Qt.TextFormat.PlainText)
     return label
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count_text(count)} {noun}" + ("" if count == 1 else "s")
 
 
 def _heading(text: str) -> QLabel:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QRadioButton, QWidget
 
-from engine.byte_sizes import bytes_text, parse_bytes, spell_bytes
 from engine.cost import memory
 from engine.memory_bound import default_bound
+from engine.text import format_bytes, format_exact_bytes, parse_bytes
 from kuiper_studio.dialogs.question import Question
 
 if TYPE_CHECKING:
@@ -49,12 +49,14 @@ class MemoryDialog(Question):
         self.limit, self.bound = session.memory_limit, session.memory_bound
         self.everything = QRadioButton("&Keep every value")
         self.limited = QRadioButton("Keep at &most")
-        self.amount = QLineEdit(spell_bytes(_OFFERED if self.limit is None else self.limit))
+        self.amount = QLineEdit(
+            format_exact_bytes(_OFFERED if self.limit is None else self.limit)
+        )
         self.amount.setAccessibleName("Memory limit")
-        self.most = QLineEdit("" if self.bound is None else spell_bytes(self.bound))
+        self.most = QLineEdit("" if self.bound is None else format_exact_bytes(self.bound))
         self.most.setAccessibleName("Memory bound")
         self.most.setPlaceholderText(
-            f"{bytes_text(default_bound())}, half of this machine's memory"
+            f"{format_bytes(default_bound())}, half of this machine's memory"
         )
         self._arrange(_facts(session))
         (self.everything if self.limit is None else self.limited).setChecked(True)
@@ -111,6 +113,6 @@ def _facts(session: StudioSession) -> str:
     if taken is None or not taken.total:
         return ""
     return (
-        f"A pass of this model keeps {bytes_text(taken.total)}. Its operators need "
-        f"{bytes_text(taken.needed)} at once; a lower limit counts as that much."
+        f"A pass of this model keeps {format_bytes(taken.total)}. Its operators need "
+        f"{format_bytes(taken.needed)} at once; a lower limit counts as that much."
     )

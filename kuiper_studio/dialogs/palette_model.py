@@ -16,9 +16,9 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from engine.text import format_dtype, format_shape
 from kuiper_studio.dialogs.action_text import GROUPS, action_group, action_keys, action_text
 from kuiper_studio.dialogs.fuzzy import fuzzy_match
-from kuiper_studio.item_models.text import dtype_text, shape_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -242,7 +242,7 @@ def _operator_entry(operator: RuntimeOperator) -> PaletteEntry:
 
 
 def _operand_entry(operand: RuntimeOperand) -> PaletteEntry:
-    facts = (shape_text(operand.shape), dtype_text(operand.dtype))
+    facts = (format_shape(operand.shape), format_dtype(operand.dtype))
     return PaletteEntry(
         f"Operand  {operand.name}",
         note=" ".join(filter(None, facts)),

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidg
 
 from engine.errors import capitalized
 from engine.inputs import parse_seed
+from engine.text import format_count
 from kuiper_studio.dialogs.question import Question
 from kuiper_studio.icons import icon
 
@@ -82,9 +83,9 @@ class SeedDialog(Question):
 def _purpose(session: StudioSession) -> str:
     operators = session.graph.operators if session.graph is not None else ()
     count = sum(operator.random for operator in operators)
-    here = {0: "No operator of this model is random.", 1: "One operator here is random."}.get(
-        count, f"{count} operators here are random."
-    )
+    here = "No operator of this model is random."
+    if count:
+        here = f"{format_count(count, 'operator here is', 'operators here are')} random."
     return (
         f"{here} The same seed gives the same numbers each time, also after stepping back. "
         "They are NumPy's: PyTorch draws others from the same seed."

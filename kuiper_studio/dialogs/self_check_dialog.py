@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.self_check import Verdict
+from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.comparisons import (
     COMPARISON_ROLE,
@@ -198,9 +199,7 @@ class SelfCheckDialog(QDialog):
         names = {comparison.operator.name for comparison in found.differing}
         if names:
             look = ("warning", "fail")
-            title = (
-                "One operator differs" if len(names) == 1 else f"{len(names)} operators differ"
-            )
+            title = format_count(len(names), "operator differs", "operators differ")
         elif found.agrees and found.compared:
             look, title = ("check", "done"), "All backends agree with NumPy"
         else:

@@ -1,8 +1,8 @@
 """The process of the engine, which `transport` starts.
 
 Its arguments are two descriptors that it inherits, of a socket and of the activity note, and
-the files of a model that is likely to be opened, ``""`` for none. It ends when the other end of the
-socket does, whatever it is at.
+the files of a model that is likely to be opened, "" for none. It ends when the other end of
+the socket does, whatever it is at.
 """
 
 from __future__ import annotations

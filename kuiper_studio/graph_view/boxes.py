@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
 
+from engine.text import format_short_count
 from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.scene import (
@@ -23,7 +24,7 @@ from kuiper_studio.graph_view.scene import (
     fonts,
 )
 from kuiper_studio.graph_view.state import BoxState
-from kuiper_studio.graph_view.text import range_text
+from kuiper_studio.graph_view.text import format_range
 
 if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
@@ -139,14 +140,14 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
     if summary.low is None or summary.high is None:
         first = "not finite"
     elif summary.low == summary.high:
-        first = f"all {range_text(summary.low, summary.high, 0).partition('…')[0]}"
+        first = f"all {format_range(summary.low, summary.high, 0).partition('…')[0]}"
     else:
-        first = range_text(summary.low, summary.high, room)
+        first = format_range(summary.low, summary.high, room)
     infinite = summary.pinf + summary.ninf
     if summary.nan:
-        return first, f"{_counted(summary.nan)} NaN"
+        return first, f"{format_short_count(summary.nan)} NaN"
     if infinite:
-        return first, f"{_counted(infinite)} Inf"
+        return first, f"{format_short_count(infinite)} Inf"
     if summary.zeros >= _MOSTLY_ZERO * summary.count and summary.low != summary.high:
         return first, f"{100 * summary.zeros / summary.count:.0f}% zero"
     return first, "0 NaN"
@@ -163,14 +164,6 @@ def _badges(look: BoxLook) -> list[tuple[str, str]]:
         )
         badges += [(glyph, token) for count, glyph, token in counts if count]
     return badges
-
-
-def _counted(count: int) -> str:
-    """Count in at most five characters."""
-    for limit, divisor, suffix in ((100_000, 1, ""), (10**8, 10**3, "k"), (10**11, 10**6, "M")):
-        if count < limit:
-            return f"{count // divisor}{suffix}"
-    return f"{count // 10**9}G"
 
 
 class BoxPainter:

@@ -30,6 +30,7 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QNativeGestureEvent, QP
 from PySide6.QtWidgets import QStyle, QToolTip, QWidget
 from typing_extensions import override
 
+from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.geometry import Geometry
@@ -679,7 +680,7 @@ class GraphCanvas(QWidget):
 
     def _paint_notice(self, painter: QPainter) -> None:
         count = len(self._scene.boxes)
-        text = f"Laying out {count} operators…" if count else "No model is open"
+        text = f"Laying out {format_count(count, 'operator')}…" if count else "No model is open"
         painter.setPen(self._theme.color("text3"))
         painter.setFont(self._theme.ui_font(12))
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)

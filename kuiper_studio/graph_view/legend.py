@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QPainter
 
+from engine.text import format_count
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.state import BoxState
 
@@ -43,8 +44,7 @@ def legend_entries(state: SceneState) -> list[Entry]:
         entries.append(Entry("play", "cur", "next to run"))
         entries.append(Entry("ring", "ctl", "pending"))
     if blocked:
-        noun = "operator" if blocked == 1 else "operators"
-        entries.append(Entry("ring", "ctl", f"blocked: {blocked} {noun}"))
+        entries.append(Entry("ring", "ctl", f"blocked: {format_count(blocked, 'operator')}"))
     if state.count(BoxState.UNSUPPORTED):
         entries.append(Entry("dashed", "unsup", "cannot run"))
     if state.supplied:

@@ -13,8 +13,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetricsF
 
 from engine.collector import collector_paused
+from engine.text import format_dtype, format_shape
 from kuiper_studio.families import Family, family_of
-from kuiper_studio.graph_view.text import dtype_text, shape_text, split_expression
+from kuiper_studio.graph_view.text import split_expression
 from kuiper_studio.layout import Layout, LayoutRequest, Orientation, layout
 from kuiper_studio.theme import Theme
 
@@ -225,7 +226,7 @@ def make_scene(graph: RuntimeGraph) -> Scene:
     for operator in graph.operators:
         family = family_of(operator.type)
         head = label_ruler.width(family.label) + detail_ruler.width(str(operator.index))
-        shape = shape_text(_shown_shape(operator))
+        shape = format_shape(_shown_shape(operator), drop_batch=True)
         needed = max(
             head + _GLYPH_ROOM + LEFT_INSET + RIGHT_INSET,
             type_ruler.width(operator.type) + LEFT_INSET + RIGHT_INSET,
@@ -284,7 +285,10 @@ def _make_edges(graph: RuntimeGraph) -> tuple[Edge, ...]:
         operand = operands[name]
         source = operand.producer
         if source is not None:
-            shape, dtype = shape_text(operand.shape), dtype_text(operand.dtype)
+            shape, dtype = (
+                format_shape(operand.shape, drop_batch=True),
+                format_dtype(operand.dtype),
+            )
             edges.append(Edge(source.index, target, name, shape, dtype, count))
     return tuple(edges)
 
@@ -307,7 +311,10 @@ def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
     operands = operator.outputs or operator.inputs
     if not operands:
         return "", ""
-    shape, dtype = shape_text(operands[0].shape), dtype_text(operands[0].dtype)
+    shape, dtype = (
+        format_shape(operands[0].shape, drop_batch=True),
+        format_dtype(operands[0].dtype),
+    )
     more = f"+{len(operands) - 1}" if len(operands) > 1 else ""
     return _cut(shape, room), " ".join(filter(None, (dtype, more)))
 

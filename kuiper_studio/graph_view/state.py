@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.states import OperatorStatus
-from kuiper_studio.graph_view.text import shape_text
+from engine.text import format_shape
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class SceneState:
             for name in record.outputs:
                 shape = getattr(record.outputs.metadata(name), "shape", None)
                 if shape is not None:
-                    self._shapes[name] = shape_text(shape)
+                    self._shapes[name] = format_shape(shape, drop_batch=True)
             changed.append(record.index)
         return changed
 
@@ -219,7 +219,9 @@ class SceneState:
         """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
         if operand not in self._shapes and self._session is not None:
             shape = getattr(self._session.metadata(operand), "shape", None)
-            self._shapes[operand] = "" if shape is None else shape_text(shape)
+            self._shapes[operand] = (
+                "" if shape is None else format_shape(shape, drop_batch=True)
+            )
         return self._shapes.get(operand, "")
 
     def has_value(self, index: int) -> bool:

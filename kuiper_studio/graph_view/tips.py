@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from engine.text import format_brief, format_count, format_dtype, format_duration, format_shape
 from kuiper_studio.graph_view.state import NONE, BoxState
-from kuiper_studio.graph_view.text import dtype_text, number_text, shape_text
 
 if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
@@ -34,7 +34,7 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     if not reason and session.graph is not None:
         reason = session.graph.operators[box].reason
     if record is not None and record.seconds:
-        word = f"{word} · {1000 * record.seconds:.3g} ms · {record.kernel}"
+        word = f"{word} · {format_duration(record.seconds)} · {record.kernel}"
     supplied = session.supplied_text(shown.name)
     random = session.random_text(shown.name)
     dropped = _evicted_text(session, shown.operand)
@@ -58,32 +58,32 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
     if shape is None and operand is not None:
         shape = operand.shape
     dtype = getattr(metadata, "dtype", None)
-    carried = dtype_text(dtype) if dtype is not None else shown.dtype
-    spelt = " ".join(filter(None, (shape_text(shape, with_batch=True), carried)))
+    carried = format_dtype(dtype) if dtype is not None else shown.dtype
+    carries = " ".join(filter(None, (format_shape(shape), carried)))
     lines = [
         f"operand {shown.operand}",
-        spelt,
+        carries,
         f"{boxes[shown.source].name} → {boxes[shown.target].name}",
     ]
     summary = state.summaries.get(shown.source)
     if summary is not None and boxes[shown.source].operand == shown.operand:
         if summary.low is not None and summary.high is not None:
             lines.append(
-                f"range {number_text(summary.low, 5)} … {number_text(summary.high, 5)}"
+                f"range {format_brief(summary.low, 5)} … {format_brief(summary.high, 5)}"
             )
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
     elif metadata is None:
         lines.append("not computed yet")
     lines.append(_evicted_text(session, shown.operand))
     if shown.count > 1:
-        lines.append(f"taken {shown.count} times")
+        lines.append(f"taken {format_count(shown.count, 'time')}")
     return "\n".join(filter(None, lines))
 
 
 def describe(state: SceneState) -> str:
     """The graph in a sentence or two, for those who cannot see it."""
     count = len(state.scene.boxes)
-    text = f"{count} operators, {state.count(BoxState.EXECUTED)} have run."
+    text = f"{format_count(count, 'operator')}, {state.count(BoxState.EXECUTED)} have run."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]

@@ -16,7 +16,8 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.self_check import Verdict
-from kuiper_studio.item_models.text import count_text, ms_text, tip_text
+from engine.text import format_brief, format_count, format_milliseconds
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,14 +127,14 @@ class ComparisonsModel(QAbstractTableModel):
         far = row.difference
         match column:
             case ComparisonColumn.MS:
-                return ms_text(row.seconds)
+                return format_milliseconds(row.seconds)
             case ComparisonColumn.REFERENCE_MS:
-                return ms_text(row.reference_seconds)
+                return format_milliseconds(row.reference_seconds)
             case ComparisonColumn.BEYOND:
-                return count_text(far.beyond) if far.beyond else ""
+                return format_count(far.beyond) if far.beyond else ""
         if far.unlike:
             return ""
-        return f"{_DIFFERENCES[ComparisonColumn(column)](far):.3g}"
+        return format_brief(_DIFFERENCES[ComparisonColumn(column)](far))
 
     @staticmethod
     def _sort_key(row: Comparison, column: int) -> float | str:

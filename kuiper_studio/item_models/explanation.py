@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kuiper_studio.item_models.text import param_text, shape_text
+from engine.text import format_shape
+from kuiper_studio.item_models.text import param_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +77,7 @@ def _explained(
     name = argument.name
     attribute = attributes.get(name.replace(".", "_"))
     if attribute is not None:
-        shape = shape_text(operator.attributes[attribute].shape)
+        shape = format_shape(operator.attributes[attribute].shape)
         return ExplainedArgument(argument, attribute, f"@{attribute} {shape}")
     # PyTorch's extensions have arguments by number in the file.
     for written in (name, numbered):

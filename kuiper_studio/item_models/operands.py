@@ -15,8 +15,9 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
+from engine.text import format_dtype, format_shape
 from engine.values import ArrayMetadata
-from kuiper_studio.item_models.text import dtype_text, shape_text, tip_text
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,9 +104,9 @@ class OperandsModel(QAbstractTableModel):
             case OperandColumn.OPERAND:
                 return row.operand.name
             case OperandColumn.SHAPE:
-                return shape_text(self._facts(row)[0]) or "?"
+                return format_shape(self._facts(row)[0]) or "?"
             case OperandColumn.DTYPE:
-                return dtype_text(self._facts(row)[1])
+                return format_dtype(self._facts(row)[1])
             case _:
                 return row.peer.name if row.peer is not None else ""
 
@@ -127,8 +128,8 @@ class OperandsModel(QAbstractTableModel):
                 return f"Select {row.peer.type} {row.peer.name} (#{row.peer.index})"
             case OperandColumn.SHAPE:
                 shape, dtype = self._facts(row)
-                seen = f"{shape_text(shape) or '?'} {dtype_text(dtype)}".strip()
-                exported = shape_text(row.operand.shape)
+                seen = f"{format_shape(shape) or '?'} {format_dtype(dtype)}".strip()
+                exported = format_shape(row.operand.shape)
                 return f"{seen}\nexported as {exported}" if exported else seen
         return ""
 

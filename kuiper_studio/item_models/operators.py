@@ -18,6 +18,7 @@ from PySide6.QtCore import (
 from typing_extensions import override
 
 from engine.states import OperatorStatus
+from engine.text import format_duration, format_milliseconds, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.operator_filter import (
@@ -26,7 +27,7 @@ from kuiper_studio.item_models.operator_filter import (
     OperatorFilter,
     parse_filter,
 )
-from kuiper_studio.item_models.text import ms_text, shape_text, tip_text
+from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -290,10 +291,10 @@ class OperatorsModel(QAbstractTableModel):
                 return operator.name
             case OperatorColumn.OUTPUT:
                 shapes = output_shapes(self._session, operator)
-                return shape_text(shapes[0], drop_batch=True) if shapes else ""
+                return format_shape(shapes[0], drop_batch=True) if shapes else ""
             case OperatorColumn.MS:
                 record = self._session.record(operator.name)
-                return ms_text(record.seconds if record is not None else None)
+                return format_milliseconds(record.seconds if record is not None else None)
             case _:
                 return ""
 
@@ -311,7 +312,7 @@ class OperatorsModel(QAbstractTableModel):
                 return "\n".join(filter(None, (self._display(operator, column), random)))
             case OperatorColumn.OUTPUT:
                 return "\n".join(
-                    f"{operand.name}: {shape_text(shape) or 'shape not known'}"
+                    f"{operand.name}: {format_shape(shape) or 'shape not known'}"
                     for operand, shape in zip(
                         operator.outputs, output_shapes(self._session, operator), strict=True
                     )
@@ -320,7 +321,7 @@ class OperatorsModel(QAbstractTableModel):
                 record = self._session.record(operator.name)
                 if record is None or not record.kernel:
                     return ""
-                return f"{record.seconds * 1e3:.4f} ms, {record.kernel_text}"
+                return f"{format_duration(record.seconds)}, {record.kernel_text}"
             case _:
                 return self._display(operator, column)
 

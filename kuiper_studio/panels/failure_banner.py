@@ -9,7 +9,8 @@ from PySide6.QtGui import QGuiApplication
 from typing_extensions import override
 
 from engine.errors import UnsupportedOperatorError
-from kuiper_studio.item_models.text import caption_text, elided, shape_text
+from engine.text import format_shape
+from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.panels.message_banner import MessageBanner
 
 if TYPE_CHECKING:
@@ -156,8 +157,8 @@ class FailureBanner(MessageBanner):
         lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
         for operand in operator.inputs:
             metadata = self._session.metadata(operand.name)
-            computed = shape_text(getattr(metadata, "shape", None)) or "not an array"
-            exported = shape_text(operand.shape) or "?"
+            computed = format_shape(getattr(metadata, "shape", None)) or "not an array"
+            exported = format_shape(operand.shape) or "?"
             lines.append(f"  input {operand.name}: {computed}, exported as {exported}")
         return "\n".join(lines)
 

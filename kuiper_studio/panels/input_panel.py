@@ -33,9 +33,10 @@ from engine.inputs import (
     parse_number,
     parse_source,
 )
+from engine.text import format_dtype, format_shape
 from kuiper_studio.background import Background, Done
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import dtype_text, shape_text, tip_text
+from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.input_fields import (
     PRESETS,
@@ -346,8 +347,8 @@ class InputCard(QFrame):
         kind = self._source.kind if self._source is not None else ""
         self.preview.show_picture(picture, kind)
         shape = self.shape
-        wanted = shape_text(shape if shape is not None else self.operand.shape) or "?"
-        dtype = dtype_text(self.operand.dtype) or "f32"
+        wanted = format_shape(shape if shape is not None else self.operand.shape) or "?"
+        dtype = format_dtype(self.operand.dtype) or "f32"
         lines = [picture.text] if picture is not None and picture.text else []
         lines.append(f"→ {wanted}")
         how = ", bilinear" if kind == "image" else ""
@@ -418,7 +419,7 @@ class InputCard(QFrame):
         return button
 
     def _make_title(self) -> QLabel:
-        shape, dtype = shape_text(self.operand.shape), dtype_text(self.operand.dtype)
+        shape, dtype = format_shape(self.operand.shape), format_dtype(self.operand.dtype)
         label = QLabel(f"operand {self.operand.name}  {shape or '?'} {dtype}")
         label.setTextFormat(Qt.TextFormat.PlainText)
         label.setProperty("role", "mono")

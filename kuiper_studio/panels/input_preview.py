@@ -14,8 +14,8 @@ from typing_extensions import override
 from engine.errors import EngineError
 from engine.inputs import load_input
 from engine.shapes import InputShapes
+from engine.text import format_dtype, format_shape
 from kuiper_studio.icons import pixmap
-from kuiper_studio.item_models.text import dtype_text, shape_text
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QPaintEvent
@@ -70,7 +70,7 @@ def load_preview(
         array = load_input(source, operand, shapes=asked)
     except EngineError as exc:
         return PreviewPicture("", error=str(exc))
-    text = f"{shape_text(array.shape)} {dtype_text(array.dtype)}"
+    text = f"{format_shape(array.shape)} {format_dtype(array.dtype)}"
     return PreviewPicture(text, _of_array(array))
 
 

@@ -54,11 +54,11 @@ def mark_differences(text: str, color: str) -> str:
 
     def mark(match: re.Match[str]) -> str:
         dims = match[0].split("×")
-        spelled = [
+        dims_html = [
             f'<b style="color:{color}">{dim}</b>' if differs(dims, place) else dim
             for place, dim in enumerate(dims)
         ]
-        return f"<span style=\"font-family:'JetBrains Mono'\">{'×'.join(spelled)}</span>"
+        return f"<span style=\"font-family:'JetBrains Mono'\">{'×'.join(dims_html)}</span>"
 
     return _SHAPE.sub(mark, html.escape(text))
 

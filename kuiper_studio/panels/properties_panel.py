@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.byte_sizes import bytes_text
 from engine.cost import Cost, cost
 from engine.errors import EngineError, UnsupportedOperatorError, capitalized
+from engine.text import format_amount, format_bytes, format_count, format_duration
 from kuiper_studio.background import Background, Done
 from kuiper_studio.families import family_of
 from kuiper_studio.icons import icon, pixmap
@@ -36,11 +36,7 @@ from kuiper_studio.item_models import (
     ParametersModel,
     operator_state,
 )
-from kuiper_studio.item_models.text import (
-    count_text,
-    ms_text,
-    tip_text,
-)
+from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
 from kuiper_studio.panels.panel import Panel
@@ -214,14 +210,7 @@ class _Header(QFrame):
 
 def _cost_text(found: Cost) -> str:
     count, unit = (found.macs, "MAC") if found.macs else (found.flops, "FLOP")
-    if not count:
-        return ""
-    size = float(count)
-    for prefix in ("", "K", "M", "G"):
-        if size < 1000:
-            return f"{size:.1f} {prefix}{unit}" if prefix else f"{count} {unit}"
-        size /= 1000
-    return f"{size:.1f} T{unit}"
+    return format_amount(count, unit) if count else ""
 
 
 class _FittingTable(Table):
@@ -566,7 +555,7 @@ class PropertiesPanel(Panel):
         state = operator_state(self.session, operator.name)
         record = self.session.record(operator.name)
         measured = state is OperatorState.EXECUTED and record is not None and record.seconds
-        note = f"{ms_text(record.seconds)} ms" if measured and record is not None else ""
+        note = format_duration(record.seconds) if measured and record is not None else ""
         self._header.show_operator(operator, state, note, self._reason(operator))
         shape = None
         if operator.inputs:
@@ -615,8 +604,8 @@ class PropertiesPanel(Panel):
         if operator is None or not attributes:
             return
         elements = sum(a.size for a in attributes.values())
-        size = bytes_text(sum(a.nbytes for a in attributes.values()))
-        self._attribute_section.head.set_suffix(f"{count_text(elements)} values · {size}")
+        size = format_bytes(sum(a.nbytes for a in attributes.values()))
+        self._attribute_section.head.set_suffix(f"{format_count(elements, 'value')} · {size}")
         transposed = "transpose" in operator.type.lower()
         # The largest first: a weight before its bias.
         for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):

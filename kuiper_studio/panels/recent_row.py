@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, QWidget
 from typing_extensions import override
 
+from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
@@ -52,7 +53,9 @@ class RecentRow(QAbstractButton):
         self.missing = not Path(entry.path).exists()
         self._name = Path(entry.path).name
         self._folder = folder_text(entry.path, Path.home())
-        self._size = "file not found" if self.missing else f"{entry.operators} operators"
+        self._size = (
+            "file not found" if self.missing else format_count(entry.operators, "operator")
+        )
         self._when = when_text(entry.opened, recents.now())
         self.setToolTip(tip_text(entry.path))
         self.setAccessibleName(f"{self._name} in {self._folder}, {self._size}, {self._when}")

@@ -17,8 +17,9 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.errors import FeedError, spell_shape
+from engine.errors import FeedError
 from engine.shapes import LARGEST_SIZE, parse_shapes
+from engine.text import format_shape
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import tip_text
 
@@ -116,7 +117,7 @@ class SizeRow(QWidget):
             self._show_size(field, dim, editable=editable)
         self.whole.setVisible(self.operand.shape is None)
         if dims is not None and self.operand.shape is None:
-            self.whole.setText(spell_shape(dim.size for dim in dims))
+            self.whole.setText(format_shape(dim.size for dim in dims))
         self.whole.setEnabled(editable)
         self.reset.setEnabled(resettable)
 
@@ -154,8 +155,8 @@ class SizeRow(QWidget):
         button.setIconSize(QSize(15, 15))
         button.setFixedHeight(_HEIGHT)
         exported = self.operand.shape
-        spelled = spell_shape(exported) if exported is not None else "?"
-        tip = f"Back to the exported size, {spelled}"
+        text = format_shape(exported) if exported is not None else "?"
+        tip = f"Back to the exported size, {text}"
         button.setToolTip(tip_text(tip))
         button.setAccessibleName(tip)
         button.clicked.connect(self.reset_requested)

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.byte_sizes import spell_bytes
+from engine.text import format_exact_bytes
 from kuiper_studio.icons import pixmap
 from kuiper_studio.item_models.text import elided, tip_text
 from kuiper_studio.session import Progress, RunState, dump_name
@@ -196,7 +196,7 @@ class StatusBar(QStatusBar):
         limit = self._session.memory_limit
         self._memory.setVisible(limit is not None and self._session.graph is not None)
         if limit is not None:
-            self._memory.setText(f"memory limit {spell_bytes(limit)}")
+            self._memory.setText(f"memory limit {format_exact_bytes(limit)}")
             self._memory.setToolTip(
                 "Old values are dropped, and computed again when they are looked at"
             )

@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.states import OperatorStatus
+from engine.text import format_amount, format_count, format_duration
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.module_runs import module_runs
-from kuiper_studio.item_models.text import caption_text, elided, ms_text
+from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
-from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter, axis_unit
+from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -156,8 +157,7 @@ class TimelineCanvas(QWidget):
         parts = [self._time_text(operator)]
         macs = float(self.model.macs[operator.index])
         if macs:
-            factor, unit = axis_unit(Measure.MACS, macs)
-            parts.append(f"{macs / factor:.4g} {unit}")
+            parts.append(format_amount(macs, "MAC"))
         return " · ".join(filter(None, parts))
 
     def _time_text(self, operator: RuntimeOperator) -> str:
@@ -167,12 +167,12 @@ class TimelineCanvas(QWidget):
         if supplied:
             return supplied
         if status is OperatorStatus.EXECUTED and record is not None:
-            return f"{_milliseconds(record.seconds)} measured"
+            return f"{format_duration(record.seconds)} measured"
         if status is OperatorStatus.PENDING:
             seconds = float(self.model.seconds()[operator.index])
             if not self.model.any_measured or not seconds:
                 return "not run yet"
-            return f"estimate {_milliseconds(seconds, '≈ ')}"
+            return f"estimate ≈ {format_duration(seconds)}"
         words = {
             OperatorStatus.FAILED: "failed",
             OperatorStatus.BLOCKED: "blocked: an input was not computed",
@@ -183,7 +183,8 @@ class TimelineCanvas(QWidget):
     def _describe(self) -> None:
         """Say in words what is selected, for those who cannot see it."""
         session = self._session
-        text = f"{len(self.model)} operators in execution order, {session.position} have run."
+        text = f"{format_count(len(self.model), 'operator')} in execution order, "
+        text += f"{session.position} have run."
         if session.graph is not None and session.selected:
             operator = session.graph.operator(session.selected)
             text += f" Selected: #{operator.index} {operator.type} {operator.name}"
@@ -376,7 +377,3 @@ class TimelineCanvas(QWidget):
         self._ringed = False
         super().focusOutEvent(event)
         self.update()
-
-
-def _milliseconds(seconds: float, about: str = "") -> str:
-    return f"{about}{ms_text(seconds)} ms" if seconds >= 5e-6 else "under 0.01 ms"

@@ -9,8 +9,8 @@ from PySide6.QtGui import QAction, QActionGroup, QFontMetrics, QPainter
 from PySide6.QtWidgets import QComboBox, QLabel, QMenu, QSizePolicy, QVBoxLayout, QWidget
 from typing_extensions import override
 
+from engine.text import format_count, format_duration
 from kuiper_studio.icons import icon
-from kuiper_studio.item_models.text import ms_text
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.timeline_canvas import TimelineCanvas
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
@@ -206,14 +206,14 @@ class TimelinePanel(Panel):
             return ""
         parts = []
         if self.canvas.bar_size > 1:
-            parts.append(f"{self.canvas.bar_size} operators a bar")
+            parts.append(f"{format_count(self.canvas.bar_size, 'operator')} a bar")
         if not model.any_measured:
             parts.append("no time measured yet")
         else:
             spent, left = model.spent_and_left()
-            parts.append(f"{_duration(spent)} run")
+            parts.append(f"{format_duration(spent)} run")
             if left > 0:
-                parts.append(f"≈ {_duration(left)} left")
+                parts.append(f"≈ {format_duration(left)} left")
         return " · ".join(parts)
 
     # Overrides of Qt methods
@@ -229,9 +229,3 @@ class TimelinePanel(Panel):
     @override
     def sizeHint(self) -> QSize:
         return QSize(800, 80)
-
-
-def _duration(seconds: float) -> str:
-    if not seconds:
-        return "0 ms"
-    return f"{ms_text(seconds)} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
-from kuiper_studio.item_models.text import number_text
+from engine.text import format_brief, format_number
 from kuiper_studio.panels.weights import (
     DIVERGING,
     Mosaic,
@@ -188,7 +188,7 @@ class Histogram(QWidget):
     def show_counts(self, counts: Array, low: float, high: float, step: int = 1) -> None:
         """Show counts of equal bins from `low` to `high`, of one of `step` values."""
         self._counts = counts
-        span = f"from {number_text(low)} to {number_text(high)}"
+        span = f"from {format_number(low)} to {format_number(high)}"
         self.setAccessibleName(f"Histogram {span}")
         sample = f" of a sample, one of {step} values" if step > 1 else ""
         self.setToolTip(f"{counts.size} bins {span}; the highest has {counts.max()}{sample}")
@@ -225,7 +225,9 @@ class ColorBar(QWidget):
     def set_limit(self, limit: float) -> None:
         """Show other ends."""
         self._limit = limit
-        self.setAccessibleName(f"Colours from {number_text(-limit)} to {number_text(limit)}")
+        self.setAccessibleName(
+            f"Colours from {format_number(-limit)} to {format_number(limit)}"
+        )
         self.update()
 
     @override
@@ -237,7 +239,7 @@ class ColorBar(QWidget):
         painter = QPainter(self)
         font = self._theme.mono_font(10)
         painter.setFont(font)
-        low, high = (_short(-self._limit), _short(self._limit))
+        low, high = (format_brief(-self._limit, 2), format_brief(self._limit, 2))
         metrics = QFontMetrics(font)
         left, right = metrics.horizontalAdvance(low) + 5, metrics.horizontalAdvance(high) + 5
         painter.setPen(self._theme.color("text2"))
@@ -251,7 +253,3 @@ class ColorBar(QWidget):
         painter.setPen(self._theme.color("ctl"))
         painter.drawRect(bar.adjusted(0, 0, -1, -1))
         painter.end()
-
-
-def _short(value: float) -> str:
-    return f"{value:.2g}".replace("-", "\N{MINUS SIGN}")

@@ -22,8 +22,9 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.statistics import TensorStatistics, histogram, sampling_step, statistics
+from engine.text import format_number, format_shape
 from kuiper_studio.icons import icon, pixmap
-from kuiper_studio.item_models.text import number_text, tip_text
+from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.weight_canvas import (
     ColorBar,
     Histogram,
@@ -187,8 +188,9 @@ class WeightView(QWidget):
         self._page = 0
         self._pages = TilePages(attribute.shape, transposed)
         self._expression = f"graph.operator({operator!r}).attributes[{name!r}]"
-        spelled = "(" + ",".join(map(str, attribute.shape)) + ")"
-        self.head = _Head(name, f"{spelled} {attribute.stored_dtype}", theme)
+        self.head = _Head(
+            name, f"{format_shape(attribute.shape)} {attribute.stored_dtype}", theme
+        )
         self.body = QWidget()
         self.body.hide()
         self._message = QLabel()
@@ -378,4 +380,4 @@ class WeightView(QWidget):
 
 
 def _number(value: float) -> str:
-    return number_text(float(value))
+    return format_number(float(value))

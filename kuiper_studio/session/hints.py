@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.errors import capitalized, spell_shape
+from engine.errors import capitalized
 from engine.shapes import fits
+from engine.text import format_shape
 
 if TYPE_CHECKING:
     from engine.errors import InferenceError
@@ -76,6 +77,6 @@ def _about(
 ) -> str:
     source = f"{producer.type} {producer.name}" if producer is not None else "its producer"
     return (
-        f"Look at {source}: operand {name} was exported as {spell_shape(exported)} "
-        f"and is {spell_shape(shape)} here."
+        f"Look at {source}: operand {name} was exported as {format_shape(exported)} "
+        f"and is {format_shape(shape)} here."
     )

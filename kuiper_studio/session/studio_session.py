@@ -18,7 +18,6 @@ from PySide6.QtCore import (
     Slot,
 )
 
-from engine.byte_sizes import spell_bytes
 from engine.collector import collector_paused
 from engine.differences import TOLERANCE
 from engine.errors import (
@@ -37,6 +36,7 @@ from engine.runtime.kernel import SUPPLIED, backend_of
 from engine.shapes import InputShapes, parse_shapes
 from engine.states import OperatorStatus, SessionState
 from engine.statistics import TensorStatistics, statistics
+from engine.text import format_count, format_duration, format_exact_bytes
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
@@ -616,7 +616,7 @@ class StudioSession(QObject):
 
         The others are computed again when they are looked at.
         """
-        shown = spell_bytes(limit) if limit is not None else "none"
+        shown = format_exact_bytes(limit) if limit is not None else "none"
         self._set_memory(replace(self._memory, limit=limit), f"memory limit {shown}")
 
     def set_memory_bound(self, bound: int | None) -> None:
@@ -624,7 +624,9 @@ class StudioSession(QObject):
 
         Silent when nothing changes. An operator that needs more fails.
         """
-        shown = spell_bytes(bound) if bound is not None else "half of the machine's memory"
+        shown = (
+            format_exact_bytes(bound) if bound is not None else "half of the machine's memory"
+        )
         self._set_memory(replace(self._memory, bound=bound), f"memory bound {shown}")
 
     # Layers of the user's own
@@ -888,7 +890,7 @@ class StudioSession(QObject):
             return ""
         if not (self._values.is_evicted(key) or self._values.why_not(key)):
             return ""
-        limit = f" of {spell_bytes(self._memory.limit)}" if self._memory.limit else ""
+        limit = f" of {format_exact_bytes(self._memory.limit)}" if self._memory.limit else ""
         what = self._values.why_not(key) or (
             "It will be computed again when the run has stopped."
             if self._busy
@@ -1436,8 +1438,9 @@ class StudioSession(QObject):
         weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
         self.log(
             "info",
-            f"opened {graph.param_path.name}{weights}: {len(graph.operators)} operators "
-            f"in {answer.seconds * 1e3:.0f} ms",
+            f"opened {graph.param_path.name}{weights}: "
+            f"{format_count(len(graph.operators), 'operator')} in "
+            f"{format_duration(answer.seconds)}",
         )
         if self.kernels_from is not None:
             self.log("info", f"kernels of {dump_name(self.kernels_from)}: {self.kernels_text}")
@@ -1448,7 +1451,10 @@ class StudioSession(QObject):
         self.backend_changed.emit()
         reasons = Counter(operator.reason for operator in graph.unsupported)
         for reason, count in list(reasons.items())[:_LISTED]:
-            self.log("warning", f"{count} operators: {reason}" if count > 1 else reason)
+            self.log(
+                "warning",
+                f"{format_count(count, 'operator')}: {reason}" if count > 1 else reason,
+            )
         names = [operator.name for operator in graph.operators]
         if names:
             selected = opening.wanted.selected
@@ -1698,15 +1704,11 @@ class StudioSession(QObject):
         others = len(operators) - 1
         title = f"{first.name} cannot run"
         if others:
-            title = f"{first.name} and {others} other{'s' if others > 1 else ''} cannot run"
+            title = f"{first.name} and {format_count(others, 'other')} cannot run"
         blocked = sum(r.status is OperatorStatus.BLOCKED for r in self._records.values())
         hint = "Supply its output from a file, and the run goes on from there."
         if blocked:
-            behind = (
-                "1 operator behind it is"
-                if blocked == 1
-                else f"{blocked} operators behind it are"
-            )
+            behind = format_count(blocked, "operator behind it is", "operators behind it are")
             hint = f"{behind} blocked. {hint}"
         return Failure(title, first.reason, hint, first.name)
 

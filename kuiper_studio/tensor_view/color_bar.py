@@ -9,7 +9,7 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
 from kuiper_studio.tensor_view.images import to_image
-from kuiper_studio.tensor_view.numbers import tick_text
+from kuiper_studio.tensor_view.numbers import format_tick
 
 if TYPE_CHECKING:
     from kuiper_studio.tensor_view.images import Coloring
@@ -31,7 +31,7 @@ def _numbers(coloring: Coloring, intervals: int) -> list[str]:
     step = coloring.high / intervals - coloring.low / intervals
     shares = [place / intervals for place in range(intervals + 1)]
     values = [coloring.low * (1 - share) + coloring.high * share for share in shares]
-    return [tick_text(value, step) for value in values]
+    return [format_tick(value, step) for value in values]
 
 
 def bar_space(coloring: Coloring, theme: Theme) -> float:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from engine.text import format_brief
+
 if TYPE_CHECKING:
     from engine.values import Array
 
@@ -36,7 +38,7 @@ class ChannelFacts:
         low = float(self.low[channel])
         if self.special[channel] or low != self.high[channel]:
             return ""
-        return f"{low:.2g}"
+        return format_brief(low, 2)
 
 
 def channel_facts(planes: Array) -> ChannelFacts:

@@ -19,10 +19,11 @@ from engine.pictures import (
     tile_pictures,
     tile_sheet,
 )
+from engine.text import format_short_count
 from kuiper_studio.tensor_view.canvas import Canvas
 from kuiper_studio.tensor_view.facts import ChannelFacts
 from kuiper_studio.tensor_view.images import Coloring, image_over
-from kuiper_studio.tensor_view.numbers import range_text
+from kuiper_studio.tensor_view.numbers import format_range
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -289,7 +290,7 @@ class MosaicView(Canvas):
             painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
 
     def _paint_badge(self, painter: QPainter, tile: QRectF, count: int) -> None:
-        text = f"× {count}" if count < 1000 else f"× {count / 1000:.0f}k"
+        text = f"× {format_short_count(count)}"
         width = QFontMetricsF(painter.font()).horizontalAdvance(text) + 4
         if width > tile.width():
             text, width = "×", 9.0
@@ -339,7 +340,7 @@ class MosaicView(Canvas):
         low, high = float(self._facts.low[place]), float(self._facts.high[place])
         text = f"Channel {channel}: "
         if low <= high:
-            text += range_text(low, high)
+            text += format_range(low, high)
         return text + (f", {special} NaN or Inf" if special else "")
 
     # Overrides of Qt methods

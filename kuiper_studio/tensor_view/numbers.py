@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kuiper_studio.item_models.text import MINUS
+from engine.text import MINUS, format_brief
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
-    "axis_texts",
-    "box_text",
-    "brief_text",
+    "format_bound",
+    "format_range",
+    "format_tick",
+    "format_ticks",
     "nice_ticks",
     "parse_number",
-    "range_text",
-    "tick_text",
 ]
 
 _BOX_ROOM = 8  # characters that a box shows
 _LEAST_SPAN = 1e-300  # with steps that floats can tell apart
 
 
-def tick_text(value: float, step: float) -> str:
+def format_tick(value: float, step: float) -> str:
     """Write one of several numbers that are `step` apart, without needless digits.
 
     Three figures of the step: ``0``, ``0.4``, ``−1.275``, ``3e−6``, ``1.5e5``.
@@ -40,34 +39,25 @@ def tick_text(value: float, step: float) -> str:
     return _tidy(f"{value:.{min(decimals, 12)}f}")
 
 
-def axis_texts(ticks: Sequence[float]) -> list[str]:
+def format_ticks(ticks: Sequence[float]) -> list[str]:
     """Write the numbers of an axis, all with as many decimals: ``0.5``, ``1.0``, ``1.5``."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
-    texts = [tick_text(tick, step) for tick in ticks]
+    texts = [format_tick(tick, step) for tick in ticks]
     if any("e" in text for text in texts):
         return texts
     decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
     return [f"{tick:.{decimals}f}".replace("-", MINUS) for tick in ticks]
 
 
-def brief_text(value: float) -> str:
-    """Write a number in three significant figures."""
-    if not math.isfinite(value):
-        return str(value)
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
-        return _tidy(f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}")
-    return _exponent(value, abs(value) / 100)
-
-
-def range_text(low: float, high: float) -> str:
+def format_range(low: float, high: float) -> str:
     """Write a range: ``0 … 1.6``."""
     step = (high - low) / 100
     if not math.isfinite(step) or step <= 0:
-        return f"{brief_text(low)} … {brief_text(high)}"
-    return f"{tick_text(low, step)} … {tick_text(high, step)}"
+        return f"{format_brief(low)} … {format_brief(high)}"
+    return f"{format_tick(low, step)} … {format_tick(high, step)}"
 
 
-def box_text(value: float, other: float) -> str:
+def format_bound(value: float, other: float) -> str:
     """Write one end of a range, in as many digits as tell it from the other end.
 
     Six of them where the box has room for so many, at least three.

@@ -21,16 +21,10 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.pictures import default_map, finite_range, fitted_range, render_picture, shrink
-from kuiper_studio.item_models.text import (
-    caption_text,
-    count_text,
-    dtype_text,
-    elided,
-    shape_text,
-    tip_text,
-)
+from engine.text import format_count, format_dtype, format_shape
+from kuiper_studio.item_models.text import caption_text, elided, tip_text
 from kuiper_studio.tensor_view.images import Coloring, to_image
-from kuiper_studio.tensor_view.numbers import range_text
+from kuiper_studio.tensor_view.numbers import format_range
 from kuiper_studio.tensor_view.reading import Kind
 from kuiper_studio.tensor_view.view_model import TensorViewModel
 from kuiper_studio.tensor_view.viewport import fit_zoom
@@ -263,7 +257,7 @@ class _Card(QWidget):
         if self._card.missing:
             return "has no value"
         if isinstance(value, np.ndarray):
-            return f"{shape_text(value.shape)} {dtype_text(value.dtype)}"
+            return f"{format_shape(value.shape)} {format_dtype(value.dtype)}"
         return f"tuple of {len(value)}" if isinstance(value, tuple) else elided(repr(value), 28)
 
     @Slot()
@@ -279,11 +273,11 @@ def _facts_grid(facts: TensorStatistics) -> QGridLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(12)
     grid.setVerticalSpacing(3)
-    span = range_text(facts.min, facts.max) if facts.finite else "nothing finite"
+    span = format_range(facts.min, facts.max) if facts.finite else "nothing finite"
     rows = (
         ("range", span),
-        ("NaN", count_text(facts.nan)),
-        ("Inf", count_text(facts.pinf + facts.ninf)),
+        ("NaN", format_count(facts.nan)),
+        ("Inf", format_count(facts.pinf + facts.ninf)),
     )
     for row, (name, text) in enumerate(rows):
         grid.addWidget(_label(name, "secondary"), row, 0)

@@ -25,7 +25,7 @@ from kuiper_studio.tensor_view.actions import RANGE_BUTTONS, TensorActions
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
-from kuiper_studio.tensor_view.numbers import range_text
+from kuiper_studio.tensor_view.numbers import format_range
 from kuiper_studio.tensor_view.range_bar import RangeBar
 from kuiper_studio.tensor_view.reading import Kind
 from kuiper_studio.tensor_view.tool_strip import ToolStrip
@@ -351,7 +351,7 @@ class TensorPane(QWidget):
         symmetric.setEnabled(model.has_picture and (model.signed or model.symmetric))
         self._show_histogram()
         shown = model.has_picture and model.data_range is not None
-        self.range_changed.emit(range_text(coloring.low, coloring.high) if shown else "")
+        self.range_changed.emit(format_range(coloring.low, coloring.high) if shown else "")
 
     def coloring(self) -> Coloring:
         """How values become colours at present."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QWidget
 from typing_extensions import override
 
-from kuiper_studio.tensor_view.numbers import box_text, parse_number
+from kuiper_studio.tensor_view.numbers import format_bound, parse_number
 from kuiper_studio.tensor_view.range_track import RangeTrack
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
@@ -148,8 +148,8 @@ class RangeBar(QFrame):
     def set_range(self, axis: tuple[float, float], coloring: Coloring) -> None:
         """Show the coloring's range on an axis."""
         self._range = coloring.low, coloring.high
-        self.low_box.show_value(box_text(coloring.low, coloring.high))
-        self.high_box.show_value(box_text(coloring.high, coloring.low))
+        self.low_box.show_value(format_bound(coloring.low, coloring.high))
+        self.high_box.show_value(format_bound(coloring.high, coloring.low))
         self.track.set_range(axis, coloring)
 
     def set_histogram(self, counts: Array | None, step: int = 1) -> None:

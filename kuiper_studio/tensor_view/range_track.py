@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import Canvas
 from kuiper_studio.tensor_view.images import Coloring, contrasting, hatch_brush, to_image
-from kuiper_studio.tensor_view.numbers import axis_texts, nice_ticks, range_text
+from kuiper_studio.tensor_view.numbers import format_range, format_ticks, nice_ticks
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPaintEvent
@@ -67,7 +67,7 @@ class RangeTrack(Canvas):
         """Show a range, the coloring's, on an axis that contains it."""
         if (axis, coloring) != (self._axis, self._coloring):
             self._axis, self._coloring = axis, coloring
-            self.setAccessibleDescription(range_text(coloring.low, coloring.high))
+            self.setAccessibleDescription(format_range(coloring.low, coloring.high))
             self.update()
 
     def set_histogram(self, counts: Array | None, step: int = 1) -> None:
@@ -210,7 +210,7 @@ class RangeTrack(Canvas):
         painter.setFont(self.theme.mono_font(9.5))
         painter.setPen(self.theme.color("text3"))
         ticks = nice_ticks(*self._axis, most=max(2, min(6, int(plot.width() / 60))))
-        for tick, text in zip(ticks, axis_texts(ticks), strict=True):
+        for tick, text in zip(ticks, format_ticks(ticks), strict=True):
             half = painter.fontMetrics().horizontalAdvance(text) / 2
             x = min(max(self.x_of(tick), half), self.width() - half)
             if all(abs(x - end) > half + _HANDLE[0] / 2 + 3 for end in ends):

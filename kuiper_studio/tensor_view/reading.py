@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from kuiper_studio.item_models.text import shape_text
+from engine.text import format_shape
 
 __all__ = ["FixedAxis", "Kind", "Reading", "read_shape"]
 
@@ -125,12 +125,12 @@ def read_shape(shape: tuple[int, ...], *, channels_last: bool = False) -> Readin
     if channel is not None:
         names[channel] = "channel"
     words = " × ".join(names[axis] for axis in range(len(shape)))
-    return replace(reading, note=f"{shape_text(shape)} read as {words}")
+    return replace(reading, note=f"{format_shape(shape)} read as {words}")
 
 
 def _vector(shape: tuple[int, ...], axis: int) -> Reading:
     others = [other for other in range(len(shape)) if other != axis]
-    note = f"{shape_text(shape)} shown as {shape[axis]} bars"
+    note = f"{format_shape(shape)} shown as {shape[axis]} bars"
     return Reading(Kind.VECTOR, shape, None, None, axis, _fixed(shape, others), note)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from kuiper_studio.item_models.text import count_text, number_text
+from engine.text import format_count, format_number
 from kuiper_studio.theme import restyle
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
     if facts is None:
         return ("…",) * len(_FACTS)
     ends = tuple(
-        count_text(value) if isinstance(value, int) else number_text(value)
+        format_count(value) if isinstance(value, int) else format_number(value)
         for value in (facts.min, facts.max)
     )
     zeros = f"{100 * facts.zero_fraction:.1f} %"
-    return (*ends, number_text(facts.mean), number_text(facts.std), zeros)
+    return (*ends, format_number(facts.mean), format_number(facts.std), zeros)
 
 
 class StatisticsPanel(QScrollArea):
@@ -79,7 +79,7 @@ class StatisticsPanel(QScrollArea):
         self._special = None
         if facts is not None:
             infinite = facts.pinf + facts.ninf
-            special = f"{count_text(facts.nan)} / {count_text(infinite)}"
+            special = f"{format_count(facts.nan)} / {format_count(infinite)}"
             self._special = facts.nan + infinite
         self._tensor.show_facts(title, (*fact_texts(facts), special))
         self._tint()

@@ -8,7 +8,7 @@ import numpy as np
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from typing_extensions import override
 
-from kuiper_studio.item_models.text import MINUS
+from engine.text import MINUS, format_brief, format_complex
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
@@ -28,13 +28,10 @@ def cell_text(value: np.generic) -> str:
     """Write an element in six significant figures, integers and bools as they are."""
     kind = value.dtype.kind
     if kind == "f":
-        number = float(value)
-        if np.isnan(number):
-            return "NaN"
-        if np.isinf(number):
-            return "+Inf" if number > 0 else f"{MINUS}Inf"
-        return f"{number:.6g}".replace("-", MINUS)
-    return f"{value:.4g}" if kind == "c" else str(value).replace("-", MINUS)
+        return format_brief(float(value), 6)
+    if kind == "c":
+        return format_complex(complex(value), 4)
+    return str(value).replace("-", MINUS)
 
 
 class PlaneTableModel(QAbstractTableModel):

@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPen
 from typing_extensions import override
 
+from engine.text import format_brief
 from kuiper_studio.tensor_view.canvas import Canvas
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
     found = []
     for entry in order.tolist():
         value = float(values[entry])
-        text = f"{100 * value:.1f} %" if certain else f"{value:.4g}".replace("-", "\u2212")
+        text = f"{100 * value:.1f} %" if certain else format_brief(value, 4)
         share = value if certain else (value - bottom) / (top - bottom or 1.0)
         found.append(Score(entry, labels[entry], text, share))
     return found

@@ -16,7 +16,7 @@ from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPen
 from PySide6.QtWidgets import QGraphicsView
 
 from kuiper_studio.tensor_view.images import Coloring
-from kuiper_studio.tensor_view.numbers import axis_texts, nice_ticks
+from kuiper_studio.tensor_view.numbers import format_ticks, nice_ticks
 from kuiper_studio.tensor_view.vector_marks import Bars, VectorMarks
 
 if TYPE_CHECKING:
@@ -395,7 +395,7 @@ class VectorChart(QObject):
         ticks = nice_ticks(self._low, self._high, room)
         places = [tick / self._unit for tick in ticks]
         for axis in (self._left, self._lines):
-            axis.setTicks([list(zip(places, axis_texts(ticks), strict=True))])
+            axis.setTicks([list(zip(places, format_ticks(ticks), strict=True))])
         first, last = self.visible
         entries = _entry_ticks(first, last, int(self._width / (18 + 7 * len(str(last)))))
         middle = 0.5 if self.zoom >= _SPACED else 0.0

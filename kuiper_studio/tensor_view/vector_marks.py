@@ -12,8 +12,8 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen, Q
 from PySide6.QtWidgets import QGraphicsItem
 from typing_extensions import override
 
+from engine.text import format_brief
 from kuiper_studio.tensor_view.images import Coloring, contrasting, hatch_brush
-from kuiper_studio.tensor_view.numbers import brief_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,7 +172,7 @@ class VectorMarks(QGraphicsItem):
                     painter.setPen(QColor("#FFFFFF" if math.isnan(value) else "#000000"))
                     painter.drawText(rect, center, _sign(value))
             elif width >= _NUMBERED:
-                text = brief_text(value)
+                text = format_brief(value)
                 # Only where it keeps clear of the numbers beside it.
                 if metrics.horizontalAdvance(text) <= width - _CLEAR:
                     painter.setFont(number_font)

@@ -23,8 +23,8 @@ from engine.pictures import (
     real_values,
 )
 from engine.tensor import Tensor
+from engine.text import format_dtype, format_shape
 from engine.values import flatten_value
-from kuiper_studio.item_models.text import dtype_text, shape_text
 from kuiper_studio.tensor_view.facts import (
     ChannelFacts,
     channel_facts,
@@ -206,7 +206,9 @@ class TensorViewModel:
         if self.array is None:
             return prefix + type(self.member_value).__name__
         suffix = " · channels last" if self.channels_last and self.has_channels else ""
-        return f"{prefix}{shape_text(self.array.shape)} {dtype_text(self.array.dtype)}{suffix}"
+        return (
+            f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}{suffix}"
+        )
 
     # What is chosen
 

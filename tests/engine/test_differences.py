@@ -37,7 +37,7 @@ def test_relative_to_the_element():
     assert alone.of_element == pytest.approx(5 / 6)
     assert alone.place == (0,)
     assert (alone.beyond, alone.agrees) == (2, False)
-    assert f"{alone.element}" == "at [0]: 0.000600000028, not 9.99999975e-05"
+    assert f"{alone.element}" == "at [0]: 0.000600000028, not 9.99999975e−5"
 
 
 # found, expected, whether they agree element by element, and as sums beside a 1

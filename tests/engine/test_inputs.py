@@ -261,10 +261,10 @@ class TestNumpyFiles:
         np.save(tmp_path / "a.npy", np.zeros(1000, np.float32))
         np.savez(tmp_path / "a.npz", x=np.zeros(300, np.float32), y=np.zeros(300, np.float32))
         with bounded(Room(2000)):
-            with pytest.raises(FeedError, match="would take 3.9 KiB; the memory bound is 2.0"):
+            with pytest.raises(FeedError, match="would take 4.0 kB; the memory bound is 2.0"):
                 load_input(parse_source(str(tmp_path / "a.npy")), FakeOperand())
             operands = [FakeOperand(name="x"), FakeOperand(name="y")]
-            with pytest.raises(FeedError, match="y in .* of which 1.2 KiB are taken"):
+            with pytest.raises(FeedError, match="y in .* of which 1.2 kB are taken"):
                 load_inputs([parse_source(str(tmp_path / "a.npz"))], operands)
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"\x93NUMPY\x09\x00"])

@@ -93,7 +93,7 @@ class TestBounded:
         ],
     )
     def test_whatever_makes_an_array(self, make):
-        with pytest.raises(MemoryBoundError, match=r"the memory bound is 1\.0 MiB"):  # noqa: SIM117
+        with pytest.raises(MemoryBoundError, match=r"the memory bound is 1\.0 MB"):  # noqa: SIM117
             with bounded(Room(MIB)):
                 make()
         assert make().nbytes > MIB  # outside as ever
@@ -102,8 +102,8 @@ class TestBounded:
         with pytest.raises(MemoryBoundError) as caught, bounded(Room(3 * MIB, held=2 * MIB)):
             np.empty((2, MIB), np.float32)
         assert str(caught.value) == (
-            "an array 2×1048576 of float32 would take 8.0 MiB; the memory bound is 3.0 MiB, "
-            f"of which 2.0 MiB are taken{HOW}"
+            "an array 2×1048576 of float32 would take 8.4 MB; the memory bound is 3.1 MB, "
+            f"of which 2.1 MB are taken{HOW}"
         )
 
     def test_of_others(self):
@@ -119,7 +119,7 @@ class TestBounded:
         with pytest.raises(MemoryBoundError) as caught, bounded(Room(1 << 62)):
             np.empty(1 << 50, np.uint8)
         assert str(caught.value) == (
-            "not enough memory: an array 1125899906842624 of uint8 would take 1.0 PiB"
+            "not enough memory: an array 1125899906842624 of uint8 would take 1.1 PB"
         )
 
     def test_other_errors_pass(self):
@@ -168,9 +168,9 @@ class TestBounded:
     def test_what_takes_no_memory(self):
         with bounded(Room(8 * MIB, held=7 * MIB)):
             require_extent((MIB,), FLOAT32)
-            with pytest.raises(LayerError, match=r"4\.0 MiB; the memory bound is 8\.0 MiB"):
+            with pytest.raises(LayerError, match=r"4\.2 MB; the memory bound is 8\.4 MB"):
                 require_memory((MIB,), FLOAT32)
-            with pytest.raises(LayerError, match=r"12\.0 MiB; the memory bound is 8\.0 MiB:"):
+            with pytest.raises(LayerError, match=r"12\.6 MB; the memory bound is 8\.4 MB:"):
                 require_extent((3, MIB), FLOAT32)
 
 
@@ -210,7 +210,7 @@ def test_doublings_stop_at_the_bound(session, backend):
     assert failed.name == "c15"
     assert str(caught.value) == (
         "torch.cat 'c15' failed on inputs 16384×4×8×8, 16384×4×8×8: an array 32768×4×8×8 of "
-        f"float32 would take 32.0 MiB; the memory bound is 64.0 MiB, of which 32.0 MiB are "
+        f"float32 would take 33.6 MB; the memory bound is 67.1 MB, of which 33.6 MB are "
         f"taken{HOW}"
     )
     np.testing.assert_array_equal(made.value("3"), np.ones((8, 4, 8, 8)))
@@ -280,7 +280,7 @@ class TestSession:
         with pytest.raises(MemoryBoundError) as caught:
             made.feed([image()])
         assert str(caught.value) == (
-            f"what is fed to 0 would take 1.0 KiB; the memory bound is 1023 B{HOW}"
+            f"what is fed to 0 would take 1.0 kB; the memory bound is 1.0 kB{HOW}"
         )
         assert made.state is SessionState.NEED_INPUT
 
@@ -319,7 +319,7 @@ class TestSession:
             memory_bound=MIB,
         )
         made.feed([np.ones((1, 1), np.float32)])
-        with pytest.raises(InferenceError, match=r"would take 4\.0 MiB; the memory bound is 1"):
+        with pytest.raises(InferenceError, match=r"would take 4\.2 MB; the memory bound is 1"):
             made.run()
 
     def test_a_twin_has_it(self, session):
@@ -394,6 +394,6 @@ def test_small_inputs_large_results(session, lines, backend):
         memory_bound=MIB,
     )  # fmt: skip
     made.feed([np.zeros((1, 1000), np.int64 if lines[0] == NUMBERS else np.float32)])
-    with pytest.raises(InferenceError, match=r"would take .*; the memory bound is 1\.0 MiB"):
+    with pytest.raises(InferenceError, match=r"would take .*; the memory bound is 1\.0 MB"):
         made.run()
     assert made.held_bytes < MIB

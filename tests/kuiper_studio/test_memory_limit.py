@@ -319,7 +319,7 @@ class TestSetting:
             assert again.session.memory_limit is None
             assert "is no amount of memory" in shown["wrong"]
         assert shown["before"][0] == "3 GiB"
-        assert shown["before"][1].endswith("GiB, half of this machine's memory")
+        assert shown["before"][1].endswith("GB, half of this machine's memory")
 
     def test_both_are_remembered(self, open_window):
         window = open_window()
@@ -343,7 +343,7 @@ class TestSetting:
         failure = window.session.failure
         assert failure is not None
         assert "op3" in f"{failure.title} {failure.reason}"
-        assert "the memory bound is 6.0 KiB, of which 6.0 KiB are taken" in failure.reason
+        assert "the memory bound is 6.1 kB, of which 6.1 kB are taken" in failure.reason
         assert window.session.at_hand("2")
         window.session.set_memory_bound(None)
         window.session.restart()
@@ -356,7 +356,7 @@ class TestSetting:
         window.session.set_memory_bound(BYTES - 1)
         window.session.set_inputs({"0": array_source(expected(1))})
         qtbot.waitUntil(lambda: window.session.failure is not None)
-        assert "the memory bound is 2.0 KiB" in window.session.failure.reason
+        assert "the memory bound is 2.0 kB" in window.session.failure.reason
         assert window.session.state is not RunState.READY
 
     def test_models_that_are_opened_later_have_it(self, qtbot, open_window, make_pair):
@@ -397,8 +397,8 @@ class TestDialog:
         assert made.amount.text() == "500 MB"
         # Three images of 4×8×8, which the sum needs at once, and three of 4×4×4.
         text = label(made, "memoryFacts").text()
-        assert "keeps 3.8 KiB" in text
-        assert "need 3.0 KiB at once" in text
+        assert "keeps 3.8 kB" in text
+        assert "need 3.1 kB at once" in text
         qtbot.mouseClick(self.button(made), Qt.MouseButton.LeftButton)
         assert (made.result(), made.limit) == (QDialog.DialogCode.Accepted, None)
 

@@ -755,7 +755,7 @@ def test_a_disk_that_is_known_to_be_too_small(digits, tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})()
     monkeypatch.setattr(writing_module.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(
-        ExportError, match=r"the dump takes 0\.7 MB and the disk has 0\.0 MB free"
+        ExportError, match=r"the dump takes 739\.8 kB and the disk has 1\.0 kB free"
     ):
         dump(digits, tmp_path / "d")
     assert list(tmp_path.iterdir()) == []

@@ -91,8 +91,8 @@ def test_an_absurd_output_is_refused_before_memory_is_taken():
     with bounded(Room(1 << 30, held=1 << 20)), pytest.raises(LayerError) as caught:
         new_output((1 << 20, 1 << 20), np.dtype("f4"))
     assert str(caught.value) == (
-        "an array 1048576×1048576 of float32 would take 4.0 TiB; the memory bound is 1.0 GiB, "
-        "of which 1.0 MiB are taken: --memory-bound raises it, or Debug → Memory… in the window"
+        "an array 1048576×1048576 of float32 would take 4.4 TB; the memory bound is 1.1 GB, "
+        "of which 1.0 MB are taken: --memory-bound raises it, or Debug → Memory… in the window"
     )
 
 

@@ -82,7 +82,7 @@ SENTENCES = [
     ("run digits --input constant:inf", "input 'constant:inf': 'inf' is not finite"),
     ("run digits --input digits/digit_3.png --size 0x5", "a picture cannot be made 0×5 pixels"),
     ("run digits --input digits/digit_3.png --size 5x5 --std 0", "a std of 0 would divide by"),
-    ("run digits --input digits/digit_3.png --mean 1,2,3", "input 0 has 1 channels, and mean"),
+    ("run digits --input digits/digit_3.png --mean 1,2,3", "input 0 has 1 channel, and mean"),
     ("run digits --input ones --backend gpu", "there is no backend 'gpu'; choose one of auto"),
     ("run digits --input ones --backend-from none", "none: there is no such file or folder"),
     ("run digits --input ones --backend-from digits", "digits: there is no such file or"),

@@ -124,9 +124,9 @@ def test_request_is_what_the_session_writes(qtbot, opened, dialog, folder):
 def test_size_counts_members_and_weights(qtbot, opened, dialog):
     opened.resume()
     qtbot.waitUntil(lambda: opened.position == 5 and not opened.busy)
-    assert size(dialog) == "5 arrays, 1.0 KiB"  # two of them halves
+    assert size(dialog) == "5 arrays, 1.0 kB"  # two of them halves
     dialog.weights.click()
-    assert size(dialog) == "6 arrays, 1.2 KiB"
+    assert size(dialog) == "6 arrays, 1.3 kB"
     dialog.formats["png"].click()
     assert size(dialog) == "6 pictures"
     dialog.formats["folder"].click()

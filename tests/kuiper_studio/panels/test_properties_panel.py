@@ -36,7 +36,7 @@ def test_header(panel, studio, step) -> None:
     studio.select("layer1.conv")
     assert header(panel).split("\n")[:2] == ["nn.Conv2d", "CONV"]
     # 4 x 8 x 8 outputs of 3 x 3 x 3 products each
-    assert "6.9 KMAC" in header(panel)
+    assert "6.912 KMAC" in header(panel)
     assert "Pending" in header(panel)
     step(studio, 1)
     studio.select("layer1.conv")
@@ -44,7 +44,7 @@ def test_header(panel, studio, step) -> None:
     step(studio, 1)
     studio.select("layer1.conv")
     assert "Executed" in header(panel)
-    assert " ms · 6.9 KMAC" in header(panel)
+    assert "s · 6.912 KMAC" in header(panel)
 
 
 def test_patient_panel_shows_the_selection_that_lasts(qtbot, studio, theme) -> None:

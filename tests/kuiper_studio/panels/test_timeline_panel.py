@@ -143,11 +143,11 @@ def test_tabs_hold_them_only_while_it_is_in_front(qtbot, session, theme):
 def test_times(qtbot, opened, session):
     assert opened.summary.text() == "no time measured yet"
     run(qtbot, session, session.run_to, "twice")
-    assert "ms run · ≈" in opened.summary.text()
-    assert opened.summary.text().endswith("ms left")
+    assert "s run · ≈" in opened.summary.text()
+    assert opened.summary.text().endswith("s left")
     run(qtbot, session, session.resume)
     assert session.state is RunState.FINISHED
-    assert opened.summary.text().endswith("ms run")
+    assert opened.summary.text().endswith("s run")
 
 
 def test_measured_bars_are_filled_and_estimates_outlined(qtbot, opened, session, theme):
@@ -294,7 +294,7 @@ def test_tip_on_hover(opened, monkeypatch):
 def test_tip_tells_measured_from_estimated(qtbot, opened, session):
     run(qtbot, session, session.run_to, "twice")
     graph = session.graph
-    assert "ms measured" in opened.canvas.tip(graph.operator("body.0.act"))
+    assert "s measured" in opened.canvas.tip(graph.operator("body.0.act"))
     assert "estimate " in opened.canvas.tip(graph.operator("twice"))
 
 

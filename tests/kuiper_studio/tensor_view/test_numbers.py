@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kuiper_studio.tensor_view.numbers import (
-    axis_texts,
-    box_text,
-    brief_text,
+    format_bound,
+    format_range,
+    format_tick,
+    format_ticks,
     nice_ticks,
     parse_number,
-    range_text,
-    tick_text,
 )
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -35,21 +34,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
     ],
 )
 def test_tick_text(value, step, text):
-    assert tick_text(value, step) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (2.5747, "2.57"),
-        (0.0, "0"),
-        (-12345.6, "−12346"),
-        (1.3e-7, "1.3e−7"),
-        (math.nan, "nan"),
-    ],
-)
-def test_brief_text(value, text):
-    assert brief_text(value) == text
+    assert format_tick(value, step) == text
 
 
 @pytest.mark.parametrize(
@@ -62,7 +47,7 @@ def test_brief_text(value, text):
     ],
 )
 def test_range_text(low, high, text):
-    assert range_text(low, high) == text
+    assert format_range(low, high) == text
 
 
 @pytest.mark.parametrize(
@@ -78,7 +63,7 @@ def test_range_text(low, high, text):
     ],
 )
 def test_box_text(value, other, text):
-    assert box_text(value, other) == text
+    assert format_bound(value, other) == text
 
 
 @pytest.mark.parametrize(
@@ -100,12 +85,12 @@ def test_parse_number(text, value):
 
 @given(FINITE, FINITE)
 def test_box_text_tells_ends_apart_and_is_read_back(value, other):
-    text = box_text(value, other)
+    text = format_bound(value, other)
     read = parse_number(text)
     assert read is not None
     assert read == pytest.approx(value, rel=5e-3, abs=1e-300)  # three figures at least
     if value != other:
-        assert text != box_text(other, value)
+        assert text != format_bound(other, value)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +117,6 @@ def test_ticks_are_inside_and_few(low, span, most):
 
 
 def test_axis_texts_have_equal_decimals():
-    assert axis_texts([0.5, 1.0, 1.5]) == ["0.5", "1.0", "1.5"]
-    assert axis_texts([-20.0, 0.0, 20.0]) == ["−20", "0", "20"]
-    assert axis_texts([]) == []
+    assert format_ticks([0.5, 1.0, 1.5]) == ["0.5", "1.0", "1.5"]
+    assert format_ticks([-20.0, 0.0, 20.0]) == ["−20", "0", "20"]
+    assert format_ticks([]) == []

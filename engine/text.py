@@ -1,0 +1,257 @@
+"""How shapes, numbers, counts, sizes and times are written, wherever a person reads them.
+
+The window, the command line and the engine's messages share these functions. What programs
+read (dumps, JSON, the arguments of the command line) is not written by them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+
+__all__ = [
+    "MINUS",
+    "format_amount",
+    "format_brief",
+    "format_bytes",
+    "format_complex",
+    "format_count",
+    "format_dtype",
+    "format_duration",
+    "format_exact_bytes",
+    "format_milliseconds",
+    "format_number",
+    "format_shape",
+    "format_short_count",
+    "parse_bytes",
+]
+
+MINUS: Final = "\N{MINUS SIGN}"
+_GROUP: Final = "\N{NO-BREAK SPACE}"
+
+_BYTES_IN: Final = {
+    "": 1, "b": 1,
+    "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
+}  # fmt: skip
+_EXACT_UNITS: Final = ("TB", "TiB", "GB", "GiB", "MB", "MiB", "kB", "KiB")
+_SIZE_UNITS: Final = ("kB", "MB", "GB", "TB", "PB", "EB")
+_SIZE: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-z]*)", re.ASCII)
+_MOST_DIGITS: Final = 30  # of a size in bytes that is written as a number
+
+
+# Shapes and dtypes
+
+
+def format_shape(shape: Iterable[object] | None, *, drop_batch: bool = False) -> str:
+    """Format a shape, for example ``1×64×?×56``.
+
+    Parameters
+    ----------
+    shape : iterable of int, str or None, or None
+        A None dimension is unknown, a str one a symbol; None as a whole gives ``""``.
+    drop_batch : bool
+        Leave out a first dimension of 1, as lists and edges do.
+
+    Returns
+    -------
+    str
+        ``scalar`` for a shape without dimensions.
+    """
+    return "" if shape is None else _format_shape(tuple(shape), drop_batch)
+
+
+@lru_cache(maxsize=4096)  # in long models shapes recur
+def _format_shape(shape: tuple[object, ...], drop_batch: bool) -> str:  # noqa: FBT001
+    if drop_batch and len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return "×".join("?" if dim is None else str(dim) for dim in shape) or "scalar"
+
+
+def format_dtype(dtype: np.dtype[Any] | str | None) -> str:
+    """Format a dtype by PNNX's short name, such as ``f32``; ``""`` when unknown."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype or ""
+    if dtype.kind in "fiuc":
+        return f"{dtype.kind}{dtype.itemsize * 8}"
+    return str(dtype)
+
+
+# Numbers
+
+
+def format_number(value: float) -> str:
+    """Format a number of a table: four decimals, more for small ones, U+2212 as the minus."""
+    if not math.isfinite(value):
+        return _format_special(value)
+    size = abs(value)
+    if size == 0 or 1e-3 <= size < 1e5:
+        text = f"{value:.4f}"
+    elif 1e-5 <= size < 1e-3:
+        # Two figures more than the leading zeros take: 0.00053
+        text = f"{value:.{1 - math.floor(math.log10(size))}f}"
+    else:
+        text = f"{value:.3e}"
+    return text.replace("-", MINUS)
+
+
+def format_brief(value: float, digits: int = 3) -> str:
+    """Format a number in `digits` significant digits, without needless zeros.
+
+    Numbers of up to five digits before the point are written out, others with a short
+    exponent: ``0``, ``2.57``, ``12346``, ``−1.5e−6``.
+    """
+    if not math.isfinite(value):
+        return _format_special(value)
+    if value == 0:
+        return "0"
+    text = f"{value:.{digits}g}"
+    mantissa, e, exponent = text.partition("e")
+    if e:
+        power = int(exponent)
+        text = f"{value:.0f}" if 0 <= power < 5 else f"{mantissa}e{power}"
+    return text.replace("-", MINUS)
+
+
+def format_complex(value: complex, digits: int = 3) -> str:
+    """Format a complex number as ``1.5−2j``; one without an imaginary part as a real one."""
+    real, imaginary = format_brief(value.real, digits), format_brief(value.imag, digits)
+    if not value.imag:
+        return real
+    return f"{real}{'' if imaginary.startswith((MINUS, '+')) else '+'}{imaginary}j"
+
+
+def _format_special(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "+Inf" if value > 0 else f"{MINUS}Inf"
+
+
+# Counts
+
+
+def format_count(count: int, noun: str = "", plural: str = "") -> str:
+    """Format a whole number in groups of three, and the noun that it counts.
+
+    Parameters
+    ----------
+    count : int
+    noun : str
+        In the singular; ``""`` for the number alone.
+    plural : str
+        ``""`` where it is the noun and an s.
+
+    Returns
+    -------
+    str
+        For example ``36 928``, ``1 operator``, ``2 indices``.
+    """
+    number = f"{count:,}".replace(",", _GROUP)
+    if not noun:
+        return number
+    return f"{number} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_amount(count: float, unit: str) -> str:
+    """Format an amount of work by a prefix of its unit: ``480 MAC``, ``115.6 MMAC``."""
+    size = float(count)
+    for prefix in ("", "K", "M", "G"):
+        if size < 999.95:
+            return f"{size:.4g} {prefix}{unit}"
+        size /= 1000
+    return f"{size:,.1f} T{unit}".replace(",", _GROUP)
+
+
+def format_short_count(count: int) -> str:
+    """Format a count in at most five characters: ``40000``, ``200k``, ``3000M``."""
+    for limit, divisor, suffix in ((100_000, 1, ""), (10**8, 10**3, "k"), (10**11, 10**6, "M")):
+        if count < limit:
+            return f"{count // divisor}{suffix}"
+    return f"{count // 10**9}G"
+
+
+# Times
+
+
+def format_milliseconds(seconds: float | None) -> str:
+    """Format milliseconds in about three figures, for a column that names the unit.
+
+    Returns
+    -------
+    str
+        ``""`` for None, a dash for what took no time.
+    """
+    if seconds is None:
+        return ""
+    ms = seconds * 1e3
+    if ms <= 0:
+        return "—"
+    if ms < 10:
+        return f"{ms:.2f}"
+    return f"{ms:.1f}" if ms < 100 else f"{ms:.0f}"
+
+
+def format_duration(seconds: float) -> str:
+    """Format a time with its unit: ``8.3 µs``, ``0.86 ms``, ``12.4 ms``, ``1.25 s``."""
+    if seconds <= 0:
+        return "0 ms"
+    if seconds < 99.95e-6:
+        return f"{seconds * 1e6:.1f} µs"
+    if seconds < 0.9995:
+        return f"{format_milliseconds(seconds)} ms"
+    return f"{seconds:.2f} s" if seconds < 99.995 else f"{format_count(round(seconds))} s"
+
+
+# Sizes in bytes
+
+
+def format_bytes(count: int) -> str:
+    """Format a size, rounded, in powers of 1000: ``512 B``, ``147.7 kB``, ``3.0 MB``."""
+    if count < 1000:
+        return f"{count} B"
+    if len(str(count)) > _MOST_DIGITS:  # more than any memory, and than a float may hold
+        return f"more than 1e{len(str(count)) - 1} B"
+    size = count / 1000
+    for unit in _SIZE_UNITS[:-1]:
+        if size < 999.95:
+            return f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} {_SIZE_UNITS[-1]}"
+
+
+def format_exact_bytes(count: int) -> str:
+    """Format a size exactly, in the largest unit that it is a whole number of."""
+    for unit in _EXACT_UNITS:
+        number, rest = divmod(count, _BYTES_IN[unit.lower()])
+        if number and not rest:
+            return f"{number} {unit}"
+    return f"{count} B"
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size in bytes: ``500MB``, ``2GiB``, ``1000000``.
+
+    Parameters
+    ----------
+    text : str
+        A number and, if it is not bytes, a unit: kB, MB, GB and TB are powers of 1000, KiB,
+        MiB, GiB and TiB of 1024; in capitals or not.
+
+    Raises
+    ------
+    ValueError
+        With what an amount of memory is.
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _BYTES_IN:
+        raise ValueError(f"{text!r} is no amount of memory, such as 500MB, 2GiB or 1000000")
+    number, unit = match[1], _BYTES_IN[match[2]]
+    whole, _, part = number.partition(".")
+    return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)
