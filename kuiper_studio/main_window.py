@@ -44,6 +44,7 @@ from engine.inputs import (
     read_labels,
 )
 from engine.shapes import parse_shapes
+from engine.states import OperatorStatus
 from engine.text import parse_bytes
 from kuiper_studio.commands import COMMANDS, MENUS, FieldKeys, make_actions
 from kuiper_studio.dialogs.command_palette import CommandPalette

@@ -23,8 +23,8 @@ from kuiper_studio.graph_view.scene import (
     Box,
     fonts,
 )
-from kuiper_studio.graph_view.state import BoxState
 from kuiper_studio.graph_view.text import format_range
+from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     from kuiper_studio.theme import Theme
@@ -46,7 +46,15 @@ _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "aten::", "prim::
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """Tokens and strokes of one state."""
+    """Tokens and strokes of the box in one status; mark and colour are the status's own.
+
+    Attributes
+    ----------
+    marked : bool
+        Whether the box has the mark of the status.
+    word : str
+        In place of a range; ``""`` for none.
+    """
 
     fill: str = "raised"
     border: str = "ctl"
@@ -54,25 +62,24 @@ class _Style:
     dash: tuple[float, float] | None = None
     title: str = "text"
     text: str = "text2"
-    glyph: str = ""
-    mark: str = "ctl"
-    """Token of glyph and word."""
+    marked: bool = False
     word: str = ""
 
 
 STYLES: Final = {
-    BoxState.PLAIN: _Style(),
-    BoxState.PENDING: _Style(title="text2"),
-    BoxState.BLOCKED: _Style(title="text2"),
-    BoxState.UNSUPPORTED: _Style(
-        border="unsup", width=1.5, dash=(5.0, 3.0), mark="unsup", word="CANNOT RUN"
+    DisplayStatus.PLAIN: _Style(),
+    DisplayStatus.PENDING: _Style(title="text2"),
+    DisplayStatus.BLOCKED: _Style(title="text2"),
+    DisplayStatus.UNSUPPORTED: _Style(
+        border="unsup", width=1.5, dash=(5.0, 3.0), word="CANNOT RUN"
     ),
-    BoxState.EXECUTED: _Style(glyph="check", mark="done"),
-    BoxState.CURRENT: _Style(
-        fill="curBg", border="cur", width=3.0, glyph="play", mark="cur", word="NEXT"
+    DisplayStatus.EXECUTED: _Style(marked=True),
+    DisplayStatus.SUPPLIED: _Style(marked=True),
+    DisplayStatus.CURRENT: _Style(
+        fill="curBg", border="cur", width=3.0, marked=True, word="NEXT"
     ),
-    BoxState.FAILED: _Style(
-        fill="failBg", border="fail", width=3.0, glyph="cross", mark="fail", word="FAILED"
+    DisplayStatus.FAILED: _Style(
+        fill="failBg", border="fail", width=3.0, marked=True, word="FAILED"
     ),
 }
 
@@ -84,7 +91,7 @@ class BoxLook:
     Attributes
     ----------
     box : Box
-    state : BoxState
+    status : DisplayStatus
     shape : str
         Computed shape, ``""`` where it is not known.
     summary : Summary or None
@@ -99,7 +106,7 @@ class BoxLook:
     """
 
     box: Box
-    state: BoxState
+    status: DisplayStatus
     shape: str = ""
     summary: Summary | None = None
     breakpoint: bool = False
@@ -109,23 +116,24 @@ class BoxLook:
 
     @property
     def glyph(self) -> tuple[str, str]:
-        """Name and token of the mark of the state; ``""`` for none."""
-        style = STYLES[self.state]
-        if self.supplied and self.state in (BoxState.PENDING, BoxState.EXECUTED):
-            return "supply", "edit"
-        return style.glyph, style.mark
+        """Name and token of the mark of the status; ``""`` for none."""
+        status = self.status
+        if self.supplied and status in (DisplayStatus.PENDING, DisplayStatus.EXECUTED):
+            status = DisplayStatus.SUPPLIED
+        look = STATUS_LOOKS[status]
+        return look.icon if STYLES[status].marked else "", look.token
 
 
 def detail_lines(look: BoxLook) -> tuple[str, str]:
     """The two lines beside the thumbnail."""
     first, second = look.box.pending
-    if look.state is BoxState.CURRENT:
-        return STYLES[look.state].word, look.key
-    if look.state in (BoxState.FAILED, BoxState.UNSUPPORTED):
-        return STYLES[look.state].word, first
-    if look.state is BoxState.BLOCKED:
-        return "blocked", ""
-    if look.state is BoxState.EXECUTED:
+    if look.status is DisplayStatus.CURRENT:
+        return STYLES[look.status].word, look.key
+    if look.status in (DisplayStatus.FAILED, DisplayStatus.UNSUPPORTED):
+        return STYLES[look.status].word, first
+    if look.status is DisplayStatus.BLOCKED:
+        return STATUS_LOOKS[look.status].text.lower(), ""
+    if look.status is DisplayStatus.EXECUTED:
         if look.summary is None:
             return look.shape or first, ""
         return _value_lines(look.summary, look.box.room)
@@ -156,7 +164,7 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
 def _badges(look: BoxLook) -> list[tuple[str, str]]:
     """Glyph and token of the marks at the right corner, from right to left."""
     badges = [("exclamation", "warn")] if look.suspect else []
-    if look.summary is not None and look.state is BoxState.EXECUTED:
+    if look.summary is not None and look.status is DisplayStatus.EXECUTED:
         counts = (
             (look.summary.nan, "cross", "nan"),
             (look.summary.pinf, "up", "pinf"),
@@ -182,7 +190,7 @@ class BoxPainter:
 
     def paint(self, painter: QPainter, look: BoxLook) -> None:
         """Paint a whole box."""
-        style = STYLES[look.state]
+        style = STYLES[look.status]
         frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
         self._paint_frame(painter, frame, look, style)
         self._paint_thumbnail(painter, look)
@@ -195,7 +203,7 @@ class BoxPainter:
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
         """Paint label and type only, in a size that can be read; in view coordinates."""
-        style = STYLES[look.state]
+        style = STYLES[look.status]
         frame = QRectF(0, 0, look.box.width * zoom, BOX_HEIGHT * zoom)
         self._paint_frame(painter, frame, look, style)
         left = style.width + _BAND + 2
@@ -245,7 +253,7 @@ class BoxPainter:
             )
             painter.drawImage(square, image)
             return
-        if look.state is BoxState.PLAIN:
+        if look.status is DisplayStatus.PLAIN:
             return
         pen = QPen(self._theme.color("ctl"), 1.0)
         pen.setDashPattern([2.0, 2.0])
@@ -271,9 +279,9 @@ class BoxPainter:
         write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
         write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)
         first, second = detail_lines(look)
-        left = LEFT_INSET if look.state is BoxState.PLAIN else DETAIL_LEFT
+        left = LEFT_INSET if look.status is DisplayStatus.PLAIN else DETAIL_LEFT
         if style.word:
-            write(faces.word, style.mark, left, "first", first)
+            write(faces.word, STATUS_LOOKS[look.status].token, left, "first", first)
         else:
             write(faces.detail, style.text, left, "first", first)
         special = look.summary is not None and bool(look.summary.nan)

@@ -39,9 +39,10 @@ from kuiper_studio.graph_view.minimap import Minimap
 from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
 from kuiper_studio.graph_view.scene import Scene, lay_out, make_scene
-from kuiper_studio.graph_view.state import NONE, BoxState, SceneState
+from kuiper_studio.graph_view.state import NONE, SceneState
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
 from kuiper_studio.graph_view.walk import Step, neighbour
+from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.layout import Layout, Orientation
 from kuiper_studio.session import RunState
@@ -218,7 +219,7 @@ class GraphCanvas(QWidget):
             return box_tip(self._state, self._session, box)
         return edge_tip(self._state, self._session, edge) if edge != NONE else ""
 
-    def box_state(self, name: str) -> BoxState:
+    def box_state(self, name: str) -> DisplayStatus:
         """How an operator's box is drawn."""
         return self._state.shown(self._scene.index[name])
 
@@ -710,7 +711,7 @@ class GraphCanvas(QWidget):
         for index in self._geometry.boxes_in(visible).tolist():
             asked = (generation, index)
             if (
-                self._state.states[index] == BoxState.EXECUTED
+                self._state.states[index] == DisplayStatus.EXECUTED
                 and asked not in self._asked
                 and self._state.has_value(index)
             ):

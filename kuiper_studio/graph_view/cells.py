@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from PySide6.QtGui import QColor
 
-from kuiper_studio.graph_view.state import BoxState
+from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["CellColors", "mixed"]
 
 _PENDING: Final = 0.6
-_TOKEN: Final = {BoxState.CURRENT: "cur", BoxState.FAILED: "fail"}
-_FADED: Final = frozenset({BoxState.PENDING, BoxState.BLOCKED})
+_OWN_COLOR: Final = frozenset({DisplayStatus.CURRENT, DisplayStatus.FAILED})
 
 
 class CellColors:
@@ -56,7 +55,9 @@ class CellColors:
         """
         shown = state.states[boxes].astype(np.intp)
         if current:
-            shown[(boxes == state.current) & (shown != BoxState.FAILED)] = BoxState.CURRENT
+            shown[(boxes == state.current) & (shown != DisplayStatus.FAILED)] = (
+                DisplayStatus.CURRENT
+            )
         colors: npt.NDArray[np.uint32] = self._colors()[self._families[boxes], shown]
         return colors
 
@@ -64,21 +65,20 @@ class CellColors:
         if self._table is None or self._table[0] is not self._theme.tokens:
             base = self._theme.color(self._base)
             rows = [
-                [
-                    mixed(
-                        self._theme.color(_TOKEN.get(shown, token)),
-                        base,
-                        _PENDING if shown in _FADED else 1.0,
-                    ).rgba()
-                    for shown in BoxState
-                ]
+                [self._color(status, token, base) for status in DisplayStatus]
                 for token in self._tokens
             ]
             self._table = (
                 self._theme.tokens,
-                np.array(rows, np.uint32).reshape(-1, len(BoxState)),
+                np.array(rows, np.uint32).reshape(-1, len(DisplayStatus)),
             )
         return self._table[1]
+
+    def _color(self, status: DisplayStatus, family: str, base: QColor) -> int:
+        token = STATUS_LOOKS[status].token if status in _OWN_COLOR else family
+        return mixed(
+            self._theme.color(token), base, _PENDING if status in QUIET else 1.0
+        ).rgba()
 
 
 def mixed(color: QColor, base: QColor, share: float) -> QColor:

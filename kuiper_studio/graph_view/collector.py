@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal, Slot
 
 from kuiper_studio.graph_view.scene import make_scene
-from kuiper_studio.graph_view.state import BoxState, SceneState
+from kuiper_studio.graph_view.state import SceneState
+from kuiper_studio.item_models.statuses import DisplayStatus
 
 if TYPE_CHECKING:
     from engine.runtime import RuntimeGraph
@@ -44,7 +45,7 @@ class SummaryCollector(QObject):
         self._remaining = {
             box.operand: box.index
             for box in self._state.scene.boxes
-            if self._state.shown(box.index) is BoxState.EXECUTED
+            if self._state.shown(box.index) is DisplayStatus.EXECUTED
             and self._state.has_value(box.index)
         }
         session.recalled.connect(self._on_recalled)

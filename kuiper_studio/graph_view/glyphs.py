@@ -115,10 +115,10 @@ def _regular(count: int, radius: float, turn: float) -> QPolygonF:
 
 GLYPHS: Final[dict[str, Callable[[QPainter, QColor], None]]] = {
     "check": _check,
-    "play": _play,
-    "ring": _ring,
+    "play-filled": _play,
+    "pending": _ring,
     "cross": _cross,
-    "dashed": _dashed,
+    "unsupported": _dashed,
     "octagon": _octagon,
     "up": _up,
     "down": _down,

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter
 
 from engine.text import format_count
 from kuiper_studio.graph_view.glyphs import paint_glyph
-from kuiper_studio.graph_view.state import BoxState
+from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
@@ -36,22 +36,26 @@ class Entry:
 
 def legend_entries(state: SceneState) -> list[Entry]:
     """The marks that the graph shows now."""
-    entries = [Entry("check", "done", "run")]
-    failed, blocked = state.count(BoxState.FAILED), state.count(BoxState.BLOCKED)
-    if failed:
-        entries.append(Entry("cross", "fail", "failed"))
+    blocked = state.count(DisplayStatus.BLOCKED)
+    entries = [_entry(DisplayStatus.EXECUTED)]
+    if state.count(DisplayStatus.FAILED):
+        entries.append(_entry(DisplayStatus.FAILED))
     else:
-        entries.append(Entry("play", "cur", "next to run"))
-        entries.append(Entry("ring", "ctl", "pending"))
+        entries += [_entry(DisplayStatus.CURRENT), _entry(DisplayStatus.PENDING)]
     if blocked:
-        entries.append(Entry("ring", "ctl", f"blocked: {format_count(blocked, 'operator')}"))
-    if state.count(BoxState.UNSUPPORTED):
-        entries.append(Entry("dashed", "unsup", "cannot run"))
+        entries.append(_entry(DisplayStatus.BLOCKED, f": {format_count(blocked, 'operator')}"))
+    if state.count(DisplayStatus.UNSUPPORTED):
+        entries.append(_entry(DisplayStatus.UNSUPPORTED))
     if state.supplied:
-        entries.append(Entry("supply", "edit", "supplied"))
+        entries.append(_entry(DisplayStatus.SUPPLIED))
     if state.breakpoints:
         entries.append(Entry("octagon", "bp", "breakpoint"))
     return entries
+
+
+def _entry(status: DisplayStatus, more: str = "") -> Entry:
+    look = STATUS_LOOKS[status]
+    return Entry(look.icon, look.token, f"{look.text.lower()}{more}")
 
 
 def paint_legend(

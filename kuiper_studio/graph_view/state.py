@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.states import OperatorStatus
 from engine.text import format_shape
+from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
@@ -20,36 +19,17 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view.scene import Scene
     from kuiper_studio.session import Record, StudioSession
 
-__all__ = ["BoxState", "SceneState"]
+__all__ = ["SceneState"]
 
 NONE: Final = -1
 
 
-class BoxState(IntEnum):
-    """How a box is drawn. PLAIN: as a drawing of the model, without a run."""
-
-    PLAIN = 0
-    PENDING = 1
-    BLOCKED = 2
-    UNSUPPORTED = 3
-    EXECUTED = 4
-    CURRENT = 5
-    FAILED = 6
-
-
-_STATE_OF: Final = {
-    OperatorStatus.PENDING: BoxState.PENDING,
-    OperatorStatus.EXECUTED: BoxState.EXECUTED,
-    OperatorStatus.FAILED: BoxState.FAILED,
-    OperatorStatus.BLOCKED: BoxState.BLOCKED,
-    OperatorStatus.UNSUPPORTED: BoxState.UNSUPPORTED,
-}
 # Looking up a member of an enumeration takes longer than all the rest of a question.
-_EXECUTED: Final = BoxState.EXECUTED
-_PLAIN: Final = BoxState.PLAIN
-_FAILED: Final = BoxState.FAILED
-_CURRENT: Final = BoxState.CURRENT
-_SHOWN: Final = tuple(BoxState)
+_EXECUTED: Final = DisplayStatus.EXECUTED
+_PLAIN: Final = DisplayStatus.PLAIN
+_FAILED: Final = DisplayStatus.FAILED
+_CURRENT: Final = DisplayStatus.CURRENT
+_SHOWN: Final = tuple(DisplayStatus)  # by number
 _HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
 
 
@@ -65,7 +45,7 @@ class SceneState:
     Attributes
     ----------
     states : ndarray of shape (N,), int8
-        A BoxState for each box; CURRENT is not among them, see `shown`.
+        A DisplayStatus for each box; CURRENT is not among them, see `shown`.
     current : int
         The box that runs next, or NONE.
     position : int
@@ -87,7 +67,7 @@ class SceneState:
     def __init__(self, scene: Scene, session: StudioSession | None = None) -> None:
         self.scene = scene
         self._session = session
-        plain = BoxState.PLAIN if session is None else BoxState.PENDING
+        plain = DisplayStatus.PLAIN if session is None else DisplayStatus.PENDING
         self.states: npt.NDArray[np.int8] = np.full(len(scene.boxes), plain, np.int8)
         self.current = NONE
         self.position = NONE
@@ -114,7 +94,7 @@ class SceneState:
         self.summaries.clear()
         self._shapes.clear()
         for box in self.scene.boxes:
-            self.states[box.index] = _STATE_OF[session.status(box.name)]
+            self.states[box.index] = DISPLAY_STATUS[session.status(box.name)]
         self.follow_position()
         self.follow_selection()
         self.follow_breakpoints()
@@ -124,7 +104,7 @@ class SceneState:
         """Take new records; returns the boxes that look different now."""
         changed = []
         for record in records:
-            self.states[record.index] = _STATE_OF[record.status]
+            self.states[record.index] = DISPLAY_STATUS[record.status]
             self.summaries.pop(record.index, None)
             for name in record.outputs:
                 shape = getattr(record.outputs.metadata(name), "shape", None)
@@ -137,7 +117,7 @@ class SceneState:
         """Forget what an operator computed: its step was undone; returns its box."""
         box = self.scene.index[operator]
         if self._session is not None:
-            self.states[box] = _STATE_OF[self._session.status(operator)]
+            self.states[box] = DISPLAY_STATUS[self._session.status(operator)]
         self.summaries.pop(box, None)
         for number in self.scene.edges_of[box]:
             self._shapes.pop(self.scene.edges[number].operand, None)
@@ -154,14 +134,14 @@ class SceneState:
         self.current = self.position if session.state in _HAS_NEXT else NONE
         suspect = session.failure.suspect if session.failure is not None else ""
         self.suspect = self.scene.index.get(suspect, NONE)
-        blocked = self.states == BoxState.BLOCKED
+        blocked = self.states == DisplayStatus.BLOCKED
         if session.state is RunState.FAILED and self.position != NONE:
-            self.states[self.position] = BoxState.FAILED
+            self.states[self.position] = DisplayStatus.FAILED
             self._block_behind(self.position)
         elif blocked.any():
             for index in np.flatnonzero(blocked).tolist():
                 status = session.status(self.scene.boxes[index].name)
-                self.states[index] = _STATE_OF[status]
+                self.states[index] = DISPLAY_STATUS[status]
 
     def follow_selection(self) -> None:
         """Read which operator is selected."""
@@ -184,7 +164,7 @@ class SceneState:
         before = self.supplied
         self.supplied = frozenset(p.index for p in producers if p is not None)
         for index in before ^ self.supplied:
-            self.states[index] = _STATE_OF[session.status(self.scene.boxes[index].name)]
+            self.states[index] = DISPLAY_STATUS[session.status(self.scene.boxes[index].name)]
 
     def _block_behind(self, failed: int) -> None:
         """Mark what cannot run any more; boxes are in execution order."""
@@ -194,13 +174,13 @@ class SceneState:
                 continue
             for number in self.scene.edges_of[index]:
                 target = self.scene.edges[number].target
-                if target > index and self.states[target] == BoxState.PENDING:
-                    self.states[target] = BoxState.BLOCKED
+                if target > index and self.states[target] == DisplayStatus.PENDING:
+                    self.states[target] = DisplayStatus.BLOCKED
                     blocked.add(target)
 
     # Questions
 
-    def shown(self, index: int) -> BoxState:
+    def shown(self, index: int) -> DisplayStatus:
         """How a box is drawn."""
         state = _SHOWN[int(self.states[index])]
         if index == self.current and state is not _FAILED:
@@ -255,6 +235,6 @@ class SceneState:
             edges.update(self.scene.edges_of[self.selected])
         return edges
 
-    def count(self, state: BoxState) -> int:
+    def count(self, state: DisplayStatus) -> int:
         """How many boxes are in a state."""
         return int(np.count_nonzero(self.states == state))

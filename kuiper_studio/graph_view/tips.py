@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from engine.text import format_brief, format_count, format_dtype, format_duration, format_shape
-from kuiper_studio.graph_view.state import NONE, BoxState
+from kuiper_studio.graph_view.state import NONE
+from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
@@ -13,22 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["box_tip", "describe", "edge_tip"]
 
-_WORD: Final = {
-    BoxState.PLAIN: "",
-    BoxState.PENDING: "pending",
-    BoxState.BLOCKED: "blocked",
-    BoxState.UNSUPPORTED: "cannot run",
-    BoxState.EXECUTED: "has run",
-    BoxState.CURRENT: "next to run",
-    BoxState.FAILED: "failed",
-}
-
 
 def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     """Whole name and type of an operator, its state and, where it did not run, why."""
     shown = state.scene.boxes[box]
     lines = [shown.name, f"{shown.type} · operator {shown.index}"]
-    word = _WORD[state.shown(box)]
+    word = STATUS_LOOKS[state.shown(box)].text.lower()
     record = session.record(shown.name)
     reason = record.reason if record is not None else ""
     if not reason and session.graph is not None:
@@ -83,9 +74,10 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
 def describe(state: SceneState) -> str:
     """The graph in a sentence or two, for those who cannot see it."""
     count = len(state.scene.boxes)
-    text = f"{format_count(count, 'operator')}, {state.count(BoxState.EXECUTED)} have run."
+    text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} have run."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]
-            text += f" {name}: {shown.type} {shown.name}, {_WORD[state.shown(box)]}."
+            status = STATUS_LOOKS[state.shown(box)].text.lower()
+            text += f" {name}: {shown.type} {shown.name}, {status}."
     return text

@@ -6,20 +6,16 @@ from kuiper_studio.item_models.explanation import ExplainedArgument, explained_a
 from kuiper_studio.item_models.log import LEVEL_ROLE, LogColumn, LogModel
 from kuiper_studio.item_models.operands import OperandColumn, OperandRow, OperandsModel
 from kuiper_studio.item_models.operators import (
-    STATE_WORDS,
     OperatorColumn,
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
-    OperatorState,
-    operator_state,
     output_shapes,
 )
 from kuiper_studio.item_models.parameters import ParameterColumn, ParametersModel
 
 __all__ = [
     "LEVEL_ROLE",
-    "STATE_WORDS",
     "ExplainedArgument",
     "LogColumn",
     "LogModel",
@@ -28,12 +24,10 @@ __all__ = [
     "OperandsModel",
     "OperatorColumn",
     "OperatorRole",
-    "OperatorState",
     "OperatorsFilterModel",
     "OperatorsModel",
     "ParameterColumn",
     "ParametersModel",
     "explained_arguments",
-    "operator_state",
     "output_shapes",
 ]

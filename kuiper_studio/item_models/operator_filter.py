@@ -22,6 +22,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from kuiper_studio.item_models.statuses import STATUS_LOOKS
+
 __all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_filter"]
 
 
@@ -72,12 +74,7 @@ class OperatorFacts(Protocol):
 Test = Callable[[OperatorFacts], bool]
 
 STATES: Final = (
-    "next",
-    "run",
-    "pending",
-    "failed",
-    "blocked",
-    "unsupported",
+    *(look.word for look in STATUS_LOOKS.values() if look.word),
     "breakpoint",
     "problem",
     "random",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
@@ -17,7 +17,6 @@ from PySide6.QtCore import (
 )
 from typing_extensions import override
 
-from engine.states import OperatorStatus
 from engine.text import format_duration, format_milliseconds, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
@@ -26,6 +25,12 @@ from kuiper_studio.item_models.operator_filter import (
     OperatorFacts,
     OperatorFilter,
     parse_filter,
+)
+from kuiper_studio.item_models.statuses import (
+    PROBLEMS,
+    STATUS_LOOKS,
+    DisplayStatus,
+    operator_status,
 )
 from kuiper_studio.item_models.text import tip_text
 
@@ -37,13 +42,10 @@ if TYPE_CHECKING:
     from kuiper_studio.session import Record, StudioSession
 
 __all__ = [
-    "STATE_WORDS",
     "OperatorColumn",
     "OperatorRole",
-    "OperatorState",
     "OperatorsFilterModel",
     "OperatorsModel",
-    "operator_state",
     "output_shapes",
 ]
 
@@ -68,7 +70,7 @@ class OperatorRole(IntEnum):
     """What a row knows beyond its texts; the same in every column."""
 
     NAME = Qt.ItemDataRole.UserRole + 1
-    STATE = Qt.ItemDataRole.UserRole + 2  # OperatorState
+    STATUS = Qt.ItemDataRole.UserRole + 2  # DisplayStatus
     IS_CURRENT = Qt.ItemDataRole.UserRole + 3  # bool
     FAMILY = Qt.ItemDataRole.UserRole + 4  # Family
     RECORD = Qt.ItemDataRole.UserRole + 5  # Record or None
@@ -76,28 +78,6 @@ class OperatorRole(IntEnum):
     BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
     IS_RANDOM = Qt.ItemDataRole.UserRole + 8  # bool
 
-
-class OperatorState(Enum):
-    """What a row's glyph tells; of several that apply, the first here."""
-
-    FAILED = "failed"
-    CURRENT = "next"
-    UNSUPPORTED = "unsupported"
-    SUPPLIED = "supplied"
-    EXECUTED = "run"
-    BLOCKED = "blocked"
-    PENDING = "pending"
-
-
-STATE_WORDS: Final = {
-    OperatorState.FAILED: "failed",
-    OperatorState.CURRENT: "next to run",
-    OperatorState.UNSUPPORTED: "cannot run",
-    OperatorState.SUPPLIED: "supplied by you",
-    OperatorState.EXECUTED: "executed",
-    OperatorState.BLOCKED: "blocked: an input was not computed",
-    OperatorState.PENDING: "pending",
-}
 
 _HEADERS: Final = {
     OperatorColumn.BREAKPOINT: ("", "Breakpoint"),
@@ -110,29 +90,6 @@ _HEADERS: Final = {
     OperatorColumn.MS: ("ms", "Measured milliseconds"),
 }
 _RIGHT: Final = frozenset({OperatorColumn.INDEX, OperatorColumn.OUTPUT, OperatorColumn.MS})
-_STATE_OF: Final = {
-    OperatorStatus.FAILED: OperatorState.FAILED,
-    OperatorStatus.UNSUPPORTED: OperatorState.UNSUPPORTED,
-    OperatorStatus.EXECUTED: OperatorState.EXECUTED,
-    OperatorStatus.BLOCKED: OperatorState.BLOCKED,
-    OperatorStatus.PENDING: OperatorState.PENDING,
-}
-_PROBLEMS: Final = frozenset(
-    {OperatorState.FAILED, OperatorState.UNSUPPORTED, OperatorState.BLOCKED}
-)
-
-
-def operator_state(session: StudioSession, operator: str) -> OperatorState:
-    """State of an operator for glyphs and words."""
-    status = session.status(operator)
-    if status is OperatorStatus.FAILED:
-        return OperatorState.FAILED
-    if session.is_current(operator):
-        return OperatorState.CURRENT
-    record = session.record(operator)
-    if status is OperatorStatus.EXECUTED and record is not None and record.overrides:
-        return OperatorState.SUPPLIED
-    return _STATE_OF[status]
 
 
 def output_shapes(
@@ -162,11 +119,11 @@ class _RowFacts:
 
     @property
     def states(self) -> frozenset[str]:
-        state = operator_state(self._session, self.name)
-        words = {state.value}
+        status = operator_status(self._session, self.name)
+        words = {STATUS_LOOKS[status].word}
         if self.name in self._session.breakpoints:
             words.add("breakpoint")
-        if state in _PROBLEMS:
+        if status in PROBLEMS:
             words.add("problem")
         if self._session.random_text(self.name):
             words.add("random")
@@ -304,7 +261,7 @@ class OperatorsModel(QAbstractTableModel):
                 stops = operator.name in self._breakpoints
                 return "breakpoint: a run stops before it" if stops else ""
             case OperatorColumn.STATE:
-                return self._state_text(operator)
+                return self._status_text(operator)
             case OperatorColumn.FAMILY:
                 return family_of(operator.type).label
             case OperatorColumn.TYPE | OperatorColumn.NAME:
@@ -325,17 +282,18 @@ class OperatorsModel(QAbstractTableModel):
             case _:
                 return self._display(operator, column)
 
-    def _state_text(self, operator: RuntimeOperator) -> str:
-        state = operator_state(self._session, operator.name)
+    def _status_text(self, operator: RuntimeOperator) -> str:
+        status = operator_status(self._session, operator.name)
         record = self._session.record(operator.name)
         reason = (record.reason if record is not None else "") or operator.reason
-        words = STATE_WORDS[state]
-        if reason and state in _PROBLEMS:
-            return f"{words}: {reason}"
+        text = STATUS_LOOKS[status].text.lower()
+        if reason and status in PROBLEMS:
+            return f"{text}: {reason}"
         supplied = self._session.supplied_text(operator.name)
-        if state is OperatorState.SUPPLIED:
+        if status is DisplayStatus.SUPPLIED:
             return supplied
-        return f"{words}, {supplied}" if supplied else words
+        detail = STATUS_LOOKS[status].detail
+        return f"{detail}, {supplied}" if supplied else detail
 
     def _accessible(self, operator: RuntimeOperator, column: int) -> str:
         match column:
@@ -353,7 +311,7 @@ class OperatorsModel(QAbstractTableModel):
         session = self._session
         return {
             OperatorRole.NAME: lambda operator: operator.name,
-            OperatorRole.STATE: lambda operator: operator_state(session, operator.name),
+            OperatorRole.STATUS: lambda operator: operator_status(session, operator.name),
             OperatorRole.IS_CURRENT: lambda operator: session.is_current(operator.name),
             OperatorRole.FAMILY: lambda operator: family_of(operator.type),
             OperatorRole.RECORD: lambda operator: session.record(operator.name),

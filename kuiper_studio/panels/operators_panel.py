@@ -32,8 +32,8 @@ from kuiper_studio.item_models import (
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
-    OperatorState,
 )
+from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
@@ -54,18 +54,6 @@ RANDOM_MARK: Final = 12  # the side of the die beside an operator that is random
 TIME_WIDTH: Final = 30
 END_GAP: Final = 5  # behind the times where there is no scroll bar
 SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
-# Icon, colour and size of each state's glyph.
-GLYPHS: Final = {
-    OperatorState.FAILED: ("cross", "fail", 12),
-    OperatorState.CURRENT: ("play-filled", "cur", 13),
-    OperatorState.UNSUPPORTED: ("unsupported", "unsup", 13),
-    OperatorState.SUPPLIED: ("supply", "edit", 13),
-    OperatorState.EXECUTED: ("check", "done", 13),
-    OperatorState.BLOCKED: ("pending", "ctl", 12),
-    OperatorState.PENDING: ("pending", "ctl", 12),
-}
-# Not yet reached, or never: written in the quieter colour.
-_QUIET: Final = frozenset({OperatorState.PENDING, OperatorState.BLOCKED})
 
 
 class OperatorDelegate(RowDelegate):
@@ -80,11 +68,10 @@ class OperatorDelegate(RowDelegate):
                 if index.data(OperatorRole.BREAKPOINT):
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
-                state: OperatorState = index.data(OperatorRole.STATE)
-                name, token, size = GLYPHS[state]
-                if selected and state in _QUIET:
-                    token = "selTxt"  # noqa: S105 - a colour
-                self._draw_icon(painter, rect, name, token, size)
+                status: DisplayStatus = index.data(OperatorRole.STATUS)
+                look = STATUS_LOOKS[status]
+                token = "selTxt" if selected and status in QUIET else look.token
+                self._draw_icon(painter, rect, look.icon, token, look.size)
             case OperatorColumn.FAMILY:
                 bar = QRectF(rect.right() - 6, rect.center().y() - 6.5, 3, 14)
                 painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
@@ -105,12 +92,12 @@ class OperatorDelegate(RowDelegate):
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
         """Write a type or name, quieter where it has not run."""
-        state: OperatorState = index.data(OperatorRole.STATE)
-        quiet = state in _QUIET
+        status: DisplayStatus = index.data(OperatorRole.STATUS)
+        quiet = status in QUIET
         color = self.theme.color("selTxt" if selected else "text2" if quiet else "text")
         text = str(index.data())
         if index.column() == OperatorColumn.TYPE:
-            font = self.bold if state is OperatorState.CURRENT else self.ui
+            font = self.bold if status == DisplayStatus.CURRENT else self.ui
             self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
             return
         area = rect.adjusted(0, 0, -2, 0)

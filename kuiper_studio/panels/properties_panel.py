@@ -31,11 +31,10 @@ from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models import (
     OperandColumn,
     OperandsModel,
-    OperatorState,
     ParameterColumn,
     ParametersModel,
-    operator_state,
 )
+from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus, operator_status
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.elided_label import ElidedLabel
 from kuiper_studio.panels.note_view import NoteView
@@ -64,17 +63,7 @@ OPERAND_ROW: Final = 24
 AT_ONCE: Final = 1 << 18
 UNASKED: Final = 1 << 24
 
-# Glyph, colour and words of each state.
 _MEASURED_ROWS: Final = 200  # of operands, for the widths of their columns
-_STATES: Final = {
-    OperatorState.FAILED: ("cross", "fail", "Failed"),
-    OperatorState.CURRENT: ("play-filled", "cur", "Next to run"),
-    OperatorState.UNSUPPORTED: ("unsupported", "unsup", "Cannot run"),
-    OperatorState.SUPPLIED: ("supply", "edit", "Supplied"),
-    OperatorState.EXECUTED: ("check", "done", "Executed"),
-    OperatorState.BLOCKED: ("pending", "text2", "Blocked"),
-    OperatorState.PENDING: ("pending", "text2", "Pending"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +99,7 @@ class _Header(QFrame):
         self._chip = QLabel()
         self._chip.setTextFormat(Qt.TextFormat.PlainText)
         self._glyph = QLabel()
-        self._state = QLabel()
+        self._status = QLabel()
         self._name = ElidedLabel("mono2")
         self._index = QLabel()
         self._index.setProperty("role", "mono2")
@@ -133,7 +122,7 @@ class _Header(QFrame):
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 10, 8)
         column.setSpacing(2)
-        column.addLayout(self._row(self._type, self._chip, self._glyph, self._state))
+        column.addLayout(self._row(self._type, self._chip, self._glyph, self._status))
         column.addLayout(self._row(self._name, self._index, None, self._cost))
         column.addWidget(self._kernel)
         column.addWidget(self._file)
@@ -156,7 +145,7 @@ class _Header(QFrame):
         return row
 
     def show_operator(
-        self, operator: RuntimeOperator, state: OperatorState, note: str, reason: str
+        self, operator: RuntimeOperator, status: DisplayStatus, note: str, reason: str
     ) -> None:
         """Describe an operator; `note` comes before its cost."""
         theme = self._theme
@@ -172,10 +161,11 @@ class _Header(QFrame):
             "padding: 0 4px; min-height: 13px; max-height: 13px;"
             "font-size: 9px; font-weight: 700;",
         )
-        icon_name, token, words = _STATES[state]
-        self._glyph.setPixmap(pixmap(icon_name, theme, token, 13, self.devicePixelRatioF()))
-        self._state.setText(words)
-        restyle(self._state, f"color: {theme.color(token).name()}; font-weight: 600;")
+        look = STATUS_LOOKS[status]
+        ink, scale = look.text_token, self.devicePixelRatioF()
+        self._glyph.setPixmap(pixmap(look.icon, theme, ink, 13, scale))
+        self._status.setText(look.text)
+        restyle(self._status, f"color: {theme.color(ink).name()}; font-weight: 600;")
         self._name.setText(operator.name)
         self._index.setText(f"#{operator.index}")
         found = _cost_text(cost(operator, self._session))
@@ -184,7 +174,9 @@ class _Header(QFrame):
             "Measured time, and multiply-accumulates or operations of one run"
         )
         record = self._session.record(operator.name)
-        kernel = record.kernel if state is OperatorState.EXECUTED and record is not None else ""
+        kernel = (
+            record.kernel if status is DisplayStatus.EXECUTED and record is not None else ""
+        )
         pinned = self._session.pinned_kernel(operator.name)
         self._kernel.setText(f"by {kernel}" if kernel else f"pinned to {pinned}")
         kernel = kernel or pinned
@@ -552,11 +544,11 @@ class PropertiesPanel(Panel):
         self._note_section.head.set_suffix(note.reference if note is not None else "")
 
     def _describe(self, operator: RuntimeOperator) -> None:
-        state = operator_state(self.session, operator.name)
+        status = operator_status(self.session, operator.name)
         record = self.session.record(operator.name)
-        measured = state is OperatorState.EXECUTED and record is not None and record.seconds
+        measured = status is DisplayStatus.EXECUTED and record is not None and record.seconds
         note = format_duration(record.seconds) if measured and record is not None else ""
-        self._header.show_operator(operator, state, note, self._reason(operator))
+        self._header.show_operator(operator, status, note, self._reason(operator))
         shape = None
         if operator.inputs:
             metadata = self.session.metadata(operator.inputs[0].name)

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from engine.text import format_exact_bytes
 from kuiper_studio.icons import pixmap
+from kuiper_studio.item_models.statuses import RUN_LOOKS
 from kuiper_studio.item_models.text import elided, tip_text
 from kuiper_studio.session import Progress, RunState, dump_name
 from kuiper_studio.theme import restyle
@@ -32,17 +33,6 @@ _LONG_MS: Final = 200  # a run that takes longer shows its progress
 _ANNOUNCED_MS: Final = 8000
 _LONGEST_ANNOUNCEMENT: Final = 60
 _LONGEST_NAME: Final = 28  # characters of a dump's name
-# Word, icon and colour of each state.
-_LOOKS: Final = {
-    RunState.EMPTY: ("Ready", "", "text2"),
-    RunState.LOADING: ("Opening", "", "text2"),
-    RunState.NEED_INPUT: ("Needs an input", "image", "warn"),
-    RunState.READY: ("Ready", "play", "done"),
-    RunState.STOPPED: ("Stopped", "pause", "cur"),
-    RunState.RUNNING: ("Running", "continue", "focus"),
-    RunState.FINISHED: ("Finished", "check", "done"),
-    RunState.FAILED: ("Failed", "warning", "fail"),
-}
 
 
 class StatusBar(QStatusBar):
@@ -169,12 +159,12 @@ class StatusBar(QStatusBar):
     @Slot()
     def _on_state_changed(self) -> None:
         session = self._session
-        word, icon_name, token = _LOOKS[session.state]
-        color = self._theme.color(token)
-        self._icon.setVisible(bool(icon_name))
-        if icon_name:
-            self._icon.setPixmap(pixmap(icon_name, self._theme, token, 12))
-        self._state.setText(word)
+        look = RUN_LOOKS[session.state]
+        color = self._theme.color(look.token)
+        self._icon.setVisible(bool(look.icon))
+        if look.icon:
+            self._icon.setPixmap(pixmap(look.icon, self._theme, look.token, 12))
+        self._state.setText(look.text)
         restyle(self._state, f"color: {color.name()}; font-weight: 600;")
         self._detail.setText(self._describe())
         if session.state is not RunState.RUNNING:

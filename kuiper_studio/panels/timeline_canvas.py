@@ -10,10 +10,10 @@ from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
-from engine.states import OperatorStatus
 from engine.text import format_amount, format_count, format_duration
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.module_runs import module_runs
+from kuiper_studio.item_models.statuses import DISPLAY_STATUS, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
@@ -161,24 +161,19 @@ class TimelineCanvas(QWidget):
         return " · ".join(filter(None, parts))
 
     def _time_text(self, operator: RuntimeOperator) -> str:
-        status = self._session.status(operator.name)
+        status = DISPLAY_STATUS[self._session.status(operator.name)]
         record = self._session.record(operator.name)
         supplied = self._session.supplied_text(operator.name)
         if supplied:
             return supplied
-        if status is OperatorStatus.EXECUTED and record is not None:
+        if status is DisplayStatus.EXECUTED and record is not None:
             return f"{format_duration(record.seconds)} measured"
-        if status is OperatorStatus.PENDING:
+        if status is DisplayStatus.PENDING:
             seconds = float(self.model.seconds()[operator.index])
             if not self.model.any_measured or not seconds:
                 return "not run yet"
             return f"estimate ≈ {format_duration(seconds)}"
-        words = {
-            OperatorStatus.FAILED: "failed",
-            OperatorStatus.BLOCKED: "blocked: an input was not computed",
-            OperatorStatus.UNSUPPORTED: "cannot run",
-        }
-        return words.get(status, "")
+        return STATUS_LOOKS[status].detail
 
     def _describe(self) -> None:
         """Say in words what is selected, for those who cannot see it."""

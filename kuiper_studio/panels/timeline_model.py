@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from engine.cost import cost
 from engine.states import OperatorStatus
 from kuiper_studio.families import family_of
+from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -30,7 +31,6 @@ __all__ = [
     "Bars",
     "Measure",
     "Scale",
-    "Status",
     "TimelineModel",
     "fractions",
     "round_ticks",
@@ -56,23 +56,6 @@ class Scale(Enum):
     LOG = "Logarithmic"
 
 
-class Status(IntEnum):
-    """OperatorStatus as a number, for arrays."""
-
-    PENDING = 0
-    EXECUTED = 1
-    FAILED = 2
-    BLOCKED = 3
-    UNSUPPORTED = 4
-
-
-_CODES: Final = {
-    OperatorStatus.PENDING: Status.PENDING,
-    OperatorStatus.EXECUTED: Status.EXECUTED,
-    OperatorStatus.FAILED: Status.FAILED,
-    OperatorStatus.BLOCKED: Status.BLOCKED,
-    OperatorStatus.UNSUPPORTED: Status.UNSUPPORTED,
-}
 _DECADES: Final = 4
 
 
@@ -120,7 +103,7 @@ class TimelineModel:
     macs : ndarray, (N,) float64
         Multiply-accumulates; 0 where a shape is not known.
     status : ndarray, (N,) int8
-        Members of `Status`.
+        Members of `DisplayStatus`.
     """
 
     def __init__(self, operators: Sequence[RuntimeOperator] = ()) -> None:
@@ -137,7 +120,10 @@ class TimelineModel:
         self._supplied = np.zeros(len(costs), np.bool_)
         self.status = np.zeros(len(costs), np.int8)
         self._idle = np.array(
-            [Status.PENDING if o.error is None else Status.UNSUPPORTED for o in operators],
+            [
+                DisplayStatus.PENDING if o.error is None else DisplayStatus.UNSUPPORTED
+                for o in operators
+            ],
             np.int8,
         )
         self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
@@ -152,7 +138,7 @@ class TimelineModel:
         """Take in executed operators, with the shapes that they really had."""
         for record in records:
             place = record.index
-            self.status[place] = _CODES[record.status]
+            self.status[place] = DISPLAY_STATUS[record.status]
             if record.status is OperatorStatus.EXECUTED:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
@@ -176,7 +162,7 @@ class TimelineModel:
     @property
     def measured(self) -> Flags:
         """Whether each operator has run in this pass."""
-        return np.isin(self.status, (Status.EXECUTED, Status.FAILED))
+        return np.isin(self.status, (DisplayStatus.EXECUTED, DisplayStatus.FAILED))
 
     def values(self, measure: Measure) -> Floats:
         """Seconds or MACs of each operator; estimated seconds where none are known."""
@@ -202,8 +188,8 @@ class TimelineModel:
     def spent_and_left(self) -> tuple[float, float]:
         """Seconds measured in this pass, and seconds estimated for what is still to run."""
         seconds = self.seconds()
-        spent = float(seconds[self.status == Status.EXECUTED].sum())
-        left = float(seconds[self.status == Status.PENDING].sum())
+        spent = float(seconds[self.status == DisplayStatus.EXECUTED].sum())
+        left = float(seconds[self.status == DisplayStatus.PENDING].sum())
         return spent, left
 
     def bars(self, measure: Measure, size: int = 1) -> Bars:
@@ -215,7 +201,7 @@ class TimelineModel:
         size : int
             At least 1.
         """
-        values = np.where(self.status == Status.BLOCKED, 0.0, self.values(measure))
+        values = np.where(self.status == DisplayStatus.BLOCKED, 0.0, self.values(measure))
         starts = np.arange(0, len(self), size)
         measured = self.measured
 
@@ -234,9 +220,9 @@ class TimelineModel:
             np.add.reduceat(np.where(measured, values, 0.0), starts),
             costliest,
             all_of(measured),
-            any_of(self.status == Status.FAILED),
-            any_of(self.status == Status.UNSUPPORTED),
-            all_of(self.status == Status.BLOCKED),
+            any_of(self.status == DisplayStatus.FAILED),
+            any_of(self.status == DisplayStatus.UNSUPPORTED),
+            all_of(self.status == DisplayStatus.BLOCKED),
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPen, QPolygonF
 
+from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.timeline_model import Measure, Scale, fractions, round_ticks
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ _UNITS: Final = {
     Measure.TIME: ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     Measure.MACS: ((1.0, "MAC"), (1e3, "KMAC"), (1e6, "MMAC"), (1e9, "GMAC")),
 }
+_EXECUTED: Final = STATUS_LOOKS[DisplayStatus.EXECUTED]
+_FAILED: Final = STATUS_LOOKS[DisplayStatus.FAILED]
+_UNSUPPORTED: Final = STATUS_LOOKS[DisplayStatus.UNSUPPORTED]
+_CURRENT: Final = STATUS_LOOKS[DisplayStatus.CURRENT]
 _SCALE_WORDS: Final = {Scale.LINEAR: "", Scale.ROOT: "√ ", Scale.LOG: "log "}
 
 
@@ -162,7 +167,9 @@ class TimelinePainter:
         space, theme = self._geometry, self._theme
         painter.fillRect(0, 0, space.width, space.height, theme.color("base"))
         reached = round(space.x(position))
-        painter.fillRect(LEFT, 0, reached - LEFT, space.base, theme.color("done", 0.07))
+        painter.fillRect(
+            LEFT, 0, reached - LEFT, space.base, theme.color(_EXECUTED.token, 0.07)
+        )
         self._paint_axis(painter)
         self._paint_bars(painter)
         painter.fillRect(
@@ -224,7 +231,7 @@ class TimelinePainter:
             painter.fillRect(rect.adjusted(0, rect.height() - solid, 0, 0), color)
 
     def _paint_hatched(self, painter: QPainter, rect: QRect) -> None:
-        color = self._theme.color("fail")
+        color = self._theme.color(_FAILED.token)
         painter.fillRect(rect, self._theme.color("failBg"))
         painter.save()
         painter.setClipRect(rect)
@@ -239,7 +246,7 @@ class TimelinePainter:
         painter.drawRect(rect.adjusted(0, 0, -1, -1))
 
     def _paint_dashed(self, painter: QPainter, rect: QRect) -> None:
-        pen = QPen(self._theme.color("unsup"), 1)
+        pen = QPen(self._theme.color(_UNSUPPORTED.token), 1)
         pen.setDashPattern([3, 2])
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -280,7 +287,7 @@ class TimelinePainter:
 
     def _paint_playhead(self, painter: QPainter, x: int) -> None:
         theme, space = self._theme, self._geometry
-        painter.fillRect(x - 1, 0, 2, space.base + 9, theme.color("cur"))
+        painter.fillRect(x - 1, 0, 2, space.base + 9, theme.color(_CURRENT.token))
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -289,7 +296,7 @@ class TimelinePainter:
         inward = x + 16 > space.width
         if inward:
             painter.scale(-1, 1)
-        painter.setBrush(theme.color("cur"))
+        painter.setBrush(theme.color(_CURRENT.token))
         corners = ((-1, 0), (10, 0), (15, 6.5), (10, 13), (-1, 13))
         painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
         painter.setBrush(theme.color("onCur"))

@@ -26,7 +26,7 @@ from kuiper_studio.graph_view import canvas as canvas_module
 from kuiper_studio.graph_view.boxes import BoxLook, BoxPainter
 from kuiper_studio.graph_view.cells import mixed
 from kuiper_studio.graph_view.scene import make_scene
-from kuiper_studio.graph_view.state import BoxState
+from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import DARK, Scheme
 
@@ -111,9 +111,9 @@ def test_long_graph_is_shown_from_its_start(view, open_model):
 def test_states_follow_the_run(view, open_model, run, qtbot):
     open_model()
     run(2)
-    assert view.canvas.box_state("stem.relu") is BoxState.EXECUTED
-    assert view.canvas.box_state("block.0.sigmoid") is BoxState.CURRENT
-    assert view.canvas.box_state("out") is BoxState.PENDING
+    assert view.canvas.box_state("stem.relu") is DisplayStatus.EXECUTED
+    assert view.canvas.box_state("block.0.sigmoid") is DisplayStatus.CURRENT
+    assert view.canvas.box_state("out") is DisplayStatus.PENDING
     assert "2 have run" in view.canvas.accessibleDescription()
 
 
@@ -157,8 +157,8 @@ def test_failure_is_shown(view, open_model, run, session):
     open_model("failing")
     run()
     assert session.state is RunState.FAILED
-    assert view.canvas.box_state("add") is BoxState.FAILED
-    assert view.canvas.box_state("after") is BoxState.BLOCKED
+    assert view.canvas.box_state("add") is DisplayStatus.FAILED
+    assert view.canvas.box_state("after") is DisplayStatus.BLOCKED
     picture(view.canvas)
 
 
@@ -612,7 +612,7 @@ def test_corner_marks(view, open_model, theme, session, look, token):
     image.fill(theme.color("base"))
     painter = QPainter(image)
     painter.translate(20, 20)
-    BoxPainter(theme).paint(painter, BoxLook(box, BoxState.EXECUTED, **look))
+    BoxPainter(theme).paint(painter, BoxLook(box, DisplayStatus.EXECUTED, **look))
     painter.end()
     outside = {image.pixelColor(x, y).name().upper() for x in range(200) for y in range(19)}
     assert outside - {DARK.base} if token else outside == {DARK.base}

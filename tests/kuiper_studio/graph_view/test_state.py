@@ -11,12 +11,13 @@ from kuiper_studio.graph_view.boxes import STYLES, BoxLook, detail_lines
 from kuiper_studio.graph_view.glyphs import GLYPHS
 from kuiper_studio.graph_view.legend import legend_entries
 from kuiper_studio.graph_view.scene import make_scene
-from kuiper_studio.graph_view.state import _STATE_OF, NONE, BoxState, SceneState
+from kuiper_studio.graph_view.state import NONE, SceneState
 from kuiper_studio.graph_view.tips import box_tip, describe, edge_tip
+from kuiper_studio.item_models.statuses import DISPLAY_STATUS, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import DARK
 
-S = BoxState
+S = DisplayStatus
 
 
 def states(state):
@@ -30,12 +31,15 @@ def state(session, open_model):
 
 
 def test_tables_are_complete():
-    assert _STATE_OF.keys() == set(OperatorStatus)
-    assert STYLES.keys() == set(BoxState)
+    assert DISPLAY_STATUS.keys() == set(OperatorStatus)
+    assert STYLES.keys() == STATUS_LOOKS.keys() == set(DisplayStatus)
     for style in STYLES.values():
-        assert style.glyph in ("", *GLYPHS)
-        for token in (style.fill, style.border, style.title, style.text, style.mark):
+        for token in (style.fill, style.border, style.title, style.text):
             assert hasattr(DARK, token)
+    for look in STATUS_LOOKS.values():
+        assert look.icon in ("", *GLYPHS)
+        assert hasattr(DARK, look.token)
+        assert hasattr(DARK, look.text_token)
 
 
 def test_start(state):
@@ -100,7 +104,7 @@ def test_failure_blocks_what_depends_on_it(session, open_model, run):
     assert state.current == NONE
     assert state.position == 2
     texts = [entry.text for entry in legend_entries(state)]
-    assert texts == ["run", "failed", "blocked: 2 operators", "cannot run"]
+    assert texts == ["executed", "failed", "blocked: 2 operators", "cannot run"]
     tip = box_tip(state, session, 2)
     assert "failed" in tip
     assert "1×3×4×4" in tip

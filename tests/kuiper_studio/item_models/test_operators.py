@@ -9,10 +9,9 @@ from kuiper_studio.item_models import (
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
-    OperatorState,
-    operator_state,
     output_shapes,
 )
+from kuiper_studio.item_models.statuses import DisplayStatus, operator_status
 
 ROLE = Qt.ItemDataRole
 
@@ -39,9 +38,9 @@ def cells(model, column: OperatorColumn) -> list[str]:
     return [model.index(row, column).data() for row in range(model.rowCount())]
 
 
-def states(model) -> list[OperatorState]:
+def states(model) -> list[DisplayStatus]:
     count = model.rowCount()
-    return [model.index(row, 0).data(OperatorRole.STATE) for row in range(count)]
+    return [model.index(row, 0).data(OperatorRole.STATUS) for row in range(count)]
 
 
 def test_model_is_sound(model, qtmodeltester) -> None:
@@ -71,16 +70,16 @@ def test_cells_before_running(model) -> None:
 
 
 def test_states_before_and_after_running(studio, model, settle) -> None:
-    run, waits = OperatorState.EXECUTED, OperatorState.PENDING
+    run, waits = DisplayStatus.EXECUTED, DisplayStatus.PENDING
     assert states(model) == [
-        OperatorState.CURRENT, waits, waits, waits, waits, OperatorState.UNSUPPORTED, waits,
+        DisplayStatus.CURRENT, waits, waits, waits, waits, DisplayStatus.UNSUPPORTED, waits,
         waits,
     ]  # fmt: skip
     studio.resume()
     settle(studio)
     assert states(model) == [
-        run, run, run, run, run, OperatorState.UNSUPPORTED, OperatorState.BLOCKED,
-        OperatorState.BLOCKED,
+        run, run, run, run, run, DisplayStatus.UNSUPPORTED, DisplayStatus.BLOCKED,
+        DisplayStatus.BLOCKED,
     ]  # fmt: skip
 
 
@@ -102,7 +101,7 @@ def test_failed_is_more_than_current(open_model, failing, settle) -> None:
     session.resume()
     settle(session)
     assert session.is_current("sum")
-    assert operator_state(session, "sum") is OperatorState.FAILED
+    assert operator_status(session, "sum") is DisplayStatus.FAILED
     model = OperatorsModel(session)
     tip = model.index(2, OperatorColumn.STATE).data(ROLE.ToolTipRole)
     assert tip.startswith("failed: ")

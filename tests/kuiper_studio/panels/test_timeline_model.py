@@ -11,10 +11,10 @@ import engine
 from engine.session import OperatorStatus, StepRecord
 from engine.store import StepOutputs
 from engine.values import metadata_of
+from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.panels.timeline_model import (
     Measure,
     Scale,
-    Status,
     TimelineModel,
     fractions,
     round_ticks,
@@ -51,7 +51,7 @@ def record(graph, name, ms, status=OperatorStatus.EXECUTED):
 def test_before_anything_ran(model):
     assert model.families == ("io", "lin", "lin", "act", "other", "io")
     assert model.macs.tolist() == [0, 12, 24, 0, 0, 0]
-    assert model.status.tolist() == [0, 0, 0, 0, Status.UNSUPPORTED, 0]
+    assert model.status.tolist() == [0, 0, 0, 0, DisplayStatus.UNSUPPORTED, 0]
     assert not model.any_measured
     seconds = model.seconds()
     assert seconds[2] == 2 * seconds[1] > 0  # in proportion to the MACs
@@ -79,7 +79,7 @@ def test_times_outlive_a_restart_as_estimates(graph, model):
     model.note([record(graph, "a", 6), record(graph, "b", 1)], NOTHING)
     model.forget()
     assert not model.measured.any()
-    assert model.status[4] == Status.UNSUPPORTED
+    assert model.status[4] == DisplayStatus.UNSUPPORTED
     np.testing.assert_allclose(model.seconds()[1:3], [6e-3, 1e-3])
 
 

@@ -8,7 +8,7 @@ import pytest
 from engine.inputs import InputSource, parse_array_file
 from engine.shapes import InputShapes
 from engine.states import OperatorStatus
-from kuiper_studio.item_models import OperatorState, operator_state
+from kuiper_studio.item_models.statuses import DisplayStatus, operator_status
 from kuiper_studio.session import RunState
 
 OPEN = (
@@ -41,7 +41,7 @@ class TestSupply:
         settle(ended)
         # It was stepped over at once, and what is behind it is pending again.
         assert (ended.state, ended.current.name) == (RunState.STOPPED, "tail")
-        assert operator_state(ended, "strange") is OperatorState.SUPPLIED
+        assert operator_status(ended, "strange") is DisplayStatus.SUPPLIED
         assert ended.status("tail") is OperatorStatus.PENDING
         assert ended.status("layer2.pool") is OperatorStatus.EXECUTED
         assert ended.supplied_text("strange") == "supplied from five.npy"

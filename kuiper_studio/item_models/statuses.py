@@ -1,0 +1,148 @@
+"""The status of an operator as views show it, and how each status looks, in one table.
+
+Graph, operators table, timeline, properties and tool tips read it, and the status bar the table
+of the run's states beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from engine.states import OperatorStatus
+from kuiper_studio.session import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kuiper_studio.session import StudioSession
+
+__all__ = [
+    "DISPLAY_STATUS",
+    "PROBLEMS",
+    "QUIET",
+    "RUN_LOOKS",
+    "STATUS_LOOKS",
+    "DisplayStatus",
+    "RunLook",
+    "StatusLook",
+    "operator_status",
+]
+
+
+class DisplayStatus(IntEnum):
+    """Status of an operator as views show it; a number, so that arrays can hold it.
+
+    PLAIN: in a drawing of the model without a run.
+    """
+
+    PENDING = 0
+    EXECUTED = 1
+    FAILED = 2
+    BLOCKED = 3
+    UNSUPPORTED = 4
+    CURRENT = 5
+    SUPPLIED = 6
+    PLAIN = 7
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLook:
+    """How a status looks.
+
+    Attributes
+    ----------
+    text : str
+        In one to three words, beginning with a capital.
+    token : str
+        Colour of its mark.
+    icon : str
+        Name of its mark, both as an icon and as a glyph of the graph; ``""`` for none.
+    text_token : str
+        Colour of its text.
+    detail : str
+        What a tool tip says; the text where it says no more.
+    word : str
+        What the operators' filter calls it, as in ``state:next``.
+    size : int
+        Side of its icon in tables, in logical pixels.
+    """
+
+    text: str
+    token: str
+    icon: str
+    text_token: str
+    detail: str
+    word: str
+    size: int = 13
+
+
+STATUS_LOOKS: Final[Mapping[DisplayStatus, StatusLook]] = MappingProxyType({
+    DisplayStatus.CURRENT: StatusLook(
+        "Next to run", "cur", "play-filled", "cur", "next to run", "next"),
+    DisplayStatus.EXECUTED: StatusLook(
+        "Executed", "done", "check", "done", "executed", "run"),
+    DisplayStatus.PENDING: StatusLook(
+        "Pending", "ctl", "pending", "text2", "pending", "pending", 12),
+    DisplayStatus.FAILED: StatusLook(
+        "Failed", "fail", "cross", "fail", "failed", "failed", 12),
+    DisplayStatus.BLOCKED: StatusLook(
+        "Blocked", "ctl", "pending", "text2", "blocked: an input was not computed", "blocked",
+        12),
+    DisplayStatus.UNSUPPORTED: StatusLook(
+        "Cannot run", "unsup", "unsupported", "unsup", "cannot run", "unsupported"),
+    DisplayStatus.SUPPLIED: StatusLook(
+        "Supplied", "edit", "supply", "edit", "supplied by you", "supplied"),
+    DisplayStatus.PLAIN: StatusLook("", "ctl", "", "text2", "", ""),
+})  # fmt: skip
+
+DISPLAY_STATUS: Final[Mapping[OperatorStatus, DisplayStatus]] = MappingProxyType(
+    {status: DisplayStatus[status.name] for status in OperatorStatus}
+)
+PROBLEMS: Final = frozenset(
+    {DisplayStatus.FAILED, DisplayStatus.UNSUPPORTED, DisplayStatus.BLOCKED}
+)
+# Not yet reached, or never: names are written in the quieter colour.
+QUIET: Final = frozenset({DisplayStatus.PENDING, DisplayStatus.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class RunLook:
+    """How a state of the run looks in the status bar.
+
+    Attributes
+    ----------
+    text, token, icon : str
+    """
+
+    text: str
+    token: str
+    icon: str = ""
+
+
+RUN_LOOKS: Final[Mapping[RunState, RunLook]] = MappingProxyType({
+    RunState.EMPTY: RunLook("Ready", "text2"),
+    RunState.LOADING: RunLook("Opening", "text2"),
+    RunState.NEED_INPUT: RunLook("Needs an input", "warn", "image"),
+    RunState.READY: RunLook("Ready", "done", "play"),
+    RunState.STOPPED: RunLook("Stopped", "cur", "pause"),
+    RunState.RUNNING: RunLook("Running", "focus", "continue"),
+    RunState.FINISHED: RunLook("Finished", "done", "check"),
+    RunState.FAILED: RunLook("Failed", "fail", "warning"),
+})  # fmt: skip
+
+
+def operator_status(session: StudioSession, operator: str) -> DisplayStatus:
+    """Status of an operator; of several that apply, the one that matters most."""
+    status = session.status(operator)
+    if status is OperatorStatus.FAILED:
+        return DisplayStatus.FAILED
+    if session.is_current(operator):
+        return DisplayStatus.CURRENT
+    if status is OperatorStatus.EXECUTED:
+        record = session.record(operator)
+        if record is not None and record.overrides:
+            return DisplayStatus.SUPPLIED
+    return DISPLAY_STATUS[status]
