@@ -284,7 +284,7 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
             window.close()
             raise EngineError(session.failure.reason)
     if arguments.sample:
-        window.open_sample(default_sample())
+        window.opening.open_sample(default_sample())
     elif arguments.model is not None:
         _open(session, arguments, options)
     if arguments.memory_limit is not None:

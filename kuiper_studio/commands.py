@@ -1,32 +1,204 @@
-"""Every user action, in one table.
+"""Every command of the window, one row each.
 
-Menus, tool bar, shortcuts, command palette and tests share it; an action's objectName is
-its command's id.
+Menus, tool bar, context menus, shortcuts, command palette and tests are built from the rows.
+An action's objectName is its command's id. To add a command, add a row, and the method that it
+calls.
 """
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from PySide6.QtCore import QEvent, QObject, Slot
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QLineEdit, QMenu, QWidget
 from typing_extensions import override
 
 from kuiper_studio.icons import icon
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from PySide6.QtCore import QPoint
+
     from kuiper_studio.theme import Theme
 
-__all__ = ["COMMANDS", "MENUS", "TOOL_BAR", "Command", "FieldKeys", "make_actions"]
+__all__ = [
+    "COMMANDS",
+    "MENUS",
+    "SUBMENUS",
+    "Command",
+    "CommandState",
+    "Commands",
+    "FieldKeys",
+    "Place",
+    "Submenu",
+    "Surface",
+    "entries",
+    "make_actions",
+]
 
-_OPEN: Final = frozenset(set(RunState) - {RunState.EMPTY, RunState.LOADING})
-# Without an input a run asks for one.
-_RUNNABLE: Final = frozenset({RunState.NEED_INPUT, RunState.READY, RunState.STOPPED})
-_STARTED: Final = frozenset({RunState.STOPPED, RunState.FINISHED, RunState.FAILED})
-_ALWAYS: Final = frozenset(RunState)
+
+# When a command is enabled
+
+
+@dataclass(frozen=True, slots=True)
+class CommandState:
+    """What decides which commands are enabled, and which a context menu shows.
+
+    Attributes
+    ----------
+    run : RunState
+    selected : bool
+        Whether an operator is selected; what follows is about that one.
+    has_output : bool
+    can_supply : bool
+        Whether its output may be supplied.
+    is_supplied : bool
+        Whether its output is supplied.
+    lacks_layer : bool
+        Whether it cannot run because there is no layer for its type.
+    has_layer_files : bool
+        Whether layers of the user's own are loaded.
+    has_pinned_kernels : bool
+        Whether the kernels of a dump are in use.
+    """
+
+    run: RunState
+    selected: bool = False
+    has_output: bool = False
+    can_supply: bool = False
+    is_supplied: bool = False
+    lacks_layer: bool = False
+    has_layer_files: bool = False
+    has_pinned_kernels: bool = False
+
+
+Predicate: TypeAlias = "Callable[[CommandState], bool]"
+
+
+def _always(_state: CommandState) -> bool:
+    return True
+
+
+def _open(state: CommandState) -> bool:
+    return state.run not in (RunState.EMPTY, RunState.LOADING)
+
+
+def _at_rest(state: CommandState) -> bool:
+    return _open(state) and state.run is not RunState.RUNNING
+
+
+def _not_loading(state: CommandState) -> bool:
+    return state.run is not RunState.LOADING
+
+
+def _closable(state: CommandState) -> bool:
+    return state.run is not RunState.EMPTY
+
+
+def _runnable(state: CommandState) -> bool:
+    # Without an input a run asks for one.
+    return state.run in (RunState.NEED_INPUT, RunState.READY, RunState.STOPPED)
+
+
+def _started(state: CommandState) -> bool:
+    return state.run in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
+
+
+def _stoppable(state: CommandState) -> bool:
+    return _started(state) or state.run is RunState.RUNNING
+
+
+def _checkable_now(state: CommandState) -> bool:
+    return _started(state) or state.run is RunState.READY
+
+
+def _selected(state: CommandState) -> bool:
+    return _open(state) and state.selected
+
+
+def _can_run_to(state: CommandState) -> bool:
+    return state.selected and (_runnable(state) or state.run is RunState.FINISHED)
+
+
+def _has_output(state: CommandState) -> bool:
+    return _selected(state) and state.has_output
+
+
+def _can_supply(state: CommandState) -> bool:
+    return _at_rest(state) and state.can_supply
+
+
+def _is_supplied(state: CommandState) -> bool:
+    return _at_rest(state) and state.is_supplied
+
+
+def _lacks_layer(state: CommandState) -> bool:
+    return state.lacks_layer
+
+
+def _has_layer_files(state: CommandState) -> bool:
+    return state.has_layer_files
+
+
+def _has_pinned_kernels(state: CommandState) -> bool:
+    return state.has_pinned_kernels
+
+
+# Where a command appears
+
+
+class Surface(Enum):
+    """What shows commands: the menus of the menu bar by their titles, and the rest."""
+
+    FILE = "&File"
+    EDIT = "&Edit"
+    VIEW = "&View"
+    DEBUG = "&Debug"
+    TENSOR = "&Tensor"
+    HELP = "&Help"
+    TOOL_BAR = "tool bar"
+    TOOL_BAR_END = "right end of the tool bar"
+    GRAPH = "context menu of the graph"
+    GRAPH_OPERATOR = "context menu of an operator in the graph"
+    OPERATORS = "context menu of the operators table"
+    TIMELINE = "context menu of the timeline"
+    RECENT_MODELS = "menu of recent models"
+    RECENT_LAYERS = "menu of recent layer files"
+
+
+MENUS: Final = (
+    Surface.FILE, Surface.EDIT, Surface.VIEW, Surface.DEBUG, Surface.TENSOR, Surface.HELP,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place on a surface.
+
+    Attributes
+    ----------
+    surface : Surface
+    section : int
+        Sections stand in order, with a separator between them.
+    rank : int
+        Order in the section; equal ranks stand in the order of the table.
+    with_text : bool
+        Whether a button shows the text beside the icon.
+    only_if : callable
+        When a context menu shows the entry; from `CommandState` to bool.
+    """
+
+    surface: Surface
+    section: int = 1
+    rank: int = 0
+    with_text: bool = False
+    only_if: Predicate = _always
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,149 +213,208 @@ class Command:
         In menus and the palette, with its mnemonic.
     tip : str
         What it does, in a few words.
+    calls : str
+        The method that carries it out, as a path from the window: ``session.step``.
+    places : tuple of Place
+        Where it appears; all commands are in the command palette.
     keys : tuple of str
         Shortcuts in Qt's portable spelling; the first is shown.
     icon : str
         Name of an icon, ``""`` for none.
-    states : frozenset of RunState
-        When it is enabled.
+    enabled : callable
+        When it is enabled; from `CommandState` to bool.
     checkable : bool
+    icon_color : str
+        Colour of the icon.
     """
 
     id: str
     text: str
     tip: str
+    calls: str
+    places: tuple[Place, ...]
     keys: tuple[str, ...] = ()
     icon: str = ""
-    states: frozenset[RunState] = _ALWAYS
+    enabled: Predicate = _always
     checkable: bool = False
+    icon_color: str = "text"
 
+
+@dataclass(frozen=True, slots=True)
+class Submenu:
+    """Entries that the window makes, in the midst of a menu.
+
+    Attributes
+    ----------
+    fills : str
+        The method that fills them in, as a path from the window; it takes the menu.
+    place : Place
+    text : str
+        Of a menu of their own, filled anew whenever it opens; ``""`` where the entries stand in
+        the menu itself.
+    """
+
+    fills: str
+    place: Place
+    text: str = ""
+
+
+_S: Final = Surface
 
 COMMANDS: Final = (
-    Command("file.open", "&Open…", "Open a .param/.bin pair", ("Ctrl+O",), "open"),
-    Command("file.openSample", "Open &sample", "Open the sample model with its input"),
+    Command("file.open", "&Open…", "Open a .param/.bin pair", "opening.choose_model",
+            (Place(_S.FILE, 1), Place(_S.TOOL_BAR, 1, with_text=True)), ("Ctrl+O",), "open"),
+    Command("file.openSample", "Open &sample", "Open the sample model with its input",
+            "opening.open_default_sample", (Place(_S.FILE, 1),)),
     Command("file.openInput", "Open &input…", "Choose the image or array to feed",
-            ("Ctrl+I",), "image", _OPEN),
-    Command("file.openLabels", "Open &labels…", "Choose a text file with one class name a line",
-            states=_OPEN),
+            "opening.choose_input", (Place(_S.FILE, 2),), ("Ctrl+I",), "image", _open),
+    Command("file.openLabels", "Open &labels…",
+            "Choose a text file with one class name a line", "opening.choose_labels",
+            (Place(_S.FILE, 2),), enabled=_open),
     Command("file.loadLayers", "Load la&yers…", "Run a Python file with layers of your own",
-            icon="layers", states=_ALWAYS - {RunState.LOADING}),
-    Command("file.unloadLayers", "&Unload layers", "Go back to the layers that are built in"),
+            "opening.choose_layers",
+            (Place(_S.FILE, 3), Place(_S.GRAPH_OPERATOR, 3, 1, only_if=_lacks_layer)),
+            icon="layers", enabled=_not_loading),
+    Command("file.unloadLayers", "&Unload layers", "Go back to the layers that are built in",
+            "session.unload_layers", (Place(_S.FILE, 3, 2),), enabled=_has_layer_files),
+    Command("file.exportDump", "&Dump of tensors…", "Write every operator's tensors to files",
+            "exporting.export_dump", (Place(_S.FILE, 4), Place(_S.GRAPH_OPERATOR, 2, 1)),
+            ("Ctrl+E",), "export", _open),
+    Command("file.exportPicture", "Tensor as &picture…", "Save the tensor view's picture",
+            "exporting.export_picture", (Place(_S.FILE, 4),), enabled=_open),
+    Command("file.exportGraph", "&Graph as picture…", "Save the graph as SVG or PNG",
+            "exporting.export_graph", (Place(_S.FILE, 4), Place(_S.GRAPH, 1, 1)),
+            ("Ctrl+Shift+E",), enabled=_open),
     Command("file.reload", "&Reload model",
             "Open the model's files anew, and those of layers, and run to where it stands",
-            ("Ctrl+R",), states=_OPEN),
-    Command("file.close", "&Close model", "Close the model", ("Ctrl+W",),
-            states=_OPEN | {RunState.LOADING}),
-    Command("file.exportDump", "&Dump of tensors…", "Write every operator's tensors to files",
-            ("Ctrl+E",), "export", _OPEN),
-    Command("file.exportPicture", "Tensor as &picture…", "Save the tensor view's picture",
-            states=_OPEN),
-    Command("file.exportGraph", "&Graph as picture…", "Save the graph as SVG or PNG",
-            ("Ctrl+Shift+E",), states=_OPEN),
-    Command("file.clearRecent", "&Clear recent models", "Forget the recent models"),
-    Command("file.clearRecentLayers", "&Clear recent layers", "Forget the recent layer files"),
-    Command("file.quit", "&Quit", "Close the window", ("Ctrl+Q",)),
-    Command("edit.find", "&Find operator", "Filter the list of operators", ("Ctrl+F",),
-            "search", _OPEN),
-    Command("view.fit", "&Fit graph", "Show the whole graph", icon="fit", states=_OPEN),
-    Command("view.zoomIn", "Zoom &in", "Enlarge the graph", ("Ctrl+=", "Ctrl++"), "plus",
-            _OPEN),
-    Command("view.zoomOut", "Zoom &out", "Shrink the graph", ("Ctrl+-",), "minus", _OPEN),
-    Command("view.zoomReset", "&100 %", "Show the graph at its own size", ("Ctrl+Home",),
-            states=_OPEN),
-    Command("view.orientation", "Turn &orientation", "Lay the graph out left-right or top-down",
-            ("Ctrl+K",), states=_OPEN),
-    Command("view.legend", "Le&gend", "Show what the marks of the graph mean", states=_OPEN,
-            checkable=True),
-    Command("view.centerCurrent", "Go to &next operator", "Centre the operator that runs next",
-            ("Ctrl+J",), "target", _OPEN),
-    Command("view.themeSystem", "&System theme", "Follow the desktop's theme", checkable=True),
-    Command("view.themeLight", "&Light theme", "Use the light theme", checkable=True),
-    Command("view.themeDark", "&Dark theme", "Use the dark theme", checkable=True),
-    Command("view.toggleTheme", "Switch &theme", "Switch between light and dark",
-            ("Ctrl+Shift+T",), "theme"),
-    Command("view.resetLayout", "&Reset layout", "Put the docks back where they were made",
-            states=_OPEN),
-    Command("view.fullScreen", "F&ull screen", "Use the whole screen", ("Shift+Alt+Return",),
-            checkable=True),
+            "session.reload", (Place(_S.FILE, 5),), ("Ctrl+R",), enabled=_open),
+    Command("file.close", "&Close model", "Close the model", "session.close_model",
+            (Place(_S.FILE, 5),), ("Ctrl+W",), enabled=_closable),
+    Command("file.quit", "&Quit", "Close the window", "close", (Place(_S.FILE, 6),),
+            ("Ctrl+Q",)),
+    Command("file.clearRecent", "&Clear recent models", "Forget the recent models",
+            "opening.recent_models.clear", (Place(_S.RECENT_MODELS),)),
+    Command("file.clearRecentLayers", "&Clear recent layers", "Forget the recent layer files",
+            "opening.recent_layers.clear", (Place(_S.RECENT_LAYERS),)),
+    Command("edit.find", "&Find operator", "Filter the list of operators", "find_operator",
+            (Place(_S.EDIT, 1),), ("Ctrl+F",), "search", _open),
+    Command("edit.filterByType", "Filter by this &type",
+            "List the operators of the selected operator's type",
+            "operators_panel.filter_by_type", (Place(_S.EDIT, 1), Place(_S.OPERATORS, 2, 1)),
+            icon="filter", enabled=_selected),
+    Command("edit.copyName", "Copy &name", "Copy the selected operator's name",
+            "operators_panel.copy_name", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
+            icon="copy", enabled=_selected),
+    Command("edit.copyType", "Copy t&ype", "Copy the selected operator's type",
+            "operators_panel.copy_type", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
+            enabled=_selected),
     Command("view.commandPalette", "&Command palette…", "Search operators and run a command",
-            ("Ctrl+Shift+P",), "search"),
-    Command("debug.continue", "&Continue", "Run to the next breakpoint or the end", ("F5",),
-            "continue", _RUNNABLE),
-    Command("debug.step", "&Step", "Run one operator", ("F10",), "step", _RUNNABLE),
-    Command("debug.stepBack", "Step &back", "Undo the last step", ("F8", "Alt+["), "step-back",
-            _STARTED),
-    Command("debug.runToSelected", "Run &to selected", "Run till the selected operator is next",
-            ("Ctrl+F10",), "run-to", _RUNNABLE | {RunState.FINISHED}),
-    Command("debug.restart", "&Restart", "Go to the first operator", ("Ctrl+Shift+F5",),
-            "restart", _STARTED | {RunState.RUNNING}),
-    Command("debug.stop", "St&op", "Stop running; when stopped, go to the start", ("Shift+F5",),
-            "stop", _STARTED | {RunState.RUNNING}),
+            "show_palette", (Place(_S.EDIT, 3),), ("Ctrl+Shift+P",), "search"),
+    Command("view.resetLayout", "&Reset layout", "Put the docks back where they were made",
+            "reset_layout", (Place(_S.VIEW, 1),), enabled=_open),
+    Command("view.fit", "&Fit graph", "Show the whole graph", "graph_view.fit",
+            (Place(_S.VIEW, 2), Place(_S.GRAPH)), icon="fit", enabled=_open),
+    Command("view.zoomIn", "Zoom &in", "Enlarge the graph", "graph_view.zoom_in",
+            (Place(_S.VIEW, 2),), ("Ctrl+=", "Ctrl++"), "plus", _open),
+    Command("view.zoomOut", "Zoom &out", "Shrink the graph", "graph_view.zoom_out",
+            (Place(_S.VIEW, 2),), ("Ctrl+-",), "minus", _open),
+    Command("view.zoomReset", "&100 %", "Show the graph at its own size",
+            "graph_view.zoom_reset", (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+Home",),
+            enabled=_open),
+    Command("view.orientation", "Turn &orientation",
+            "Lay the graph out left-right or top-down", "graph_view.turn_orientation",
+            (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+K",), enabled=_open),
+    Command("view.legend", "Le&gend", "Show what the marks of the graph mean",
+            "toggle_legend", (Place(_S.VIEW, 2), Place(_S.GRAPH)), enabled=_open,
+            checkable=True),
+    Command("view.centerCurrent", "Go to &next operator",
+            "Centre the operator that runs next", "center_current",
+            (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2)), ("Ctrl+J",), "target", _open),
+    Command("view.showOutput", "Show o&utput",
+            "Show the selected operator's first output in the tensor view",
+            "operators_panel.show_output", (Place(_S.VIEW, 2), Place(_S.OPERATORS, 1, 1)),
+            icon="image", enabled=_has_output),
+    Command("view.themeSystem", "&System theme", "Follow the desktop's theme",
+            "use_system_theme", (Place(_S.VIEW, 3),), checkable=True),
+    Command("view.themeLight", "&Light theme", "Use the light theme", "use_light_theme",
+            (Place(_S.VIEW, 3),), checkable=True),
+    Command("view.themeDark", "&Dark theme", "Use the dark theme", "use_dark_theme",
+            (Place(_S.VIEW, 3),), checkable=True),
+    Command("view.toggleTheme", "Switch &theme", "Switch between light and dark",
+            "toggle_theme", (Place(_S.VIEW, 3), Place(_S.TOOL_BAR_END)), ("Ctrl+Shift+T",),
+            "theme"),
+    Command("view.fullScreen", "F&ull screen", "Use the whole screen", "toggle_full_screen",
+            (Place(_S.VIEW, 4),), ("Shift+Alt+Return",), checkable=True),
+    Command("debug.continue", "&Continue", "Run to the next breakpoint or the end",
+            "session.resume", (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, 1, with_text=True)),
+            ("F5",), "continue", _runnable),
+    Command("debug.step", "&Step", "Run one operator", "session.step",
+            (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, with_text=True)), ("F10",), "step",
+            _runnable),
+    Command("debug.stepBack", "Step &back", "Undo the last step", "session.step_back",
+            (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, -1)), ("F8", "Alt+["), "step-back",
+            _started),
+    Command("debug.runToSelected", "Run &to selected",
+            "Run till the selected operator is next", "debugging.run_to_selected",
+            (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, 2), Place(_S.GRAPH_OPERATOR),
+             Place(_S.OPERATORS), Place(_S.TIMELINE)), ("Ctrl+F10",), "run-to", _can_run_to),
+    Command("debug.restart", "&Restart", "Go to the first operator", "session.restart",
+            (Place(_S.DEBUG, 2), Place(_S.TOOL_BAR, 2, -2)), ("Ctrl+Shift+F5",), "restart",
+            _stoppable),
+    Command("debug.stop", "St&op", "Stop running; when stopped, go to the start",
+            "session.stop", (Place(_S.DEBUG, 2), Place(_S.TOOL_BAR, 2, 3)), ("Shift+F5",),
+            "stop", _stoppable),
     Command("debug.toggleBreakpoint", "Toggle &breakpoint",
-            "Stop before the selected operator, or no longer", ("F9",), "breakpoint", _OPEN),
+            "Stop before the selected operator, or no longer", "debugging.toggle_breakpoint",
+            (Place(_S.DEBUG, 3), Place(_S.TOOL_BAR, 3), Place(_S.GRAPH_OPERATOR),
+             Place(_S.OPERATORS), Place(_S.TIMELINE)), ("F9",), "breakpoint", _selected,
+            icon_color="bp"),
     Command("debug.clearBreakpoints", "&Delete all breakpoints", "Stop nowhere",
-            ("Ctrl+Shift+F9",), states=_OPEN),
+            "session.clear_breakpoints", (Place(_S.DEBUG, 3),), ("Ctrl+Shift+F9",),
+            enabled=_open),
     Command("debug.supplyOutput", "S&upply output…",
             "Use a .npy or .npz instead of what the selected operator gives",
-            icon="supply", states=_OPEN - {RunState.RUNNING}),
+            "debugging.supply_selected",
+            (Place(_S.DEBUG, 4), Place(_S.GRAPH_OPERATOR, 3), Place(_S.OPERATORS, 1, 2)),
+            icon="supply", enabled=_can_supply),
     Command("debug.withdrawOutput", "&Withdraw supplied output",
-            "Have the selected operator computed again", states=_OPEN - {RunState.RUNNING}),
-    Command("debug.seed", "Ran&dom seed…", "Choose what operators that are random draw by",
-            icon="dice", states=_OPEN - {RunState.RUNNING}),
+            "Have the selected operator computed again", "debugging.withdraw_selected",
+            (Place(_S.DEBUG, 4), Place(_S.GRAPH_OPERATOR, 3),
+             Place(_S.OPERATORS, 1, 3, only_if=_is_supplied)), enabled=_is_supplied),
+    Command("debug.seed", "Ran&dom seed…", "Set the random seed", "debugging.choose_seed",
+            (Place(_S.DEBUG, 4),), icon="dice", enabled=_at_rest),
     Command("debug.memoryLimit", "&Memory…",
             "Choose how much memory values may take, and how much of them is kept",
-            icon="layers"),
+            "debugging.choose_memory_limit", (Place(_S.DEBUG, 4),), icon="layers"),
     Command("debug.useKernels", "Use ker&nels of a dump…",
             "Compute each operator as in an earlier dump, for the same numbers again",
-            icon="pin", states=_OPEN - {RunState.RUNNING}),
+            "debugging.choose_kernels", (Place(_S.DEBUG, 5),), icon="pin", enabled=_at_rest),
     Command("debug.forgetKernels", "&Forget kernels of the dump",
-            "Go back to the backend that was chosen before"),
+            "Go back to the backend that was chosen before", "session.forget_kernels",
+            (Place(_S.DEBUG, 5),), enabled=_has_pinned_kernels),
     Command("debug.selfCheck", "Self-chec&k…",
-            "Compare every backend with NumPy, operator by operator",
-            states=frozenset({RunState.READY}) | _STARTED),
-    Command("debug.previousOperator", "Show &previous operator", "Look at the operator before",
-            ("Ctrl+Left",), states=_OPEN),
-    Command("debug.nextOperator", "Show ne&xt operator", "Look at the operator behind",
-            ("Ctrl+Right",), states=_OPEN),
+            "Compare every backend with NumPy, operator by operator", "session.self_check",
+            (Place(_S.DEBUG, 5),), enabled=_checkable_now),
+    Command("debug.previousOperator", "Show &previous operator",
+            "Look at the operator before", "debugging.select_previous", (Place(_S.DEBUG, 6),),
+            ("Ctrl+Left",), enabled=_open),
+    Command("debug.nextOperator", "Show ne&xt operator", "Look at the operator after",
+            "debugging.select_next", (Place(_S.DEBUG, 6),), ("Ctrl+Right",), enabled=_open),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",
-            ("F1",), "help", _OPEN),
-    Command("help.shortcuts", "&Keyboard shortcuts", "All shortcuts on one sheet", ("?",),
-            "keyboard"),
-    Command("help.about", "&About Kuiper Studio", "Version and licences", icon="info"),
+            "explain_operator", (Place(_S.HELP, 1), Place(_S.GRAPH_OPERATOR, 4)), ("F1",),
+            "help", _selected),
+    Command("help.shortcuts", "&Keyboard shortcuts", "All shortcuts on one sheet",
+            "show_shortcuts", (Place(_S.HELP, 2),), ("?",), "keyboard"),
+    Command("help.about", "&About Kuiper Studio", "Version and licences", "show_about",
+            (Place(_S.HELP, 2),), icon="info"),
 )  # fmt: skip
 
-# Menu titles and their command ids; "" is a separator; "recent", "recentLayers", "docks" and
-# "tensor" are places that the window fills.
-MENUS: Final = {
-    "&File": (
-        "file.open", "file.openSample", "recent", "", "file.openInput", "file.openLabels", "",
-        "file.loadLayers", "recentLayers", "file.unloadLayers", "",
-        "file.exportDump", "file.exportPicture", "file.exportGraph", "",
-        "file.reload", "file.close", "", "file.quit",
-    ),
-    "&Edit": ("edit.find", "view.commandPalette"),
-    "&View": (
-        "docks", "view.resetLayout", "", "view.fit", "view.zoomIn", "view.zoomOut",
-        "view.zoomReset", "view.orientation", "view.legend", "view.centerCurrent", "",
-        "view.themeSystem", "view.themeLight", "view.themeDark", "view.toggleTheme", "",
-        "view.fullScreen",
-    ),
-    "&Debug": (
-        "debug.continue", "debug.step", "debug.stepBack", "debug.runToSelected", "",
-        "debug.restart", "debug.stop", "", "debug.toggleBreakpoint", "debug.clearBreakpoints",
-        "", "debug.supplyOutput", "debug.withdrawOutput", "debug.seed",
-        "debug.memoryLimit", "", "debug.useKernels", "debug.forgetKernels", "debug.selfCheck",
-        "", "debug.previousOperator", "debug.nextOperator",
-    ),
-    "&Tensor": ("tensor",),
-    "&Help": ("help.operator", "", "help.shortcuts", "help.about"),
-}  # fmt: skip
-
-# Tool bar: ids, "" for a separator; those with text beside the icon end in "!".
-TOOL_BAR: Final = (
-    "file.open!", "", "debug.restart", "debug.stepBack", "debug.step!", "debug.continue!",
-    "debug.runToSelected", "debug.stop", "", "debug.toggleBreakpoint",
-)  # fmt: skip
+SUBMENUS: Final = (
+    Submenu("opening.fill_recent_models", Place(_S.FILE, 1, 1), "Open &recent"),
+    Submenu("opening.fill_recent_layers", Place(_S.FILE, 3, 1), "Recent layer &files"),
+    Submenu("fill_docks", Place(_S.VIEW, 1, -1)),
+    Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
+)
 
 # Commands' keys of one letter; none of them is one of those that edit a text everywhere.
 _COMMAND_KEYS: Final = frozenset(
@@ -192,6 +423,21 @@ _COMMAND_KEYS: Final = frozenset(
     for key in command.keys
     if key.startswith("Ctrl+") and len(key) == len("Ctrl+E") and key[-1].isalpha()
 )
+
+
+def entries(surface: Surface) -> Iterator[tuple[Place, Command | Submenu]]:
+    """What a surface shows, in order, with the places.
+
+    Parameters
+    ----------
+    surface : Surface
+    """
+    placed = [(place, command) for command in COMMANDS for place in command.places]
+    every: list[tuple[Place, Command | Submenu]] = [
+        *placed, *((submenu.place, submenu) for submenu in SUBMENUS),
+    ]  # fmt: skip
+    shown = [entry for entry in every if entry[0].surface is surface]
+    return iter(sorted(shown, key=lambda entry: (entry[0].section, entry[0].rank)))
 
 
 def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
@@ -208,9 +454,104 @@ def _make_action(command: Command, parent: QObject, theme: Theme) -> QAction:
     action.setStatusTip(command.tip)
     action.setCheckable(command.checkable)
     if command.icon:
-        token = "bp" if command.icon == "breakpoint" else "text"
-        action.setIcon(icon(command.icon, theme, token))
+        action.setIcon(icon(command.icon, theme, command.icon_color))
     return action
+
+
+class Commands:
+    """The actions of all commands, what they call, and when they are enabled.
+
+    Parameters
+    ----------
+    window : QWidget
+        The paths of `Command.calls` and `Submenu.fills` begin at it.
+    theme : Theme
+
+    Attributes
+    ----------
+    actions : dict of str to QAction
+        By id.
+    state : CommandState
+        By which the actions are enabled now.
+    """
+
+    def __init__(self, window: QWidget, theme: Theme) -> None:
+        self._window = window
+        self.actions = make_actions(window, theme)
+        self.state: CommandState | None = None
+        window.addActions(list(self.actions.values()))
+
+    def connect_all(self) -> None:
+        """Have each action call its method; the window is complete by now.
+
+        Raises
+        ------
+        AttributeError
+            If a row names a method that does not exist.
+        """
+        for command in COMMANDS:
+            handler = self._find(command.calls)
+            self.actions[command.id].triggered.connect(_without_argument(handler))
+
+    def update(self, state: CommandState) -> None:
+        """Enable what can be done now."""
+        if state == self.state:
+            return
+        self.state = state
+        for command in COMMANDS:
+            # Every change of an action is told to all menus, bars and buttons; Qt skips others.
+            self.actions[command.id].setEnabled(command.enabled(state))
+
+    def fill(self, menu: QMenu, surface: Surface) -> None:
+        """Add the entries of a surface to a menu.
+
+        Those whose `Place.only_if` does not hold are left out.
+        """
+        section = None
+        for place, entry in entries(surface):
+            if self.state is not None and not place.only_if(self.state):
+                continue
+            if section not in (None, place.section):
+                menu.addSeparator()
+            section = place.section
+            if isinstance(entry, Command):
+                menu.addAction(self.actions[entry.id])
+            else:
+                self._add_submenu(menu, entry)
+
+    def make_menu(self, surface: Surface) -> QMenu:
+        """Build the context menu of a surface, as it is now."""
+        menu = QMenu(self._window)
+        self.fill(menu, surface)
+        return menu
+
+    def popup(self, surface: Surface, point: QPoint) -> None:
+        """Show the context menu of a surface at a global position."""
+        menu = self.make_menu(surface)
+        menu.popup(point)
+        menu.aboutToHide.connect(menu.deleteLater)
+
+    def _add_submenu(self, menu: QMenu, submenu: Submenu) -> None:
+        fill = self._find(submenu.fills)
+        if not submenu.text:
+            fill(menu)
+            return
+        added = menu.addMenu(submenu.text)
+        added.setObjectName(submenu.fills)
+        added.aboutToShow.connect(lambda: fill(added))
+
+    def _find(self, path: str) -> Callable[..., None]:
+        found: Callable[..., None] = operator.attrgetter(path)(self._window)
+        return found
+
+
+def _without_argument(handler: Callable[[], object]) -> Callable[[], None]:
+    """QAction.triggered carries whether it is checked, which no handler here wants."""
+
+    def call() -> None:
+        handler()
+
+    return call
 
 
 class FieldKeys(QObject):

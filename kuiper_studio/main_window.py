@@ -1,14 +1,13 @@
-"""The main window: puts the views in their places and carries out the commands.
+"""The main window: puts the views in their places, and connects them.
 
 It holds no state of its own beyond what is remembered between runs; the views talk to the
-session only, and what one view says to another goes through here.
+session only, and what one view says to another goes through here. Commands are rows of
+`commands`; what they call is the session, a view, one of the objects that carry commands out
+(`opening`, `exporting`, `debugging`), or a method here.
 """
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,6 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import (
     QDockWidget,
-    QFileDialog,
     QMainWindow,
     QMenu,
     QSplitter,
@@ -35,51 +33,35 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from engine.errors import EngineError, UnsupportedOperatorError
-from engine.inputs import (
-    IMAGE_SUFFIXES,
-    parse_array_file,
-    parse_seed,
-    parse_source,
-    read_labels,
-)
-from engine.shapes import parse_shapes
+from engine.errors import UnsupportedOperatorError
 from engine.states import OperatorStatus
-from engine.text import parse_bytes
-from kuiper_studio.commands import COMMANDS, MENUS, FieldKeys, make_actions
+from kuiper_studio.commands import MENUS, Commands, CommandState, FieldKeys, Surface
+from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.dialogs.command_palette import CommandPalette
+from kuiper_studio.export_commands import ExportCommands
+from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.graph_view import GraphView
-from kuiper_studio.graph_view.collector import SummaryCollector
-from kuiper_studio.item_models.text import caption_text
+from kuiper_studio.open_commands import OpenCommands
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
 from kuiper_studio.panels.input_panel import InputPanel
-from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
 from kuiper_studio.panels.properties_panel import PropertiesPanel
-from kuiper_studio.panels.recents import Recents
 from kuiper_studio.panels.start_page import StartPage
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
-from kuiper_studio.sample_models import SampleModel, find_samples
+from kuiper_studio.sample_models import find_samples
 from kuiper_studio.session import Failure, RunState, StudioSession
 from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
 
-    from engine.runtime import RuntimeGraph
-    from engine.self_check import SelfCheck
-    from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
-    from kuiper_studio.engine_service.summary import Summary
-    from kuiper_studio.layout import Orientation
     from kuiper_studio.panels.panel import Panel
 
 __all__ = ["MainWindow"]
@@ -87,10 +69,6 @@ __all__ = ["MainWindow"]
 # Changes when docks come or go: an older layout is not restored then.
 _LAYOUT_VERSION: Final = 1
 _PATIENCE_MS: Final = 40  # longer than from one repetition of a held key to the next
-_MODEL_FILES: Final = "PNNX models (*.param *.bin);;All files (*)"
-_ARRAY_FILES: Final = "NumPy files (*.npy *.npz);;All files (*)"
-_DUMP_FILES: Final = "Dumps (manifest.json *.safetensors);;All files (*)"
-_LAYER_FILES: Final = "Python (*.py);;All files (*)"
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -117,20 +95,25 @@ class MainWindow(QMainWindow):
         self.setObjectName("mainWindow")
         self.setAcceptDrops(True)
         self.setDockNestingEnabled(True)
-        self.recents = Recents(settings)
-        self.recent_layers = Recents(settings, key="recentLayers")
-        self.actions_by_id = make_actions(self, theme)
+        self.commands = Commands(self, theme)
+        self.actions_by_id = self.commands.actions
         FieldKeys(self)
         self._hidden_docks: list[QDockWidget] | None = None
-        self._self_check: SelfCheckDialog | None = None
         self._restored = False
+        self.file_dialogs = dialogs = FileDialogs(self, settings)
+        self.opening = OpenCommands(session, settings, dialogs, self.commands, self)
+        self.debugging = DebugCommands(session, theme, settings, dialogs, self)
         self._make_views()
+        self.exporting = ExportCommands(
+            session, theme, dialogs, self.graph_view, self.tensor_view, self
+        )
         self._make_central()
         self._make_docks()
         self._make_menus()
         self._make_bars()
-        self._connect_actions()
+        self.commands.connect_all()
         self._connect_session()
+        self._connect_views()
         self.resize(1440, 900)
         self._default_state = self.saveState(_LAYOUT_VERSION)
         self._restore()
@@ -149,7 +132,7 @@ class MainWindow(QMainWindow):
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
-        self.start_page = StartPage(theme, find_samples(), self.recents)
+        self.start_page = StartPage(theme, find_samples(), self.opening.recent_models)
         self.banner = FailureBanner(session, theme)
         self.files_banner = FilesBanner(session, theme)
         self.palette_popup = CommandPalette(session, theme, self)
@@ -227,432 +210,65 @@ class MainWindow(QMainWindow):
         return dock
 
     def _make_menus(self) -> None:
-        for title, entries in MENUS.items():
-            menu = self.menuBar().addMenu(title)
+        for surface in MENUS:
+            menu = self.menuBar().addMenu(surface.value)
             menu.setToolTipsVisible(True)
-            for entry in entries:
-                if not entry:
-                    menu.addSeparator()
-                elif entry == "recent":
-                    self._recent_menu = menu.addMenu("Open &recent")
-                    self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
-                elif entry == "recentLayers":
-                    self._recent_layers_menu = menu.addMenu("Recent layer &files")
-                    self._recent_layers_menu.aboutToShow.connect(self._fill_recent_layers_menu)
-                elif entry == "docks":
-                    for dock in self._docks.values():
-                        menu.addAction(dock.toggleViewAction())
-                elif entry == "tensor":
-                    self.tensor_view.fill_menu(menu)
-                else:
-                    menu.addAction(self.actions_by_id[entry])
+            self.commands.fill(menu, surface)
         schemes = QActionGroup(self)
         for command in _SCHEME_OF:
             schemes.addAction(self.actions_by_id[command])
-        self.addActions(list(self.actions_by_id.values()))
+
+    def fill_docks(self, menu: QMenu) -> None:
+        """Add what shows and hides the docks to a menu."""
+        for dock in self._docks.values():
+            menu.addAction(dock.toggleViewAction())
 
     def _make_bars(self) -> None:
         self.tool_bar = MainToolBar(self.session, self.theme, self.actions_by_id, self)
         self.tool_bar.search_requested.connect(self.show_palette)
-        self.tool_bar.input_requested.connect(self.choose_input)
+        self.tool_bar.input_requested.connect(self.opening.choose_input)
         self.addToolBar(self.tool_bar)
         self.status_bar = StatusBar(self.session, self.theme, self)
         self.setStatusBar(self.status_bar)
 
-    def _connect_actions(self) -> None:
-        session, graph = self.session, self.graph_view
-        handlers: dict[str, Callable[[], None]] = {
-            "file.open": self.choose_model,
-            "file.openSample": self._open_default_sample,
-            "file.openInput": self.choose_input,
-            "file.openLabels": self.choose_labels,
-            "file.loadLayers": self.choose_layers,
-            "file.unloadLayers": session.unload_layers,
-            "file.clearRecentLayers": self.recent_layers.clear,
-            "file.reload": session.reload,
-            "file.close": session.close_model,
-            "file.exportDump": self.export_dump,
-            "file.exportPicture": self.export_picture,
-            "file.exportGraph": self.export_graph,
-            "file.clearRecent": self.recents.clear,
-            "file.quit": self.close_window,
-            "edit.find": self._find,
-            "view.fit": graph.fit,
-            "view.zoomIn": graph.zoom_in,
-            "view.zoomOut": graph.zoom_out,
-            "view.zoomReset": graph.zoom_reset,
-            "view.orientation": self._turn_orientation,
-            "view.legend": self._toggle_legend,
-            "view.centerCurrent": self._center_current,
-            "view.toggleTheme": self._toggle_theme,
-            "view.resetLayout": self.reset_layout,
-            "view.fullScreen": self._toggle_full_screen,
-            "view.commandPalette": self.show_palette,
-            "debug.continue": session.resume,
-            "debug.step": session.step,
-            "debug.stepBack": session.step_back,
-            "debug.runToSelected": self._run_to_selected,
-            "debug.restart": session.restart,
-            "debug.stop": session.stop,
-            "debug.toggleBreakpoint": self._toggle_breakpoint,
-            "debug.clearBreakpoints": session.clear_breakpoints,
-            "debug.supplyOutput": self._supply_selected,
-            "debug.withdrawOutput": self._withdraw_selected,
-            "debug.seed": self.choose_seed,
-            "debug.memoryLimit": self.choose_memory_limit,
-            "debug.useKernels": self.choose_kernels,
-            "debug.forgetKernels": session.forget_kernels,
-            "debug.selfCheck": session.self_check,
-            "debug.previousOperator": self._select_previous,
-            "debug.nextOperator": self._select_next,
-            "help.operator": self._explain_operator,
-            "help.shortcuts": self._show_shortcuts,
-            "help.about": self._show_about,
-            "view.themeSystem": self._use_chosen_theme,
-            "view.themeLight": self._use_chosen_theme,
-            "view.themeDark": self._use_chosen_theme,
-        }
-        for command, handler in handlers.items():
-            self.actions_by_id[command].triggered.connect(_without_argument(handler))
-
     def _connect_session(self) -> None:
-        session, tensor = self.session, self.tensor_view
+        session = self.session
         session.graph_changed.connect(self._on_graph_changed)
-        session.state_changed.connect(self._on_state_changed)
-        session.position_changed.connect(self._on_state_changed)
-        session.stepped.connect(self._on_values_dropped)
-        session.selection_changed.connect(self._on_state_changed)
+        for changed in (
+            session.state_changed, session.position_changed, session.selection_changed,
+            session.backend_changed, session.supplies_changed,
+        ):  # fmt: skip
+            changed.connect(self._on_state_changed)
+        for dropped in (session.stepped, session.values_reset, session.stepped_back):
+            dropped.connect(self._on_values_dropped)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
-        session.inputs_changed.connect(self._remember_sizes)
         session.layers_changed.connect(self._on_layers_changed)
-        session.self_checked.connect(self._on_self_checked)
         self.theme.changed.connect(self._on_theme_changed)
-        self.start_page.open_requested.connect(self.choose_model)
-        self.start_page.path_requested.connect(self.open_model)
-        self.start_page.sample_requested.connect(self.open_sample)
-        self.properties_panel.layers_requested.connect(self.choose_layers)
+
+    def _connect_views(self) -> None:
+        opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
+        for carrier in (opening, self.exporting, debugging):
+            carrier.failed.connect(self.show_error)
+        self.start_page.open_requested.connect(opening.choose_model)
+        self.start_page.path_requested.connect(opening.open_model)
+        self.start_page.sample_requested.connect(opening.open_sample)
+        self.properties_panel.layers_requested.connect(opening.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
-        session.seed_changed.connect(self._on_seed_changed)
-        session.memory_limit_changed.connect(self._on_memory_limit_changed)
-        session.backend_changed.connect(self._on_state_changed)
         for banner in (self.banner, self.files_banner):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.reload_offered.connect(self.files_banner.give_way)
-        self.banner.layers_requested.connect(self.choose_layers)
-        self.banner.supply_requested.connect(self.choose_output)
-        self.operators_panel.supply_requested.connect(self.choose_output)
-        for dropped in (session.values_reset, session.stepped_back):
-            dropped.connect(self._on_values_dropped)
-        session.supplies_changed.connect(self._on_state_changed)
-        self.graph_view.tensor_requested.connect(self.tensor_view.setFocus)
-        self.graph_view.menu_requested.connect(self._on_graph_menu)
+        self.banner.layers_requested.connect(opening.choose_layers)
+        self.banner.supply_requested.connect(debugging.choose_output)
+        self.graph_view.tensor_requested.connect(tensor.setFocus)
+        self.graph_view.menu_requested.connect(self._show_graph_menu)
+        self.operators_panel.menu_requested.connect(self._show_operators_menu)
+        self.timeline_panel.canvas.menu_requested.connect(self._show_timeline_menu)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
         tensor.range_changed.connect(self.status_bar.show_range)
         tensor.special_changed.connect(self.status_bar.show_special)
         tensor.zoom_changed.connect(self.status_bar.show_zoom)
-
-    # Opening
-
-    @Slot()
-    def choose_model(self) -> None:
-        """Ask for a model and open it."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Open a PNNX model", self._folder("model"), _MODEL_FILES
-        )
-        if path:
-            self.open_model(path)
-
-    @Slot(str)
-    def open_model(self, path: str | Path) -> None:
-        """Open a pair by either of its files, or by its folder."""
-        self.settings.setValue("folder/model", str(Path(path).parent))
-        self.session.open(path)
-
-    @Slot(object)
-    def open_sample(self, sample: SampleModel) -> None:
-        """Open a sample with its input."""
-        self.session.prepare_source_list(sample.sources, sample.options)
-        self.session.prepare_labels(sample.labels)
-        self.session.open(sample.param)
-
-    @Slot()
-    def choose_input(self) -> None:
-        """Ask for the files of the inputs, in order, and feed them."""
-        patterns = " ".join(f"*{suffix}" for suffix in (".npy", ".npz", *IMAGE_SUFFIXES))
-        paths, _ = QFileDialog.getOpenFileNames(
-            self,
-            "Choose the input",
-            self._folder("input"),
-            f"Inputs ({patterns});;All files (*)",
-        )
-        if paths:
-            self.settings.setValue("folder/input", str(Path(paths[0]).parent))
-            self.feed_files(paths)
-
-    def feed_files(self, paths: Sequence[str]) -> None:
-        """Feed files to the model's inputs, in order."""
-        try:
-            sources = [parse_source(path) for path in paths]
-        except EngineError as exc:
-            self.show_error("The input cannot be used", str(exc))
-            return
-        self.session.set_source_list(sources)
-
-    @Slot()
-    def choose_labels(self) -> None:
-        """Ask for a file of class names."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Choose class labels", self._folder("input"), "Text (*.txt);;All files (*)"
-        )
-        if path:
-            self.use_labels(path)
-
-    def use_labels(self, path: str) -> None:
-        """Read class names, one a line."""
-        try:
-            self.session.set_labels(read_labels(Path(path)))
-        except EngineError as exc:
-            self.show_error("The labels cannot be used", str(exc))
-
-    def _open_default_sample(self) -> None:
-        found = find_samples()
-        if found:
-            self.open_sample(found[0])
-
-    def _folder(self, kind: str) -> str:
-        return str(self.settings.value(f"folder/{kind}", ""))
-
-    @Slot()
-    def choose_layers(self) -> None:
-        """Ask for a Python file of layers and run it."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Load layers of your own", self._folder("layers"), _LAYER_FILES
-        )
-        if path:
-            self.load_layers(path)
-
-    def load_layers(self, path: str | Path) -> None:
-        """Run a Python file of layers; an open model gets them."""
-        self.settings.setValue("folder/layers", str(Path(path).parent))
-        self.session.load_layers(path)
-
-    @Slot()
-    def _fill_recent_menu(self) -> None:
-        self._fill_recents(
-            self._recent_menu, self.recents, "file.clearRecent", self._on_recent_triggered
-        )
-
-    @Slot()
-    def _fill_recent_layers_menu(self) -> None:
-        self._fill_recents(
-            self._recent_layers_menu,
-            self.recent_layers,
-            "file.clearRecentLayers",
-            self._on_recent_layers_triggered,
-        )
-
-    def _fill_recents(
-        self, menu: QMenu, recents: Recents, clear: str, chosen: Callable[[], None]
-    ) -> None:
-        menu.clear()
-        for place, recent in enumerate(recents.entries()):
-            action = menu.addAction(f"&{(place + 1) % 10} {caption_text(recent.path)}")
-            action.setData(str(recent.path))
-            action.setEnabled(Path(recent.path).exists())
-            action.triggered.connect(chosen)
-        menu.addSeparator()
-        menu.addAction(self.actions_by_id[clear])
-
-    @Slot()
-    def _on_recent_triggered(self) -> None:
-        action = self.sender()
-        if isinstance(action, QAction):
-            self.open_model(str(action.data()))
-
-    @Slot()
-    def _on_recent_layers_triggered(self) -> None:
-        action = self.sender()
-        if isinstance(action, QAction):
-            self.load_layers(str(action.data()))
-
-    # Exporting
-
-    @Slot()
-    def export_dump(self) -> None:
-        """Ask what to dump and where, and write it."""
-        from kuiper_studio.dialogs.export_dialog import ExportDialog
-
-        dialog = ExportDialog(self.session, self.theme, self._folder("dump"), self)
-        if dialog.exec() and dialog.request is not None:
-            path, options = dialog.request
-            self.settings.setValue("folder/dump", str(path.parent))
-            self.session.export_dump(path, options)
-
-    @Slot()
-    def export_picture(self) -> None:
-        """Save the tensor view's picture."""
-        path = self._ask_to_save("Save the tensor's picture", "tensor.png", "PNG (*.png)")
-        if path is None:
-            return
-        if self.tensor_view.save_picture(path):
-            self.session.announce(f"picture saved to {path}")
-        else:
-            self.show_error("The picture was not saved", f"{path} cannot be written.")
-
-    @Slot()
-    def export_graph(self) -> None:
-        """Save the graph as a picture."""
-        graph = self.session.graph
-        if graph is None:
-            return
-        name = f"{graph.param_path.name.partition('.')[0]}.svg"
-        path = self._ask_to_save("Save the graph", name, "SVG (*.svg);;PNG (*.png)")
-        if path is None:
-            return
-        way: Orientation = "left-right"
-        if self.graph_view.orientation == "top-down":
-            way = "top-down"
-        collector = SummaryCollector(self.session, graph, self)
-        collector.finished.connect(partial(self._save_graph, graph, path, way))
-        collector.start()
-
-    def _save_graph(
-        self,
-        graph: RuntimeGraph,
-        path: Path,
-        way: Orientation,
-        summaries: Mapping[int, Summary],
-    ) -> None:
-        from kuiper_studio.graph_view.render import render_graph
-
-        try:
-            drawn = render_graph(graph, path, self.theme, way, self.session, summaries)
-        except EngineError as exc:
-            self.show_error("The graph was not saved", str(exc))
-            return
-        self.session.announce(f"graph saved to {path} {drawn.note}".rstrip())
-
-    def _ask_to_save(self, title: str, name: str, kinds: str) -> Path | None:
-        start = str(Path(self._folder("dump")) / name)
-        path, _ = QFileDialog.getSaveFileName(self, title, start, kinds)
-        if not path:
-            return None
-        self.settings.setValue("folder/dump", str(Path(path).parent))
-        return Path(path)
-
-    # Sizes of inputs
-
-    @Slot()
-    def _ask_for_input(self) -> None:
-        """Lead to what is missing before the model can run."""
-        dock = self._docks["input"]
-        dock.show()
-        dock.raise_()
-        self.input_panel.ask()
-
-    @Slot()
-    def _remember_sizes(self) -> None:
-        """Keep what was said about dimensions that the model leaves open."""
-        graph = self.session.graph
-        if graph is None:
-            return
-        asked = of_open_dimensions(graph.input_operands, self.session.input_shapes)
-        if asked:
-            self.settings.setValue(self._sizes_key(graph), list(asked.texts))
-        else:
-            self.settings.remove(self._sizes_key(graph))
-
-    def _restore_sizes(self, graph: RuntimeGraph) -> None:
-        kept = self.settings.value(self._sizes_key(graph), [])
-        texts = (
-            [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list) else []
-        )
-        try:
-            shapes = parse_shapes([str(text) for text in texts], graph.input_operands)
-        except EngineError:
-            return  # the model has changed
-        self.session.set_shapes(shapes)
-
-    @staticmethod
-    def _sizes_key(graph: RuntimeGraph) -> str:
-        path = str(graph.param_path.absolute()).encode()
-        return f"sizes/{hashlib.sha256(path).hexdigest()[:16]}"
-
-    # Debugging
-
-    def _run_to_selected(self) -> None:
-        if self.session.selected:
-            self.session.run_to(self.session.selected)
-
-    def _toggle_breakpoint(self) -> None:
-        self.session.toggle_breakpoint(self.session.selected)
-
-    @Slot(str)
-    def choose_output(self, operator: str) -> None:
-        """Ask for the file of an operator's output, and supply it."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, f"Output of {operator}", self._folder("output"), _ARRAY_FILES
-        )
-        if path:
-            self.supply_output(operator, path)
-
-    def supply_output(self, operator: str, path: str) -> None:
-        """Use a file instead of what an operator would compute."""
-        self.settings.setValue("folder/output", str(Path(path).parent))
-        try:
-            source = parse_array_file(path)
-        except EngineError as exc:
-            self.show_error("The file cannot be used", str(exc))
-            return
-        self.session.supply(operator, source)
-
-    def _supply_selected(self) -> None:
-        self.choose_output(self.session.selected)
-
-    def _withdraw_selected(self) -> None:
-        self.session.withdraw(self.session.selected)
-
-    def choose_seed(self) -> None:
-        """Ask for the seed that operators that are random draw by."""
-        from kuiper_studio.dialogs.seed_dialog import SeedDialog
-
-        dialog = SeedDialog(self.session, self.theme, self)
-        if dialog.exec():
-            self.session.set_seed(dialog.seed)
-
-    def choose_memory_limit(self) -> None:
-        """Ask how much memory values may take, and how much of what is computed is kept."""
-        from kuiper_studio.dialogs.memory_dialog import MemoryDialog
-
-        dialog = MemoryDialog(self.session, self)
-        if dialog.exec():
-            self.session.set_memory_limit(dialog.limit)
-            self.session.set_memory_bound(dialog.bound)
-
-    def choose_kernels(self) -> None:
-        """Ask for a dump whose kernels compute the model."""
-        path, _ = QFileDialog.getOpenFileName(
-            self, "Use the kernels of a dump", self._folder("dump"), _DUMP_FILES
-        )
-        if path:
-            self.settings.setValue("folder/dump", str(Path(path).parent))
-            self.session.use_kernels_of(path)
-
-    def _select_previous(self) -> None:
-        self._select_beside(-1)
-
-    def _select_next(self) -> None:
-        self._select_beside(1)
-
-    def _select_beside(self, distance: int) -> None:
-        graph = self.session.graph
-        if graph is None or not self.session.selected:
-            return
-        place = graph.operator(self.session.selected).index + distance
-        if 0 <= place < len(graph.operators):
-            self.session.select(graph.operators[place].name)
 
     # Looking
 
@@ -664,14 +280,13 @@ class MainWindow(QMainWindow):
         docks = [dock.toggleViewAction() for dock in self._docks.values()]
         return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
 
-    def _find(self) -> None:
+    def find_operator(self) -> None:
+        """Bring up the list of operators and its filter."""
         self._docks["operators"].show()
         self.operators_panel.focus_filter()
 
-    def _turn_orientation(self) -> None:
-        self.graph_view.turn_orientation()
-
-    def _toggle_legend(self) -> None:
+    def toggle_legend(self) -> None:
+        """Show or hide the legend of the graph, as its action says."""
         self._show_legend(shown=self.actions_by_id["view.legend"].isChecked())
 
     def _show_legend(self, *, shown: bool) -> None:
@@ -679,19 +294,28 @@ class MainWindow(QMainWindow):
         self.actions_by_id["view.legend"].setChecked(shown)
         self.graph_view.set_legend_visible(shown)
 
-    def _center_current(self) -> None:
+    def center_current(self) -> None:
+        """Select and centre the operator that runs next."""
         current = self.session.current
         if current is not None:
             self.session.select(current.name)
             self.graph_view.center_on(current.name)
 
-    def _toggle_theme(self) -> None:
+    def toggle_theme(self) -> None:
+        """Switch between the light and the dark theme."""
         self._use_theme(Scheme.LIGHT if self.theme.dark else Scheme.DARK)
 
-    def _use_chosen_theme(self) -> None:
-        for command, scheme in _SCHEME_OF.items():
-            if self.actions_by_id[command].isChecked():
-                self._use_theme(scheme)
+    def use_system_theme(self) -> None:
+        """Follow the desktop's theme."""
+        self._use_theme(Scheme.SYSTEM)
+
+    def use_light_theme(self) -> None:
+        """Use the light theme."""
+        self._use_theme(Scheme.LIGHT)
+
+    def use_dark_theme(self) -> None:
+        """Use the dark theme."""
+        self._use_theme(Scheme.DARK)
 
     def _use_theme(self, scheme: Scheme) -> None:
         self.settings.setValue("theme", scheme.value)
@@ -704,35 +328,36 @@ class MainWindow(QMainWindow):
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
 
-    def _toggle_full_screen(self) -> None:
+    def toggle_full_screen(self) -> None:
+        """Use the whole screen, or no longer."""
         if self.isFullScreen():
             self.showNormal()
         else:
             self.showFullScreen()
 
-    def _explain_operator(self) -> None:
+    def explain_operator(self) -> None:
+        """Show what the selected operator's type computes."""
         self._docks["properties"].show()
         self._docks["properties"].raise_()
         self.properties_panel.explain()
 
-    def _show_shortcuts(self) -> None:
+    def show_shortcuts(self) -> None:
+        """Show the sheet of shortcuts."""
         from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
 
-    def _show_about(self) -> None:
+    def show_about(self) -> None:
+        """Show version and licences."""
         from kuiper_studio.dialogs.about import AboutDialog
 
         AboutDialog(self.theme, self).exec()
 
+    @Slot(str, str)
     def show_error(self, title: str, reason: str) -> None:
         """Show what went wrong, where everything else that goes wrong is shown."""
         self.session.log("error", reason)
         self._on_failed(Failure(title, reason))
-
-    def close_window(self) -> None:
-        """Close the window."""
-        self.close()
 
     # Answers to the session
 
@@ -742,13 +367,11 @@ class MainWindow(QMainWindow):
         name = graph.param_path.name if graph is not None else ""
         self.setWindowTitle(f"{name} — Kuiper Studio" if name else "Kuiper Studio")
         self.banner.clear()
-        if self._self_check is not None:
-            self._self_check.close()  # its rows are another model's
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
         if graph is not None:
-            self._restore_sizes(graph)
-            self.recents.add(graph.param_path, len(graph.operators))
+            self.opening.restore_sizes(graph)
+            self.opening.recent_models.add(graph.param_path, len(graph.operators))
             self.graph_view.setFocus()
 
     def _show_docks(self, *, shown: bool) -> None:
@@ -767,30 +390,25 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_state_changed(self) -> None:
-        state = self.session.state
-        ruled_out = self._ruled_out()
-        for command in COMMANDS:
-            # Once each: every change of an action is told to all menus, bars and buttons.
-            enabled = state in command.states and command.id not in ruled_out
-            self.actions_by_id[command.id].setEnabled(enabled)
-        if state is RunState.RUNNING:
+        self.commands.update(self._command_state())
+        if self.session.state is RunState.RUNNING:
             self._on_values_dropped()
 
-    def _ruled_out(self) -> set[str]:
-        """Commands that have nothing to work on, whatever the state."""
+    def _command_state(self) -> CommandState:
         session, selected = self.session, self.session.selected
-        ruled_out = set()
-        if not session.layer_files:
-            ruled_out.add("file.unloadLayers")
-        if session.kernels_from is None:
-            ruled_out.add("debug.forgetKernels")
-        if not selected:
-            ruled_out |= {"debug.runToSelected", "debug.toggleBreakpoint", "help.operator"}
-        if not session.can_supply(selected):
-            ruled_out.add("debug.supplyOutput")
-        if not selected or not session.supplied_text(selected):
-            ruled_out.add("debug.withdrawOutput")
-        return ruled_out
+        graph = session.graph
+        operator = graph.operator(selected) if graph is not None and selected else None
+        return CommandState(
+            session.state,
+            selected=operator is not None,
+            has_output=operator is not None and bool(operator.outputs),
+            can_supply=session.can_supply(selected),
+            is_supplied=operator is not None and bool(session.supplied_text(selected)),
+            lacks_layer=operator is not None
+            and isinstance(operator.error, UnsupportedOperatorError),
+            has_layer_files=bool(session.layer_files),
+            has_pinned_kernels=session.kernels_from is not None,
+        )
 
     @Slot()
     def _on_values_dropped(self) -> None:
@@ -801,42 +419,11 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_layers_changed(self) -> None:
         for file in self.session.layer_files:
-            self.recent_layers.add(file.path, len(file.types))
+            self.opening.recent_layers.add(file.path, len(file.types))
         if self.banner.concerns_layers:
             self.banner.clear()
         self.start_page.banner.clear()
         self._on_state_changed()
-
-    @Slot()
-    def _on_seed_changed(self) -> None:
-        self.settings.setValue("seed", str(self.session.seed))
-
-    @Slot()
-    def _on_memory_limit_changed(self) -> None:
-        for key, nbytes in (
-            ("memoryLimit", self.session.memory_limit),
-            ("memoryBound", self.session.memory_bound),
-        ):
-            self.settings.setValue(key, "" if nbytes is None else str(nbytes))
-
-    @Slot(object)
-    def _on_self_checked(self, found: SelfCheck) -> None:
-        """Show the result beside the window, in the dialog that is open already if one is."""
-        from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
-
-        dialog = self._self_check
-        if dialog is None:
-            dialog = self._self_check = SelfCheckDialog(self.theme, self)
-            dialog.operator_chosen.connect(self.session.select)
-            dialog.check_requested.connect(self.session.self_check)
-            dialog.finished.connect(self._on_self_check_closed)
-        dialog.show_result(found)
-        dialog.show()
-        dialog.raise_()
-
-    @Slot()
-    def _on_self_check_closed(self) -> None:
-        self._self_check = None
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
@@ -845,34 +432,34 @@ class MainWindow(QMainWindow):
         else:
             self.banner.show_failure(failure)
 
-    @Slot(str, QPoint)
-    def _on_graph_menu(self, operator: str, place: QPoint) -> None:
-        """Offer what can be done with an operator, or with the canvas."""
-        commands = [
-            "view.fit", "view.zoomReset", "view.orientation", "view.legend", "file.exportGraph",
-        ]  # fmt: skip
-        if operator:
-            self.session.select(operator)
-            commands = [
-                "debug.runToSelected", "debug.toggleBreakpoint", "", "view.centerCurrent",
-                "file.exportDump", "", "debug.supplyOutput", "debug.withdrawOutput",
-            ]  # fmt: skip
-            if self._lacks_layer(operator):
-                commands += ["file.loadLayers"]
-            commands += ["", "help.operator"]
-        menu = QMenu(self)
-        for command in commands:
-            if command:
-                menu.addAction(self.actions_by_id[command])
-            else:
-                menu.addSeparator()
-        menu.popup(place)
-        menu.aboutToHide.connect(menu.deleteLater)
+    @Slot()
+    def _ask_for_input(self) -> None:
+        """Lead to what is missing before the model can run."""
+        dock = self._docks["input"]
+        dock.show()
+        dock.raise_()
+        self.input_panel.ask()
 
-    def _lacks_layer(self, operator: str) -> bool:
-        graph = self.session.graph
-        error = graph.operator(operator).error if graph is not None else None
-        return isinstance(error, UnsupportedOperatorError)
+    @Slot(str, QPoint)
+    def _show_graph_menu(self, operator: str, point: QPoint) -> None:
+        """Offer what can be done with an operator of the graph, or with the canvas."""
+        if operator:
+            self._show_operator_menu(Surface.GRAPH_OPERATOR, operator, point)
+        else:
+            self.commands.popup(Surface.GRAPH, point)
+
+    @Slot(str, QPoint)
+    def _show_operators_menu(self, operator: str, point: QPoint) -> None:
+        self._show_operator_menu(Surface.OPERATORS, operator, point)
+
+    @Slot(str, QPoint)
+    def _show_timeline_menu(self, operator: str, point: QPoint) -> None:
+        self._show_operator_menu(Surface.TIMELINE, operator, point)
+
+    def _show_operator_menu(self, surface: Surface, operator: str, point: QPoint) -> None:
+        # Commands are about the selected operator.
+        self.session.select(operator)
+        self.commands.popup(surface, point)
 
     @Slot()
     def _on_theme_changed(self) -> None:
@@ -892,20 +479,7 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
-        with suppress(ValueError):  # of a file that somebody has written into
-            self.session.set_seed(parse_seed(str(self.settings.value("seed", "0"))))
-        limit, bound = (
-            self._remembered_bytes("memoryLimit"),
-            self._remembered_bytes("memoryBound"),
-        )
-        self.session.set_memory_limit(limit)
-        self.session.set_memory_bound(bound)
-
-    def _remembered_bytes(self, key: str) -> int | None:
-        try:
-            return parse_bytes(str(self.settings.value(key, "")))
-        except ValueError:  # nothing was chosen, or somebody has written into the file
-            return None
+        self.debugging.restore()
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is remembered with its docks
@@ -944,9 +518,9 @@ class MainWindow(QMainWindow):
         event.acceptProposedAction()
         operator = self._lacking_output_at(event.position())
         if operator and Path(paths[0]).suffix.lower() in {".npy", ".npz"}:
-            self.supply_output(operator, paths[0])
+            self.debugging.supply_output(operator, paths[0])
         else:
-            self.open_dropped(paths)
+            self.opening.open_dropped(paths)
 
     def _lacking_output_at(self, place: QPointF) -> str:
         """The operator under a place of the window, if it cannot run."""
@@ -957,26 +531,3 @@ class MainWindow(QMainWindow):
         operator = self.graph_view.operator_at(point)
         cannot = {OperatorStatus.UNSUPPORTED, OperatorStatus.FAILED}
         return operator if operator and self.session.status(operator) in cannot else ""
-
-    def open_dropped(self, paths: Sequence[str]) -> None:
-        """Open what was dropped: a model, its folder, inputs, or labels."""
-        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
-        if models:
-            models.sort(key=lambda p: Path(p).suffix != ".param")
-            self.open_model(models[0])
-        elif self.session.graph is None:
-            names = ", ".join(Path(p).name for p in paths)
-            self.show_error("Open a model first", f"{names} is no .param, .bin or folder.")
-        elif Path(paths[0]).suffix.lower() == ".txt":
-            self.use_labels(paths[0])
-        else:
-            self.feed_files(paths)
-
-
-def _without_argument(handler: Callable[[], None]) -> Callable[[], None]:
-    """QAction.triggered carries whether it is checked, which no handler here wants."""
-
-    def call() -> None:
-        handler()
-
-    return call

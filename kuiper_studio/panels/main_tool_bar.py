@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.backend_names import BACKEND_NAMES, installed_version, missing_packages
-from kuiper_studio.commands import TOOL_BAR
+from kuiper_studio.commands import Command, Surface, entries
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
@@ -70,28 +70,30 @@ class MainToolBar(QToolBar):
         self.setMovable(False)
         self.setIconSize(QSize(18, 18))
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        for entry in TOOL_BAR:
-            self._add(entry, actions)
+        self._add_commands(Surface.TOOL_BAR, actions)
         self._about_model: list[QAction] = [self.addSeparator()]
         self._add_choices()
         spring = QWidget()
         spring.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.addWidget(spring)
         self.addWidget(self._make_search_box(actions["view.commandPalette"]))
-        self.addAction(actions["view.toggleTheme"])
+        self._add_commands(Surface.TOOL_BAR_END, actions)
         session.graph_changed.connect(self._on_inputs_changed)
         session.inputs_changed.connect(self._on_inputs_changed)
         self._on_inputs_changed()
 
-    def _add(self, entry: str, actions: dict[str, QAction]) -> None:
-        if not entry:
-            self.addSeparator()
-            return
-        action = actions[entry.rstrip("!")]
-        self.addAction(action)
-        if entry.endswith("!"):
+    def _add_commands(self, surface: Surface, actions: dict[str, QAction]) -> None:
+        section = None
+        for place, command in entries(surface):
+            if section not in (None, place.section):
+                self.addSeparator()
+            section = place.section
+            if not isinstance(command, Command):
+                continue
+            action = actions[command.id]
+            self.addAction(action)
             button = self.widgetForAction(action)
-            if isinstance(button, QToolButton):
+            if place.with_text and isinstance(button, QToolButton):
                 button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
                 button.setText(action.text().replace("&", "").rstrip("…"))
 

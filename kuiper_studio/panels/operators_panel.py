@@ -34,7 +34,6 @@ from kuiper_studio.item_models import (
     OperatorsModel,
 )
 from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
-from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
@@ -243,11 +242,11 @@ class OperatorsPanel(Panel):
 
     Signals
     -------
-    supply_requested : str
-        A file is to be chosen for the output of the operator of that name.
+    menu_requested : (str, QPoint)
+        A context menu is wanted for the operator of that name, at a global position.
     """
 
-    supply_requested = Signal(str)
+    menu_requested = Signal(str, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -357,7 +356,7 @@ class OperatorsPanel(Panel):
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         self.table.activated.connect(self._on_activated)
         self.table.clicked.connect(self._on_clicked)
-        self.table.menu_requested.connect(self._show_menu)
+        self.table.menu_requested.connect(self._on_menu_requested)
         self.table.left_at_top.connect(self.focus_filter)
         self.session.graph_changed.connect(self._on_graph_changed)
         self.session.position_changed.connect(self._on_position_changed)
@@ -444,38 +443,36 @@ class OperatorsPanel(Panel):
             self.session.show_operand(operator.outputs[0].name)
 
     @Slot(QModelIndex, QPoint)
-    def _show_menu(self, index: QModelIndex, position: QPoint) -> None:
-        menu = self.make_menu(index.data(OperatorRole.OPERATOR))
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(position)
+    def _on_menu_requested(self, index: QModelIndex, point: QPoint) -> None:
+        self.menu_requested.emit(index.data(OperatorRole.NAME), point)
 
-    def make_menu(self, operator: RuntimeOperator) -> QMenu:
-        """Context menu of an operator."""
-        menu = QMenu(self)
-        run = menu.addAction(icon("run-to", self.theme), "Run to here")
-        run.triggered.connect(lambda: self.session.run_to(operator.name))
-        stop = menu.addAction(icon("breakpoint", self.theme, "bp"), "Toggle breakpoint")
-        stop.triggered.connect(lambda: self.session.toggle_breakpoint(operator.name))
-        show = menu.addAction(icon("image", self.theme), "Show output")
-        show.triggered.connect(lambda: self._show_output(operator))
-        show.setEnabled(bool(operator.outputs))
-        supply = menu.addAction(icon("supply", self.theme), "Supply output…")
-        supply.triggered.connect(lambda: self.supply_requested.emit(operator.name))
-        supply.setEnabled(self.session.can_supply(operator.name))
-        if self.session.supplied_text(operator.name):
-            withdraw = menu.addAction("Withdraw supplied output")
-            withdraw.triggered.connect(lambda: self.session.withdraw(operator.name))
-        menu.addSeparator()
-        copy = menu.addAction(icon("copy", self.theme), "Copy name")
-        clipboard = QGuiApplication.clipboard()
-        copy.triggered.connect(lambda: clipboard.setText(operator.name))
-        copy_type = menu.addAction("Copy type")
-        copy_type.triggered.connect(lambda: clipboard.setText(operator.type))
-        same = menu.addAction(
-            icon("filter", self.theme), f"Filter by type {caption_text(operator.type)}"
-        )
-        same.triggered.connect(lambda: self.set_filter(f"type:{operator.type}"))
-        return menu
+    def _selected(self) -> RuntimeOperator | None:
+        graph, name = self.session.graph, self.session.selected
+        return graph.operator(name) if graph is not None and name else None
+
+    def show_output(self) -> None:
+        """Show the selected operator's first output in the tensor view."""
+        operator = self._selected()
+        if operator is not None:
+            self._show_output(operator)
+
+    def copy_name(self) -> None:
+        """Copy the selected operator's name."""
+        operator = self._selected()
+        if operator is not None:
+            QGuiApplication.clipboard().setText(operator.name)
+
+    def copy_type(self) -> None:
+        """Copy the selected operator's type."""
+        operator = self._selected()
+        if operator is not None:
+            QGuiApplication.clipboard().setText(operator.type)
+
+    def filter_by_type(self) -> None:
+        """List the operators of the selected operator's type."""
+        operator = self._selected()
+        if operator is not None:
+            self.set_filter(f"type:{operator.type}")
 
     @Slot()
     def _copy_table(self) -> None:

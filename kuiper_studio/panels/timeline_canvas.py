@@ -5,16 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.text import format_amount, format_count, format_duration
-from kuiper_studio.icons import icon
 from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, STATUS_LOOKS, DisplayStatus
-from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["TimelineCanvas"]
 
 _RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.FINISHED})
-_LONGEST_NAME: Final = 40
 _KEYBOARD_REASONS: Final = frozenset(
     {
         Qt.FocusReason.TabFocusReason,
@@ -59,9 +56,12 @@ class TimelineCanvas(QWidget):
     -------
     bar_size_changed : int
         Each bar stands for so many operators now.
+    menu_requested : (str, QPoint)
+        A context menu is wanted for the operator of that name, at a global position.
     """
 
     bar_size_changed = Signal(int)
+    menu_requested = Signal(str, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -256,17 +256,6 @@ class TimelineCanvas(QWidget):
         at = graph.operator(session.selected).index if session.selected else session.position
         session.select(graph.operators[min(max(place(at), 0), last)].name)
 
-    def menu_for(self, operator: RuntimeOperator) -> QMenu:
-        """Context menu of an operator."""
-        menu = QMenu(self)
-        name = caption_text(elided(operator.name, _LONGEST_NAME))
-        run = menu.addAction(icon("run-to", self._theme), f"Run to {name}")
-        run.setEnabled(self._session.state in _RUNNABLE)
-        run.triggered.connect(lambda: self._run_to(operator))
-        stop = menu.addAction(icon("breakpoint", self._theme, "bp"), "Toggle breakpoint")
-        stop.triggered.connect(lambda: self._session.toggle_breakpoint(operator.name))
-        return menu
-
     # Overrides of Qt methods
 
     @override
@@ -336,7 +325,7 @@ class TimelineCanvas(QWidget):
         if event.reason() is QContextMenuEvent.Reason.Keyboard and graph and session.selected:
             operator = graph.operator(session.selected)
         if operator is not None:
-            self.menu_for(operator).popup(event.globalPos())
+            self.menu_requested.emit(operator.name, event.globalPos())
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:

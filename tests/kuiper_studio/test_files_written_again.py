@@ -152,8 +152,8 @@ def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair,
     (tmp_path / "bad.param").write_text("no model")
     session = window.session
     session.prepare_source_list([InputSource("constant", value=1.0)])
-    window.open_model(other)
-    window.open_model(tmp_path / "bad.param")
+    window.opening.open_model(other)
+    window.opening.open_model(tmp_path / "bad.param")
     settle(session)
     assert window.windowTitle() == "other.pnnx.param — Kuiper Studio"
     assert window.banner.plain_text().startswith("The model cannot be opened")
@@ -164,7 +164,7 @@ def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair,
 
 def test_closing_while_it_is_opened(qtbot, open_window, param):
     window = open_window()
-    window.open_model(param)
+    window.opening.open_model(param)
     assert window.session.state is RunState.LOADING
     trigger(window, "file.close")
     assert (window.session.state, window.session.busy) == (RunState.EMPTY, False)

@@ -46,7 +46,7 @@ def test_it_runs_or_says_why(qtbot, shared, open_window, folder, caplog):
             source = InputSource("npy", path=place / "x.npy")
         session.prepare_source_list([source])
     with caplog.at_level(logging.ERROR):
-        window.open_model(place / "m.pnnx.param")
+        window.opening.open_model(place / "m.pnnx.param")
         qtbot.waitUntil(lambda: session.graph is not None and not session.busy, timeout=20_000)
         for _ in range(2):  # with the second pass operators may be computed together
             window.findChild(QAction, "debug.continue").trigger()

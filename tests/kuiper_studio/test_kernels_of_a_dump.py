@@ -147,7 +147,7 @@ def test_reload_keeps_them_and_another_model_drops_them(
     trigger(window, "file.reload")
     assert text(window, "statusBackend") == "kernels of earlier"
     other = make_pair("pnnx.Input a 0 1 0 #0=(1)f32", "pnnx.Output b 1 0 0", name="other")
-    window.open_model(other)
+    window.opening.open_model(other)
     qtbot.waitUntil(lambda: window.session.model_path == other)
     assert window.session.kernels_from is None
     assert text(window, "statusBackend") == "backend auto"

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent, QKeyEvent
 from PySide6.QtWidgets import (
     QApplication,
@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
 )
 
 from engine.dump import DumpOptions
-from kuiper_studio.commands import COMMANDS, MENUS, TOOL_BAR
+from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, entries
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn
+from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.session import RunState
 
 CHAIN = (
@@ -228,8 +229,9 @@ class TestSupply:
 
     def test_from_the_list(self, qtbot, window, fives):
         def entries():
-            menu = window.operators_panel.make_menu(window.session.graph.operator("strange"))
-            return {action.text(): action for action in menu.actions()}
+            window.session.select("strange")
+            menu = window.commands.make_menu(Surface.OPERATORS)
+            return {action.text().replace("&", ""): action for action in menu.actions()}
 
         assert "Withdraw supplied output" not in entries()
         entries()["Supply output…"].trigger()
@@ -258,7 +260,7 @@ class TestSupply:
         assert window.session.inputs["0"].kind == "array"  # it was not taken for an input
 
     def test_another_file(self, window, fives):
-        window.supply_output("strange", "notes.txt")
+        window.debugging.supply_output("strange", "notes.txt")
         assert "'notes.txt' is no .npy or .npz file" in window.banner.plain_text()
 
     def test_of_a_failed_operator(self, qtbot, open_window, make_pair, fives):
@@ -317,7 +319,7 @@ class TestSizes:
         assert not open_window(path).session.input_shapes
 
     def test_what_is_remembered_may_not_fit_any_more(self, window, settings, open_window):
-        key = window._sizes_key(window.session.graph)
+        key = sizes_key(window.session.graph)
         path = window.session.model_path
         window.close()
         settings.setValue(key, ["nobody=3"])
@@ -356,7 +358,7 @@ def test_wrong_file_is_told_and_the_window_stays(qtbot, open_window, tmp_path):
     bad = tmp_path / "bad.param"
     bad.write_text("hello\n", encoding="utf-8")
     with qtbot.waitSignal(window.session.failed):
-        window.open_model(bad)
+        window.opening.open_model(bad)
     shown = " ".join(child.text() for child in window.start_page.findChildren(QLabel))
     assert "bad.param" in shown
     assert window.start_page.isVisible()
@@ -412,7 +414,7 @@ def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatc
     qtbot.waitUntil(lambda: window.session.state is RunState.READY)
     trigger(qtbot, window, "file.close")
     assert window.start_page.isVisible()
-    assert [recent.path for recent in window.recents.entries()] == [str(path)]
+    assert [recent.path for recent in window.opening.recent_models.entries()] == [str(path)]
 
 
 def test_export_from_the_window(qtbot, window, tmp_path):
@@ -523,6 +525,23 @@ def test_f1_brings_the_closed_properties_back(window):
     assert window.properties_panel.isVisible()
 
 
+@pytest.mark.parametrize("view", ["graph_view", "operators_panel", "timeline_panel"])
+def test_context_menus_are_about_the_operator_under_them(qtbot, window, view):
+    source = getattr(window, view)
+    signal = getattr(source, "canvas", source).menu_requested
+    window.session.select("in")
+    signal.emit("relu", QPoint(5, 5))
+    assert window.session.selected == "relu"
+    menu = QApplication.activePopupWidget()
+    run_to, toggle = menu.actions()[:2]
+    toggle.trigger()
+    assert window.session.breakpoints == {"relu"}
+    run_to.trigger()
+    qtbot.waitUntil(lambda: not window.session.busy)
+    assert window.session.is_current("relu")
+    menu.close()
+
+
 class TestCommandTable:
     def test_ids_are_unique_and_shortcuts_too(self):
         ids = [command.id for command in COMMANDS]
@@ -543,11 +562,94 @@ class TestCommandTable:
         )
 
     def test_every_command_is_in_a_menu(self):
-        listed = {entry for entries in MENUS.values() for entry in entries}
-        unlisted = {command.id for command in COMMANDS} - listed
-        in_menus_of_their_own = {"file.clearRecent", "file.clearRecentLayers"}
-        assert unlisted == in_menus_of_their_own
-        assert {entry.rstrip("!") for entry in TOOL_BAR if entry} <= listed
+        in_menus_of_their_own = {Surface.RECENT_MODELS, Surface.RECENT_LAYERS}
+        for command in COMMANDS:
+            surfaces = {place.surface for place in command.places}
+            assert surfaces & {*MENUS, *in_menus_of_their_own}, command.id
+
+    def test_surfaces(self):
+        """The entries of each surface in order, with "" for a separator."""
+
+        def ids(surface):
+            found, section = [], 1
+            for place, entry in entries(surface):
+                found += [""] if place.section != section else []
+                section = place.section
+                found.append(entry.id)
+            return " ".join(found)
+
+        assert ids(Surface.TOOL_BAR) == (
+            "file.open  debug.restart debug.stepBack debug.step debug.continue "
+            "debug.runToSelected debug.stop  debug.toggleBreakpoint"
+        )
+        assert ids(Surface.GRAPH) == (
+            "view.fit view.zoomReset view.orientation view.legend file.exportGraph"
+        )
+        assert ids(Surface.GRAPH_OPERATOR) == (
+            "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump  "
+            "debug.supplyOutput debug.withdrawOutput file.loadLayers  help.operator"
+        )
+        assert ids(Surface.OPERATORS) == (
+            "debug.runToSelected debug.toggleBreakpoint view.showOutput debug.supplyOutput "
+            "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType"
+        )
+        assert ids(Surface.TIMELINE) == "debug.runToSelected debug.toggleBreakpoint"
+
+    @pytest.mark.parametrize(
+        ("state", "enabled", "disabled"),
+        [
+            pytest.param(
+                CommandState(RunState.EMPTY),
+                "file.open file.loadLayers view.commandPalette debug.memoryLimit",
+                "file.openInput file.close debug.step debug.stop edit.copyName help.operator",
+                id="empty",
+            ),
+            pytest.param(
+                CommandState(RunState.LOADING),
+                "file.open file.close",
+                "file.loadLayers file.reload debug.step",
+                id="loading",
+            ),
+            pytest.param(
+                CommandState(RunState.NEED_INPUT),
+                "debug.step debug.continue file.openInput debug.seed",
+                "debug.stepBack debug.stop debug.runToSelected debug.selfCheck",
+                id="need-input",
+            ),
+            pytest.param(
+                CommandState(
+                    RunState.STOPPED, selected=True, has_output=True, can_supply=True
+                ),
+                "debug.step debug.stepBack debug.runToSelected debug.toggleBreakpoint "
+                "debug.supplyOutput view.showOutput edit.filterByType debug.selfCheck",
+                "debug.withdrawOutput file.unloadLayers debug.forgetKernels",
+                id="stopped",
+            ),
+            pytest.param(
+                CommandState(
+                    RunState.RUNNING, selected=True, can_supply=True, is_supplied=True
+                ),
+                "debug.stop debug.restart debug.toggleBreakpoint",
+                "debug.step debug.continue debug.supplyOutput debug.withdrawOutput debug.seed "
+                "debug.runToSelected debug.selfCheck",
+                id="running",
+            ),
+            pytest.param(
+                CommandState(
+                    RunState.FINISHED, selected=True, can_supply=True, is_supplied=True,
+                    has_layer_files=True, has_pinned_kernels=True,
+                ),
+                "debug.runToSelected debug.withdrawOutput file.unloadLayers "
+                "debug.forgetKernels debug.stepBack",
+                "debug.step debug.continue view.showOutput",
+                id="finished",
+            ),
+        ],
+    )  # fmt: skip
+    def test_when_enabled(self, state, enabled, disabled):
+        found = {command.id: command.enabled(state) for command in COMMANDS}
+        assert all(found[name] for name in enabled.split())
+        assert not any(found[name] for name in disabled.split())
 
     def test_every_action_does_something(self, window):
         for command in COMMANDS:

@@ -154,7 +154,7 @@ def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monke
     for name, limit in (("free", None), ("tight", 0)):
         (tmp_path / name).mkdir()
         made, path = window(limit=limit), tmp_path / name / "graph.svg"
-        monkeypatch.setattr(made, "_ask_to_save", lambda *_, path=path: path)
+        monkeypatch.setattr(made.file_dialogs, "choose_new", lambda *_, path=path: path)
         made.session.select("op30")
         trigger(qtbot, made, "file.exportGraph")
         qtbot.waitUntil(path.exists, timeout=10_000)
@@ -166,7 +166,7 @@ def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monke
 
 def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monkeypatch, gate):
     limited = window({5})
-    monkeypatch.setattr(limited, "_ask_to_save", lambda *_: tmp_path / "graph.svg")
+    monkeypatch.setattr(limited.file_dialogs, "choose_new", lambda *_: tmp_path / "graph.svg")
     gate.close()
     trigger(qtbot, limited, "file.exportGraph")
     limited.session.restart()
@@ -334,7 +334,7 @@ class TestSetting:
         window = open_window()
         if before:
             window.session.set_memory_bound(3 * BYTES)
-        window.open_model(make_pair(*lines()))
+        window.opening.open_model(make_pair(*lines()))
         qtbot.waitUntil(lambda: window.session.graph is not None)
         window.session.set_inputs({"0": array_source(expected(0))})
         qtbot.waitUntil(lambda: window.session.state is RunState.READY)
@@ -362,7 +362,7 @@ class TestSetting:
     def test_models_that_are_opened_later_have_it(self, qtbot, open_window, make_pair):
         window = open_window()
         window.session.set_memory_limit(0)
-        window.open_model(make_pair(*lines()))
+        window.opening.open_model(make_pair(*lines()))
         qtbot.waitUntil(lambda: window.session.graph is not None)
         window.session.set_inputs({"0": array_source(expected(0))})
         qtbot.waitUntil(lambda: window.session.state is RunState.READY)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QFileDialog, QLabel, QMenu, QPushButton
 
 from engine.layers import layer_files, unload_layers
 from kuiper_studio.session import RunState
@@ -126,7 +126,7 @@ def test_the_graph_offers_it_where_a_layer_is_missing(window, monkeypatch):
 
 def test_a_wrong_file_is_told_and_loaded_again_when_it_is_mended(window, write, settle):
     path = write("from engine.layers import register\n\nregister('my.Strange')(nothing)\n")
-    window.load_layers(path)
+    window.opening.load_layers(path)
     settle(window.session)
     assert window.banner.plain_text() == (
         f"The layers cannot be loaded\n{path}:3: NameError: name 'nothing' is not defined"
@@ -139,7 +139,7 @@ def test_a_wrong_file_is_told_and_loaded_again_when_it_is_mended(window, write, 
 
 
 def test_a_layer_that_fails_leads_back_to_its_file(window, write, settle):
-    window.load_layers(write(LAYERS.replace("input + 1", "undefined")))
+    window.opening.load_layers(write(LAYERS.replace("input + 1", "undefined")))
     settle(window.session)
     trigger(window, "debug.continue", settle)
     lines = window.banner.plain_text().splitlines()
@@ -154,7 +154,7 @@ def test_a_layer_that_fails_leads_back_to_its_file(window, write, settle):
 
 
 def test_reloading_runs_the_file_again(window, write, settle):
-    window.load_layers(write(LAYERS))
+    window.opening.load_layers(write(LAYERS))
     settle(window.session)
     write(LAYERS.replace("+ 1", "* 0"))
     trigger(window, "file.reload", settle)
@@ -163,7 +163,7 @@ def test_reloading_runs_the_file_again(window, write, settle):
 
 def test_unloading(window, write, settle):
     assert not action(window, "file.unloadLayers").isEnabled()
-    window.load_layers(write(LAYERS))
+    window.opening.load_layers(write(LAYERS))
     settle(window.session)
     trigger(window, "file.unloadLayers", settle)
     assert run_to_end(window, settle) is None
@@ -173,16 +173,16 @@ def test_unloading(window, write, settle):
 def test_the_start_page_tells_too(open_window, write, settle):
     window = open_window()
     path = write("1 / 0\n")
-    window.load_layers(path)
+    window.opening.load_layers(path)
     settle(window.session)
     assert any(f"{path}:1: ZeroDivisionError" in text for text in texts(window.start_page))
-    window.load_layers(write(LAYERS))
+    window.opening.load_layers(write(LAYERS))
     settle(window.session)
     assert not any("ZeroDivisionError" in text for text in texts(window.start_page))
 
 
 def recent(window):
-    menu = window._recent_layers_menu
+    menu = window.findChild(QMenu, "opening.fill_recent_layers")
     menu.aboutToShow.emit()
     return [entry for entry in menu.actions() if entry.data()]
 
@@ -193,7 +193,7 @@ def test_files_are_remembered_but_not_run(open_window, write, settle, settings):
         LAYERS + f"\nwith open({str(ran)!r}, 'a', encoding='utf-8') as f:\n    f.write('ran')\n"
     )
     first = open_window()
-    first.load_layers(path)
+    first.opening.load_layers(path)
     settle(first.session)
     first.close()
     unload_layers()
@@ -212,7 +212,7 @@ def test_files_are_remembered_but_not_run(open_window, write, settle, settings):
 
 
 def test_recent_files_are_forgotten(window, write, settle, settings):
-    window.load_layers(write(LAYERS))
+    window.opening.load_layers(write(LAYERS))
     settle(window.session)
     assert len(recent(window)) == 1
     trigger(window, "file.clearRecentLayers", settle)
@@ -222,7 +222,7 @@ def test_recent_files_are_forgotten(window, write, settle, settings):
 
 def test_a_file_that_is_gone_cannot_be_chosen(window, write, settle):
     path = write(LAYERS)
-    window.load_layers(path)
+    window.opening.load_layers(path)
     settle(window.session)
     path.unlink()
     (entry,) = recent(window)

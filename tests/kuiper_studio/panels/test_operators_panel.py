@@ -29,10 +29,6 @@ def click(qtbot, panel, row: int, column: OperatorColumn, *, double: bool = Fals
         qtbot.mouseDClick(panel.table.viewport(), Qt.LeftButton, pos=place)
 
 
-def menu_action(panel, operator, text: str):
-    return next(a for a in panel.make_menu(operator).actions() if a.text().startswith(text))
-
-
 def test_names(panel) -> None:
     assert panel.objectName() == "operators"
     assert panel.windowTitle() == "Operators"
@@ -125,19 +121,24 @@ def test_enter_goes_from_the_filter_to_the_table(qtbot, panel, studio) -> None:
     assert studio.selected == "layer2.pool"
 
 
-def test_menu(panel, studio, settle) -> None:
-    operator = studio.graph.operator("layer1.relu")
-    menu_action(panel, operator, "Run to here").trigger()
-    settle(studio)
-    assert studio.is_current("layer1.relu")
-    menu_action(panel, operator, "Toggle breakpoint").trigger()
-    assert studio.breakpoints == {"layer1.relu"}
-    menu_action(panel, operator, "Copy name").trigger()
+def test_commands_about_the_selected_operator(panel, studio) -> None:
+    studio.select("layer1.relu")
+    panel.copy_name()
     assert QGuiApplication.clipboard().text() == "layer1.relu"
-    menu_action(panel, operator, "Show output").trigger()
+    panel.copy_type()
+    assert QGuiApplication.clipboard().text() == studio.graph.operator("layer1.relu").type
+    panel.show_output()
     assert studio.operand == "2"
-    menu_action(panel, operator, "Filter by type").trigger()
+    panel.filter_by_type()
     assert shown(panel) == ["layer1.relu", "tail"]
+
+
+def test_no_operator_is_selected(qtbot, empty_session, theme) -> None:
+    panel = OperatorsPanel(empty_session, theme)
+    qtbot.addWidget(panel)
+    for command in (panel.copy_name, panel.copy_type, panel.show_output, panel.filter_by_type):
+        command()
+    assert not panel.filter_box.text()
 
 
 def test_copying(qtbot, panel, studio) -> None:
@@ -204,11 +205,11 @@ def test_home_and_end_go_to_the_first_and_the_last_operator(qtbot, panel, studio
 def test_key_context_menu_opens_at_the_row(qtbot, panel, studio) -> None:
     studio.select("add")
     heard = []
-    panel.table.menu_requested.connect(lambda index, place: heard.append(index.row()))
+    panel.menu_requested.connect(lambda name, place: heard.append(name))
     reason = QContextMenuEvent.Reason.Keyboard
     event = QContextMenuEvent(reason, QPoint(0, 0), QPoint(0, 0))
     panel.table.contextMenuEvent(event)
-    assert heard == [3]
+    assert heard == ["add"]
 
 
 def test_a_die_marks_what_is_random(qtbot, open_model, noisy, theme) -> None:

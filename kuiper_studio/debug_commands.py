@@ -1,0 +1,198 @@
+"""Carries out the commands that debug: what is about the selected operator, and how to run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.errors import EngineError
+from engine.inputs import parse_array_file, parse_seed
+from engine.text import parse_bytes
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QSettings
+    from PySide6.QtWidgets import QWidget
+
+    from engine.self_check import SelfCheck
+    from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
+    from kuiper_studio.file_dialogs import FileDialogs
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["DebugCommands"]
+
+_ARRAY_FILES: Final = "NumPy files (*.npy *.npz)"
+_DUMP_FILES: Final = "Dumps (manifest.json *.safetensors)"
+
+
+class DebugCommands(QObject):
+    """Asks what a run needs, and remembers seed and memory between runs.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+    settings : QSettings
+    dialogs : FileDialogs
+    window : QWidget
+        Parent of the dialogs.
+
+    Signals
+    -------
+    failed : (str, str)
+        A file cannot be used: a title and the reason.
+    """
+
+    failed = Signal(str, str)
+
+    def __init__(
+        self,
+        session: StudioSession,
+        theme: Theme,
+        settings: QSettings,
+        dialogs: FileDialogs,
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self._session, self._theme, self._settings = session, theme, settings
+        self._dialogs, self._window = dialogs, window
+        self._self_check: SelfCheckDialog | None = None
+        session.seed_changed.connect(self._remember_seed)
+        session.memory_limit_changed.connect(self._remember_memory)
+        session.self_checked.connect(self._show_self_check)
+        session.graph_changed.connect(self._close_self_check)
+
+    # The selected operator
+
+    def run_to_selected(self) -> None:
+        """Run till the selected operator is next."""
+        if self._session.selected:
+            self._session.run_to(self._session.selected)
+
+    def toggle_breakpoint(self) -> None:
+        """Set or clear the selected operator's breakpoint."""
+        self._session.toggle_breakpoint(self._session.selected)
+
+    def supply_selected(self) -> None:
+        """Ask for the file of the selected operator's output."""
+        self.choose_output(self._session.selected)
+
+    def withdraw_selected(self) -> None:
+        """Have the selected operator computed again."""
+        self._session.withdraw(self._session.selected)
+
+    @Slot(str)
+    def choose_output(self, operator: str) -> None:
+        """Ask for the file of an operator's output, and supply it."""
+        path = self._dialogs.choose("output", f"Output of {operator}", _ARRAY_FILES)
+        if path:
+            self.supply_output(operator, path)
+
+    def supply_output(self, operator: str, path: str) -> None:
+        """Use a file instead of what an operator would compute."""
+        self._dialogs.remember("output", path)
+        try:
+            source = parse_array_file(path)
+        except EngineError as exc:
+            self.failed.emit("The file cannot be used", str(exc))
+            return
+        self._session.supply(operator, source)
+
+    def select_previous(self) -> None:
+        """Select the operator before the selected one."""
+        self._select_beside(-1)
+
+    def select_next(self) -> None:
+        """Select the operator after the selected one."""
+        self._select_beside(1)
+
+    def _select_beside(self, distance: int) -> None:
+        graph = self._session.graph
+        if graph is None or not self._session.selected:
+            return
+        index = graph.operator(self._session.selected).index + distance
+        if 0 <= index < len(graph.operators):
+            self._session.select(graph.operators[index].name)
+
+    # How to run
+
+    def choose_seed(self) -> None:
+        """Ask for the random seed."""
+        from kuiper_studio.dialogs.seed_dialog import SeedDialog
+
+        dialog = SeedDialog(self._session, self._theme, self._window)
+        if dialog.exec():
+            self._session.set_seed(dialog.seed)
+
+    def choose_memory_limit(self) -> None:
+        """Ask how much memory values may take, and how much of them is kept."""
+        from kuiper_studio.dialogs.memory_dialog import MemoryDialog
+
+        dialog = MemoryDialog(self._session, self._window)
+        if dialog.exec():
+            self._session.set_memory_limit(dialog.limit)
+            self._session.set_memory_bound(dialog.bound)
+
+    def choose_kernels(self) -> None:
+        """Ask for a dump whose kernels compute the model."""
+        path = self._dialogs.choose("dump", "Use the kernels of a dump", _DUMP_FILES)
+        if path:
+            self._session.use_kernels_of(path)
+
+    # What is remembered between runs
+
+    def restore(self) -> None:
+        """Give the session the seed and the memory that were remembered."""
+        with suppress(ValueError):  # of a file that somebody has written into
+            self._session.set_seed(parse_seed(str(self._settings.value("seed", "0"))))
+        # Both are read first, because setting one remembers both.
+        limit = self._remembered_bytes("memoryLimit")
+        bound = self._remembered_bytes("memoryBound")
+        self._session.set_memory_limit(limit)
+        self._session.set_memory_bound(bound)
+
+    def _remembered_bytes(self, key: str) -> int | None:
+        try:
+            return parse_bytes(str(self._settings.value(key, "")))
+        except ValueError:  # nothing was chosen, or somebody has written into the file
+            return None
+
+    @Slot()
+    def _remember_seed(self) -> None:
+        self._settings.setValue("seed", str(self._session.seed))
+
+    @Slot()
+    def _remember_memory(self) -> None:
+        for key, nbytes in (
+            ("memoryLimit", self._session.memory_limit),
+            ("memoryBound", self._session.memory_bound),
+        ):
+            self._settings.setValue(key, "" if nbytes is None else str(nbytes))
+
+    # Self-check
+
+    @Slot(object)
+    def _show_self_check(self, found: SelfCheck) -> None:
+        """Show the result beside the window, in the dialog that is open already if one is."""
+        from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
+
+        dialog = self._self_check
+        if dialog is None:
+            dialog = self._self_check = SelfCheckDialog(self._theme, self._window)
+            dialog.operator_chosen.connect(self._session.select)
+            dialog.check_requested.connect(self._session.self_check)
+            dialog.finished.connect(self._on_self_check_closed)
+        dialog.show_result(found)
+        dialog.show()
+        dialog.raise_()
+
+    @Slot()
+    def _on_self_check_closed(self) -> None:
+        self._self_check = None
+
+    @Slot()
+    def _close_self_check(self) -> None:
+        if self._self_check is not None:
+            self._self_check.close()  # its rows are another model's

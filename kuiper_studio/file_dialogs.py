@@ -1,0 +1,64 @@
+"""Dialogs that ask for files, and that open in the folder where the last one was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtWidgets import QFileDialog
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QSettings
+    from PySide6.QtWidgets import QWidget
+
+__all__ = ["FileDialogs"]
+
+_ALL_FILES: Final = "All files (*)"
+
+
+class FileDialogs:
+    """Asks for files; each kind of files has a folder, which is remembered.
+
+    Parameters
+    ----------
+    window : QWidget
+    settings : QSettings
+    """
+
+    def __init__(self, window: QWidget, settings: QSettings) -> None:
+        self._window, self._settings = window, settings
+
+    def folder(self, kind: str) -> str:
+        """Folder of a kind of files; ``""`` before one was chosen."""
+        return str(self._settings.value(f"folder/{kind}", ""))
+
+    def remember(self, kind: str, path: str | Path) -> None:
+        """Remember the folder of a file."""
+        self._settings.setValue(f"folder/{kind}", str(Path(path).parent))
+
+    def choose(self, kind: str, title: str, filters: str) -> str:
+        """Ask for one file; ``""`` when the user cancels."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
+        )
+        if path:
+            self.remember(kind, path)
+        return path
+
+    def choose_several(self, kind: str, title: str, filters: str) -> list[str]:
+        """Ask for files, in order; none when the user cancels."""
+        paths, _ = QFileDialog.getOpenFileNames(
+            self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
+        )
+        if paths:
+            self.remember(kind, paths[0])
+        return paths
+
+    def choose_new(self, kind: str, title: str, name: str, filters: str) -> Path | None:
+        """Ask where to write a file; None when the user cancels."""
+        start = str(Path(self.folder(kind)) / name)
+        path, _ = QFileDialog.getSaveFileName(self._window, title, start, filters)
+        if not path:
+            return None
+        self.remember(kind, path)
+        return Path(path)

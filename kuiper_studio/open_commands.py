@@ -1,0 +1,219 @@
+"""Carries out the commands that open: models, inputs, labels, layers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from engine.errors import EngineError
+from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
+from engine.shapes import parse_shapes
+from kuiper_studio.commands import Commands, Surface
+from kuiper_studio.item_models.text import caption_text
+from kuiper_studio.panels.input_sizes import of_open_dimensions
+from kuiper_studio.panels.recents import Recents
+from kuiper_studio.sample_models import SampleModel, find_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from PySide6.QtCore import QSettings
+    from PySide6.QtWidgets import QMenu
+
+    from engine.runtime import RuntimeGraph
+    from kuiper_studio.file_dialogs import FileDialogs
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["OpenCommands", "sizes_key"]
+
+_MODEL_FILES: Final = "PNNX models (*.param *.bin)"
+_LAYER_FILES: Final = "Python (*.py)"
+_LABEL_FILES: Final = "Text (*.txt)"
+
+
+class OpenCommands(QObject):
+    """Opens what the user names, and remembers it between runs.
+
+    Parameters
+    ----------
+    session : StudioSession
+    settings : QSettings
+    dialogs : FileDialogs
+    commands : Commands
+        Their entries end the menus of recent files.
+    parent : QObject
+
+    Attributes
+    ----------
+    recent_models, recent_layers : Recents
+
+    Signals
+    -------
+    failed : (str, str)
+        A file cannot be used: a title and the reason.
+    """
+
+    failed = Signal(str, str)
+
+    def __init__(
+        self,
+        session: StudioSession,
+        settings: QSettings,
+        dialogs: FileDialogs,
+        commands: Commands,
+        parent: QObject,
+    ) -> None:
+        super().__init__(parent)
+        self._session, self._settings = session, settings
+        self._dialogs, self._commands = dialogs, commands
+        self.recent_models = Recents(settings)
+        self.recent_layers = Recents(settings, key="recentLayers")
+        session.inputs_changed.connect(self._remember_sizes)
+
+    # Models
+
+    @Slot()
+    def choose_model(self) -> None:
+        """Ask for a model and open it."""
+        path = self._dialogs.choose("model", "Open a PNNX model", _MODEL_FILES)
+        if path:
+            self.open_model(path)
+
+    @Slot(str)
+    def open_model(self, path: str | Path) -> None:
+        """Open a pair by either of its files, or by its folder."""
+        self._dialogs.remember("model", path)
+        self._session.open(path)
+
+    @Slot(object)
+    def open_sample(self, sample: SampleModel) -> None:
+        """Open a sample with its input."""
+        self._session.prepare_source_list(sample.sources, sample.options)
+        self._session.prepare_labels(sample.labels)
+        self._session.open(sample.param)
+
+    def open_default_sample(self) -> None:
+        """Open the first of the samples."""
+        found = find_samples()
+        if found:
+            self.open_sample(found[0])
+
+    def open_dropped(self, paths: Sequence[str]) -> None:
+        """Open what was dropped: a model, its folder, inputs, or labels."""
+        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
+        if models:
+            models.sort(key=lambda p: Path(p).suffix != ".param")
+            self.open_model(models[0])
+        elif self._session.graph is None:
+            names = ", ".join(Path(p).name for p in paths)
+            self.failed.emit("Open a model first", f"{names} is no .param, .bin or folder.")
+        elif Path(paths[0]).suffix.lower() == ".txt":
+            self.use_labels(paths[0])
+        else:
+            self.feed_files(paths)
+
+    # Inputs and labels
+
+    @Slot()
+    def choose_input(self) -> None:
+        """Ask for the files of the inputs, in order, and feed them."""
+        patterns = " ".join(f"*{suffix}" for suffix in (".npy", ".npz", *IMAGE_SUFFIXES))
+        paths = self._dialogs.choose_several(
+            "input", "Choose the input", f"Inputs ({patterns})"
+        )
+        if paths:
+            self.feed_files(paths)
+
+    def feed_files(self, paths: Sequence[str]) -> None:
+        """Feed files to the model's inputs, in order."""
+        try:
+            sources = [parse_source(path) for path in paths]
+        except EngineError as exc:
+            self.failed.emit("The input cannot be used", str(exc))
+            return
+        self._session.set_source_list(sources)
+
+    def choose_labels(self) -> None:
+        """Ask for a file of class names."""
+        path = self._dialogs.choose("input", "Choose class labels", _LABEL_FILES)
+        if path:
+            self.use_labels(path)
+
+    def use_labels(self, path: str) -> None:
+        """Read class names, one a line."""
+        try:
+            self._session.set_labels(read_labels(Path(path)))
+        except EngineError as exc:
+            self.failed.emit("The labels cannot be used", str(exc))
+
+    # Layers
+
+    @Slot()
+    def choose_layers(self) -> None:
+        """Ask for a Python file of layers and run it."""
+        path = self._dialogs.choose("layers", "Load layers of your own", _LAYER_FILES)
+        if path:
+            self.load_layers(path)
+
+    @Slot(str)
+    def load_layers(self, path: str | Path) -> None:
+        """Run a Python file of layers; an open model gets them."""
+        self._dialogs.remember("layers", path)
+        self._session.load_layers(path)
+
+    # Recent files
+
+    def fill_recent_models(self, menu: QMenu) -> None:
+        """Fill the menu of recent models."""
+        self._fill_recent(menu, self.recent_models, self.open_model)
+        self._commands.fill(menu, Surface.RECENT_MODELS)
+
+    def fill_recent_layers(self, menu: QMenu) -> None:
+        """Fill the menu of recent files of layers."""
+        self._fill_recent(menu, self.recent_layers, self.load_layers)
+        self._commands.fill(menu, Surface.RECENT_LAYERS)
+
+    @staticmethod
+    def _fill_recent(menu: QMenu, recents: Recents, open_: Callable[[str], None]) -> None:
+        menu.clear()
+        for index, recent in enumerate(recents.entries()):
+            action = menu.addAction(f"&{(index + 1) % 10} {caption_text(recent.path)}")
+            action.setData(str(recent.path))
+            action.setEnabled(Path(recent.path).exists())
+            action.triggered.connect(lambda *_, path=str(recent.path): open_(path))
+        menu.addSeparator()
+
+    # Sizes of inputs
+
+    @Slot()
+    def _remember_sizes(self) -> None:
+        """Keep the sizes that the user gave to dimensions that the model leaves open."""
+        graph = self._session.graph
+        if graph is None:
+            return
+        asked = of_open_dimensions(graph.input_operands, self._session.input_shapes)
+        if asked:
+            self._settings.setValue(sizes_key(graph), list(asked.texts))
+        else:
+            self._settings.remove(sizes_key(graph))
+
+    def restore_sizes(self, graph: RuntimeGraph) -> None:
+        """Give a model the sizes that were remembered for it."""
+        kept = self._settings.value(sizes_key(graph), [])
+        texts = (
+            [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list) else []
+        )
+        try:
+            shapes = parse_shapes([str(text) for text in texts], graph.input_operands)
+        except EngineError:
+            return  # the model has changed
+        self._session.set_shapes(shapes)
+
+
+def sizes_key(graph: RuntimeGraph) -> str:
+    """Where the settings keep the sizes of a model's inputs."""
+    path = str(graph.param_path.absolute()).encode()
+    return f"sizes/{hashlib.sha256(path).hexdigest()[:16]}"
