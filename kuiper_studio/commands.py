@@ -10,7 +10,8 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from PySide6.QtCore import QEvent, QObject, Slot
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
@@ -21,7 +22,7 @@ from kuiper_studio.icons import icon
 from kuiper_studio.session import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
 
     from PySide6.QtCore import QPoint
 
@@ -38,7 +39,10 @@ __all__ = [
     "Place",
     "Submenu",
     "Surface",
+    "always",
+    "commands_on",
     "entries",
+    "fill_menu",
     "make_actions",
 ]
 
@@ -78,10 +82,11 @@ class CommandState:
     has_pinned_kernels: bool = False
 
 
-Predicate: TypeAlias = "Callable[[CommandState], bool]"
+StateT = TypeVar("StateT")
 
 
-def _always(_state: CommandState) -> bool:
+def always(_state: object) -> bool:
+    """Say that a command is enabled, or an entry shown, in every state."""
     return True
 
 
@@ -170,6 +175,8 @@ class Surface(Enum):
     TIMELINE = "context menu of the timeline"
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
+    TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
+    RANGE_BAR = "buttons beside the range"
 
 
 MENUS: Final = (
@@ -178,7 +185,7 @@ MENUS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Place(Generic[StateT]):
     """A place on a surface.
 
     Attributes
@@ -191,18 +198,18 @@ class Place:
     with_text : bool
         Whether a button shows the text beside the icon.
     only_if : callable
-        When a context menu shows the entry; from `CommandState` to bool.
+        When a context menu shows the entry.
     """
 
     surface: Surface
     section: int = 1
     rank: int = 0
     with_text: bool = False
-    only_if: Predicate = _always
+    only_if: Callable[[StateT], bool] = always
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class Command(Generic[StateT]):
     """A user action.
 
     Attributes
@@ -214,7 +221,8 @@ class Command:
     tip : str
         What it does, in a few words.
     calls : str
-        The method that carries it out, as a path from the window: ``session.step``.
+        The method that carries it out, as a path from the window: ``session.step``. Those of
+        the tensor view begin at the pane.
     places : tuple of Place
         Where it appears; all commands are in the command palette.
     keys : tuple of str
@@ -222,22 +230,28 @@ class Command:
     icon : str
         Name of an icon, ``""`` for none.
     enabled : callable
-        When it is enabled; from `CommandState` to bool.
+        When it is enabled; by `CommandState`, or by that of the tensor view.
     checkable : bool
     icon_color : str
         Colour of the icon.
+    label : str
+        On a button, where the text is too long for one.
+    key_elsewhere : bool
+        Whether the key is only shown, because a view answers to it itself.
     """
 
     id: str
     text: str
     tip: str
     calls: str
-    places: tuple[Place, ...]
+    places: tuple[Place[StateT], ...]
     keys: tuple[str, ...] = ()
     icon: str = ""
-    enabled: Predicate = _always
+    enabled: Callable[[StateT], bool] = always
     checkable: bool = False
     icon_color: str = "text"
+    label: str = ""
+    key_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +269,13 @@ class Submenu:
     """
 
     fills: str
-    place: Place
+    place: Place[Any]
     text: str = ""
 
 
 _S: Final = Surface
 
-COMMANDS: Final = (
+COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("file.open", "&Open…", "Open a .param/.bin pair", "opening.choose_model",
             (Place(_S.FILE, 1), Place(_S.TOOL_BAR, 1, with_text=True)), ("Ctrl+O",), "open"),
     Command("file.openSample", "Open &sample", "Open the sample model with its input",
@@ -425,19 +439,74 @@ _COMMAND_KEYS: Final = frozenset(
 )
 
 
-def entries(surface: Surface) -> Iterator[tuple[Place, Command | Submenu]]:
-    """What a surface shows, in order, with the places.
+def commands_on(
+    surface: Surface, commands: Iterable[Command[StateT]]
+) -> list[tuple[Place[StateT], Command[StateT]]]:
+    """The commands of a surface in order, with their places there.
 
     Parameters
     ----------
     surface : Surface
+    commands : iterable of Command
+        Rows of a table.
     """
-    placed = [(place, command) for command in COMMANDS for place in command.places]
-    every: list[tuple[Place, Command | Submenu]] = [
-        *placed, *((submenu.place, submenu) for submenu in SUBMENUS),
-    ]  # fmt: skip
-    shown = [entry for entry in every if entry[0].surface is surface]
-    return iter(sorted(shown, key=lambda entry: (entry[0].section, entry[0].rank)))
+    placed = ((place, command) for command in commands for place in command.places)
+    return sorted((p for p in placed if p[0].surface is surface), key=_order)
+
+
+def entries(
+    surface: Surface, commands: Iterable[Command[StateT]], submenus: Iterable[Submenu]
+) -> list[tuple[Place[StateT], Command[StateT] | Submenu]]:
+    """The commands and submenus of a surface in order, with their places there.
+
+    Parameters
+    ----------
+    surface : Surface
+    commands : iterable of Command
+        Rows of a table.
+    submenus : iterable of Submenu
+    """
+    found = [(sub.place, sub) for sub in submenus if sub.place.surface is surface]
+    return sorted([*commands_on(surface, commands), *found], key=_order)
+
+
+def _order(entry: tuple[Place[Any], object]) -> tuple[int, int]:
+    return entry[0].section, entry[0].rank
+
+
+def fill_menu(
+    menu: QMenu,
+    shown: Iterable[tuple[Place[StateT], Command[StateT] | Submenu]],
+    actions: Mapping[str, QAction],
+    owner: object,
+) -> None:
+    """Add entries to a menu, with separators between sections.
+
+    Parameters
+    ----------
+    menu : QMenu
+    shown : iterable of (Place, Command or Submenu)
+        From `entries`.
+    actions : mapping of str to QAction
+        By id.
+    owner : object
+        The paths of `Submenu.fills` begin at it.
+    """
+    section = None
+    for place, entry in shown:
+        if section not in (None, place.section):
+            menu.addSeparator()
+        section = place.section
+        if isinstance(entry, Command):
+            menu.addAction(actions[entry.id])
+            continue
+        fill: Callable[[QMenu], None] = operator.attrgetter(entry.fills)(owner)
+        if not entry.text:
+            fill(menu)
+            continue
+        added = menu.addMenu(entry.text)
+        added.setObjectName(entry.fills)
+        added.aboutToShow.connect(partial(fill, added))
 
 
 def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
@@ -445,7 +514,7 @@ def make_actions(parent: QObject, theme: Theme) -> dict[str, QAction]:
     return {command.id: _make_action(command, parent, theme) for command in COMMANDS}
 
 
-def _make_action(command: Command, parent: QObject, theme: Theme) -> QAction:
+def _make_action(command: Command[CommandState], parent: QObject, theme: Theme) -> QAction:
     action = QAction(command.text, parent)
     action.setObjectName(command.id)
     action.setShortcuts([QKeySequence(key) for key in command.keys])
@@ -490,7 +559,7 @@ class Commands:
             If a row names a method that does not exist.
         """
         for command in COMMANDS:
-            handler = self._find(command.calls)
+            handler = operator.attrgetter(command.calls)(self._window)
             self.actions[command.id].triggered.connect(_without_argument(handler))
 
     def update(self, state: CommandState) -> None:
@@ -507,17 +576,12 @@ class Commands:
 
         Those whose `Place.only_if` does not hold are left out.
         """
-        section = None
-        for place, entry in entries(surface):
-            if self.state is not None and not place.only_if(self.state):
-                continue
-            if section not in (None, place.section):
-                menu.addSeparator()
-            section = place.section
-            if isinstance(entry, Command):
-                menu.addAction(self.actions[entry.id])
-            else:
-                self._add_submenu(menu, entry)
+        shown = [
+            (place, entry)
+            for place, entry in entries(surface, COMMANDS, SUBMENUS)
+            if self.state is None or place.only_if(self.state)
+        ]
+        fill_menu(menu, shown, self.actions, self._window)
 
     def make_menu(self, surface: Surface) -> QMenu:
         """Build the context menu of a surface, as it is now."""
@@ -530,19 +594,6 @@ class Commands:
         menu = self.make_menu(surface)
         menu.popup(point)
         menu.aboutToHide.connect(menu.deleteLater)
-
-    def _add_submenu(self, menu: QMenu, submenu: Submenu) -> None:
-        fill = self._find(submenu.fills)
-        if not submenu.text:
-            fill(menu)
-            return
-        added = menu.addMenu(submenu.text)
-        added.setObjectName(submenu.fills)
-        added.aboutToShow.connect(lambda: fill(added))
-
-    def _find(self, path: str) -> Callable[..., None]:
-        found: Callable[..., None] = operator.attrgetter(path)(self._window)
-        return found
 
 
 def _without_argument(handler: Callable[[], object]) -> Callable[[], None]:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.backend_names import BACKEND_NAMES, installed_version, missing_packages
-from kuiper_studio.commands import Command, Surface, entries
+from kuiper_studio.commands import COMMANDS, Surface, commands_on
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, tip_text
 from kuiper_studio.session import dump_name
@@ -84,12 +84,10 @@ class MainToolBar(QToolBar):
 
     def _add_commands(self, surface: Surface, actions: dict[str, QAction]) -> None:
         section = None
-        for place, command in entries(surface):
+        for place, command in commands_on(surface, COMMANDS):
             if section not in (None, place.section):
                 self.addSeparator()
             section = place.section
-            if not isinstance(command, Command):
-                continue
             action = actions[command.id]
             self.addAction(action)
             button = self.widgetForAction(action)

@@ -1,4 +1,4 @@
-"""What can be done in the tensor view, in one table: buttons, keys and menus share it.
+"""The commands of the tensor view, one row each: buttons, keys and menus are built from them.
 
 The keys are plain letters, so they work only while the view has the keyboard.
 """
@@ -6,12 +6,22 @@ The keys are plain letters, so they work only while the view has the keyboard.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QAction, QActionGroup, QIcon, QKeySequence
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
+from kuiper_studio.commands import (
+    Command,
+    Place,
+    Submenu,
+    Surface,
+    commands_on,
+    entries,
+    fill_menu,
+)
 from kuiper_studio.icons import icon
 from kuiper_studio.tensor_view.images import map_swatch
 from kuiper_studio.tensor_view.view_model import Scope
@@ -21,106 +31,130 @@ if TYPE_CHECKING:
 
     from kuiper_studio.theme import Theme
 
-__all__ = ["COMMANDS", "RANGE_BUTTONS", "TensorActions", "TensorCommand"]
+__all__ = ["COMMANDS", "TensorActions", "TensorState"]
 
 
 @dataclass(frozen=True, slots=True)
-class TensorCommand:
-    """An action of the tensor view.
+class TensorState:
+    """What decides which commands of the tensor view are enabled.
 
     Attributes
     ----------
-    id : str
-        Its objectName.
-    text, tip : str
-    keys : tuple of str
-        The first is shown.
-    icon : str
-    checkable : bool
-    told : bool
-        Whether the key is only told: the canvases answer to it themselves.
-    label : str
-        On a button, where the text is too long for one.
+    shown : bool
+        Whether there is a picture or a plot.
+    many : bool
+        Whether it is one of several channels.
+    has_channels : bool
+        Whether it matters which dimension is read as the channel.
+    has_previous, has_next, has_previous_page, has_next_page : bool
+        Whether there are channels, or pages of them, before and after the one that is shown.
+    can_be_symmetric : bool
+        Whether the range may be kept symmetric about 0.
     """
 
-    id: str
-    text: str
-    tip: str
-    keys: tuple[str, ...] = ()
-    icon: str = ""
-    checkable: bool = False
-    told: bool = False
-    label: str = ""
+    shown: bool = False
+    many: bool = False
+    has_channels: bool = False
+    has_previous: bool = False
+    has_next: bool = False
+    has_previous_page: bool = False
+    has_next_page: bool = False
+    can_be_symmetric: bool = False
 
 
-COMMANDS: Final = (
-    TensorCommand("tensor.grid", "&Grid of channels", "All channels side by side, or one only",
-                  ("G",), "grid", checkable=True),
-    TensorCommand("tensor.table", "Numbers as &table", "The channel's numbers as a table",
-                  ("T",), "table", checkable=True),
-    TensorCommand("tensor.channelsLast", "Channels last (N, H, W, C)",
-                  "Read the last dimension of every tensor as its channels, till switched off",
-                  ("L",), checkable=True),
-    TensorCommand("tensor.previousChannel", "&Previous channel", "Show the channel before",
-                  ("PgUp",), "chevron-left", told=True),
-    TensorCommand("tensor.nextChannel", "&Next channel", "Show the channel behind",
-                  ("PgDown",), "chevron-right", told=True),
-    TensorCommand("tensor.previousPage", "Previous page of channels",
-                  "Show the 256 channels before", ("Ctrl+PgUp",)),
-    TensorCommand("tensor.nextPage", "Next page of channels",
-                  "Show the 256 channels behind", ("Ctrl+PgDown",)),
-    TensorCommand("tensor.firstChannel", "First channel", "Show the first channel",
-                  ("Home",), told=True),
-    TensorCommand("tensor.lastChannel", "Last channel", "Show the last channel",
-                  ("End",), told=True),
-    TensorCommand("tensor.zoomRange", "Zoom into range",
-                  "Stretch the present range over the whole bar", (), "zoom-in-range"),
-    TensorCommand("tensor.autofit", "&Autofit range",
-                  "Fit the range to the values, now and after each step", ("A",), "autofit"),
-    TensorCommand("tensor.reset", "&Reset range",
-                  "0 to 1, or \u22121 to 1 where values change sign", ("R",), "reset"),
-    TensorCommand("tensor.histogram", "&Histogram", "Numbers of values, logarithmic",
-                  ("H",), "histogram", checkable=True),
-    TensorCommand("tensor.symmetric", "Zero in the &middle", "Keep the range symmetric about 0",
-                  (), "symmetric", checkable=True),
-    TensorCommand("tensor.percentiles", "Range without e&xtremes",
-                  "Leave the lowest and highest percent of the values out of the range",
-                  label="1–99%"),
-    TensorCommand("tensor.nan", "Mark NaN and &Inf",
-                  "Mark NaN \u00d7, +Inf \u25b2 and \u2212Inf \u25bc", ("N",), "cross",
-                  checkable=True, label="NaN"),
-    TensorCommand("tensor.clip", "Hatch &clipped values",
-                  "Hatch what is below (\\\\) and above (//) the range", ("C",),
-                  checkable=True, label="// Clip"),
-    TensorCommand("tensor.zoomIn", "Zoom in", "Enlarge", ("+", "="), "plus"),
-    TensorCommand("tensor.zoomOut", "Zoom out", "Shrink", ("-",), "minus"),
-    TensorCommand("tensor.zoomActual", "1 : 1", "One pixel for an element", ("1",)),
-    TensorCommand("tensor.fit", "&Fit", "Show the whole picture", ("F",), "fit"),
-    TensorCommand("tensor.copy", "&Copy value", "Copy the picked value, or the table's cells",
-                  ("Ctrl+C",), "copy"),
-    TensorCommand("tensor.copyIndex", "Copy &index", "Copy the index of the picked element"),
-    TensorCommand("tensor.copyExpression", "Copy as Python &expression",
-                  "Copy what gives the picked element in Python"),
-    TensorCommand("tensor.savePicture", "&Save picture…", "Save the picture as it is shown",
-                  (), "save"),
+_shown: Final = attrgetter("shown")
+_many: Final = attrgetter("many")
+_has_channels: Final = attrgetter("has_channels")
+_has_previous: Final = attrgetter("has_previous")
+_has_next: Final = attrgetter("has_next")
+_has_previous_page: Final = attrgetter("has_previous_page")
+_has_next_page: Final = attrgetter("has_next_page")
+_can_be_symmetric: Final = attrgetter("can_be_symmetric")
+
+_S: Final = Surface
+
+COMMANDS: Final[tuple[Command[TensorState], ...]] = (
+    Command("tensor.grid", "&Grid of channels", "All channels side by side, or one only",
+            "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("G",), icon="grid",
+            enabled=_many, checkable=True),
+    Command("tensor.table", "Numbers as &table", "The channel's numbers as a table",
+            "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
+            enabled=_shown, checkable=True),
+    Command("tensor.channelsLast", "Channels last (N, H, W, C)",
+            "Read the last dimension of every tensor as its channels, till switched off",
+            "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
+            enabled=_has_channels, checkable=True),
+    Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
+            "show_previous_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgUp",),
+            icon="chevron-left", enabled=_has_previous, key_elsewhere=True),
+    Command("tensor.nextChannel", "&Next channel", "Show the channel after",
+            "show_next_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgDown",),
+            icon="chevron-right", enabled=_has_next, key_elsewhere=True),
+    Command("tensor.previousPage", "Previous page of channels", "Show the 256 channels before",
+            "show_previous_page", (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Ctrl+PgUp",),
+            enabled=_has_previous_page),
+    Command("tensor.nextPage", "Next page of channels", "Show the 256 channels after",
+            "show_next_page", (Place(_S.TENSOR_VIEW, 2, 1),), keys=("Ctrl+PgDown",),
+            enabled=_has_next_page),
+    Command("tensor.firstChannel", "First channel", "Show the first channel",
+            "show_first_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("Home",), enabled=_shown,
+            key_elsewhere=True),
+    Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
+            (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
+    Command("tensor.zoomRange", "Zoom into range",
+            "Stretch the present range over the whole bar", "zoom_range",
+            (Place(_S.TENSOR_VIEW, 3, 1), Place(_S.RANGE_BAR)), icon="zoom-in-range",
+            enabled=_shown),
+    Command("tensor.autofit", "&Autofit range",
+            "Fit the range to the values, now and after each step", "autofit",
+            (Place(_S.TENSOR_VIEW, 3), Place(_S.RANGE_BAR, 1, 1)), keys=("A",), icon="autofit",
+            enabled=_shown),
+    Command("tensor.reset", "&Reset range", "0 to 1, or \u22121 to 1 where values change sign",
+            "reset_range", (Place(_S.TENSOR_VIEW, 3, 2), Place(_S.RANGE_BAR, 1, 2)),
+            keys=("R",), icon="reset", enabled=_shown),
+    Command("tensor.histogram", "&Histogram", "Numbers of values, logarithmic",
+            "range_bar.track.set_histogram_shown",
+            (Place(_S.TENSOR_VIEW, 3, 5), Place(_S.RANGE_BAR, 1, 3)), keys=("H",),
+            icon="histogram", enabled=_shown, checkable=True),
+    Command("tensor.symmetric", "Zero in the &middle", "Keep the range symmetric about 0",
+            "set_symmetric", (Place(_S.TENSOR_VIEW, 3, 4), Place(_S.RANGE_BAR, 1, 4)),
+            icon="symmetric", enabled=_can_be_symmetric, checkable=True),
+    Command("tensor.percentiles", "Range without e&xtremes",
+            "Leave the lowest and highest percent of the values out of the range",
+            "cut_percentiles", (Place(_S.TENSOR_VIEW, 3, 3), Place(_S.RANGE_BAR, 1, 5)),
+            enabled=_shown, label="1–99%"),
+    Command("tensor.nan", "Mark NaN and &Inf",
+            "Mark NaN \u00d7, +Inf \u25b2 and \u2212Inf \u25bc",
+            "refresh_colors", (Place(_S.TENSOR_VIEW, 4),), keys=("N",), icon="cross",
+            enabled=_shown, checkable=True, label="NaN"),
+    Command("tensor.clip", "Hatch &clipped values",
+            "Hatch what is below (\\\\) and above (//) the range", "refresh_colors",
+            (Place(_S.TENSOR_VIEW, 4),), keys=("C",), enabled=_shown, checkable=True,
+            label="// Clip"),
+    Command("tensor.zoomIn", "Zoom in", "Enlarge", "zoom_in", (Place(_S.TENSOR_VIEW, 5),),
+            keys=("+", "=",), icon="plus", enabled=_shown),
+    Command("tensor.zoomOut", "Zoom out", "Shrink", "zoom_out", (Place(_S.TENSOR_VIEW, 5),),
+            keys=("-",), icon="minus", enabled=_shown),
+    Command("tensor.zoomActual", "1 : 1", "One pixel for an element", "zoom_actual",
+            (Place(_S.TENSOR_VIEW, 5),), keys=("1",), enabled=_shown),
+    Command("tensor.fit", "&Fit", "Show the whole picture", "fit", (Place(_S.TENSOR_VIEW, 5),),
+            keys=("F",), icon="fit", enabled=_shown),
+    Command("tensor.copy", "&Copy value", "Copy the picked value, or the table's cells",
+            "copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
+            enabled=_shown),
+    Command("tensor.copyIndex", "Copy &index", "Copy the index of the picked element",
+            "copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
+    Command("tensor.copyExpression", "Copy as Python &expression",
+            "Copy what gives the picked element in Python", "copy_expression",
+            (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
+    Command("tensor.savePicture", "&Save picture…", "Save the picture as it is shown",
+            "ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
 )  # fmt: skip
 
-RANGE_BUTTONS: Final = (
-    "tensor.zoomRange", "tensor.autofit", "tensor.reset", "tensor.histogram",
-    "tensor.symmetric", "tensor.percentiles",
-)  # fmt: skip
-
-# Menus: ids, "" for a separator, "maps" and "scopes" for submenus.
-_MENU: Final = (
-    "tensor.grid", "tensor.table", "tensor.channelsLast", "",
-    "tensor.previousChannel", "tensor.nextChannel", "tensor.firstChannel",
-    "tensor.lastChannel", "tensor.previousPage", "tensor.nextPage", "",
-    "maps", "scopes", "tensor.autofit", "tensor.zoomRange", "tensor.reset",
-    "tensor.percentiles", "tensor.symmetric", "tensor.histogram", "",
-    "tensor.nan", "tensor.clip", "",
-    "tensor.zoomIn", "tensor.zoomOut", "tensor.zoomActual", "tensor.fit", "",
-    "tensor.copy", "tensor.copyIndex", "tensor.copyExpression", "tensor.savePicture",
-)  # fmt: skip
+_SUBMENUS: Final = (
+    Submenu("fill_maps", Place(_S.TENSOR_VIEW, 3, -2), "Colour &map"),
+    Submenu("fill_scopes", Place(_S.TENSOR_VIEW, 3, -1), "&Same range"),
+)
 
 
 class TensorActions(QObject):
@@ -149,6 +183,7 @@ class TensorActions(QObject):
     def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
+        self._state: TensorState | None = None
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
         self._maps, self._scopes = QActionGroup(self), QActionGroup(self)
         self._add_choice(
@@ -171,17 +206,37 @@ class TensorActions(QObject):
         """Every action, maps and scopes included."""
         return [*self.by_id.values(), *self._maps.actions(), *self._scopes.actions()]
 
+    def on(self, surface: Surface) -> list[QAction]:
+        """Actions of the commands of a surface, in order."""
+        return [self.by_id[command.id] for _, command in commands_on(surface, COMMANDS)]
+
+    def connect_all(self, pane: QObject) -> None:
+        """Have each action call its method of the pane."""
+        for command in COMMANDS:
+            action, handler = self.by_id[command.id], attrgetter(command.calls)(pane)
+            (action.toggled if command.checkable else action.triggered).connect(handler)
+
+    def update(self, state: TensorState) -> None:
+        """Enable what can be done now."""
+        if state == self._state:
+            return
+        self._state = state
+        for command in COMMANDS:
+            self.by_id[command.id].setEnabled(command.enabled(state))
+        for choice in (*self._maps.actions(), *self._scopes.actions()):
+            choice.setEnabled(state.shown)
+
     def fill_menu(self, menu: QMenu) -> None:
         """Add everything to a menu, grouped."""
-        for entry in _MENU:
-            if not entry:
-                menu.addSeparator()
-            elif entry == "maps":
-                menu.addMenu("Colour &map").addActions(self._maps.actions())
-            elif entry == "scopes":
-                menu.addMenu("&Same range").addActions(self._scopes.actions())
-            else:
-                menu.addAction(self.by_id[entry])
+        fill_menu(menu, entries(Surface.TENSOR_VIEW, COMMANDS, _SUBMENUS), self.by_id, self)
+
+    def fill_maps(self, menu: QMenu) -> None:
+        """Fill the menu of colour maps."""
+        menu.addActions(self._maps.actions())
+
+    def fill_scopes(self, menu: QMenu) -> None:
+        """Fill the menu of what the range is fitted to."""
+        menu.addActions(self._scopes.actions())
 
     def show_choice(self, map_name: str, scope: Scope) -> None:
         """Check what is chosen; ``""`` for the automatic map."""
@@ -197,7 +252,7 @@ class TensorActions(QObject):
         action.blockSignals(False)  # noqa: FBT003
         self._tint(action)
 
-    def _make(self, command: TensorCommand) -> QAction:
+    def _make(self, command: Command[TensorState]) -> QAction:
         action = QAction(command.text, self)
         action.setObjectName(command.id)
         action.setCheckable(command.checkable)
@@ -205,7 +260,7 @@ class TensorActions(QObject):
             action.setIconText(command.label)
         key = command.keys[0] if command.keys else ""
         action.setToolTip(f"{command.tip} ({key})" if key else command.tip)
-        if command.told:
+        if command.key_elsewhere:
             action.setText(f"{command.text}\t{key}")
         else:
             action.setShortcuts([QKeySequence(text) for text in command.keys])

@@ -21,7 +21,8 @@ from PySide6.QtWidgets import (
 from typing_extensions import override
 
 from engine.statistics import sampling_step
-from kuiper_studio.tensor_view.actions import RANGE_BUTTONS, TensorActions
+from kuiper_studio.commands import Surface
+from kuiper_studio.tensor_view.actions import TensorActions, TensorState
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
 from kuiper_studio.tensor_view.measuring import Answer, Measurer, What
@@ -33,7 +34,6 @@ from kuiper_studio.tensor_view.top_list import are_probabilities, best_scores
 from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from PySide6.QtGui import QKeyEvent
@@ -47,25 +47,11 @@ if TYPE_CHECKING:
 __all__ = ["TensorPane"]
 
 _END: Final = 1 << 40  # further than there are channels
-_CHANNEL_COMMANDS: Final = {
-    "tensor.previousChannel": -1,
-    "tensor.nextChannel": 1,
-    "tensor.previousPage": -PAGE_SIZE,
-    "tensor.nextPage": PAGE_SIZE,
-    "tensor.firstChannel": -_END,
-    "tensor.lastChannel": _END,
-}
 _CHANNEL_KEYS: Final = {
     Qt.Key.Key_PageUp.value: -1,
     Qt.Key.Key_PageDown.value: 1,
     Qt.Key.Key_Home.value: -_END,
     Qt.Key.Key_End.value: _END,
-}
-_RANGE_COMMANDS: Final[dict[str, Callable[[TensorViewModel], None]]] = {
-    "tensor.zoomRange": TensorViewModel.zoom_axis,
-    "tensor.autofit": TensorViewModel.autofit,
-    "tensor.reset": TensorViewModel.reset_range,
-    "tensor.percentiles": TensorViewModel.cut_percentiles,
 }
 
 
@@ -131,7 +117,7 @@ class TensorPane(QWidget):
         self.mosaic, self.plane, self.vector = body.mosaic, body.plane, body.vector
         self.table, self.message, self.top = body.table, body.message, body.top
         self.statistics = body.statistics
-        self.range_bar = RangeBar(self.theme, [actions[name] for name in RANGE_BUTTONS])
+        self.range_bar = RangeBar(self.theme, actions.on(Surface.RANGE_BAR))
         self._range_line = _line()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -158,32 +144,7 @@ class TensorPane(QWidget):
         self.tools.fixed_chosen.connect(self._on_fixed_chosen)
         self.actions_table.map_chosen.connect(self._on_map_chosen)
         self.actions_table.scope_chosen.connect(self._on_scope_chosen)
-        for name, handler in self._handlers().items():
-            action = self.actions_table[f"tensor.{name}"]
-            (action.toggled if action.isCheckable() else action.triggered).connect(handler)
-        for name in _RANGE_COMMANDS:
-            self.actions_table[name].triggered.connect(self._on_range_command)
-        for name in _CHANNEL_COMMANDS:
-            self.actions_table[name].triggered.connect(self._on_channel_command)
-
-    def _handlers(self) -> dict[str, Callable[..., None]]:
-        return {
-            "grid": self._on_parts_toggled,
-            "table": self._on_parts_toggled,
-            "channelsLast": self._on_channels_last,
-            "histogram": self.range_bar.track.set_histogram_shown,
-            "symmetric": self._on_symmetric,
-            "nan": self._show_colors,
-            "clip": self._show_colors,
-            "zoomIn": self._on_zoom_in,
-            "zoomOut": self._on_zoom_out,
-            "zoomActual": self._on_zoom_actual,
-            "fit": self._on_fit,
-            "copy": self._on_copy,
-            "copyIndex": self._on_copy_index,
-            "copyExpression": self._on_copy_expression,
-            "savePicture": self._on_save_picture,
-        }
+        self.actions_table.connect_all(self)
 
     # What is shown
 
@@ -251,10 +212,7 @@ class TensorPane(QWidget):
         self.setFocusProxy(shown)
         for widget in (self.range_bar, self._range_line):
             widget.setVisible(pictures or bars)
-        for action in actions.all():
-            action.setEnabled(pictures or bars)
-        actions["tensor.grid"].setEnabled(many)
-        actions["tensor.channelsLast"].setEnabled(self.model.has_channels)
+        self._update_actions()
         self.tools.maps.setEnabled(pictures or bars)
         self.tools.scopes.setEnabled(many)
         self._show_table()
@@ -304,7 +262,7 @@ class TensorPane(QWidget):
         self._show_channel_facts()
         self._show_table()
         self._show_pick()
-        self._show_colors()
+        self.refresh_colors()
 
     def _show_page(self) -> None:
         model = self.model
@@ -332,7 +290,9 @@ class TensorPane(QWidget):
 
     # Range and colours
 
-    def _show_colors(self) -> None:
+    @Slot()
+    def refresh_colors(self) -> None:
+        """Paint in the range and colours that are chosen."""
         model, actions = self.model, self.actions_table
         coloring = self.coloring()
         if model.reading.kind is Kind.VECTOR:
@@ -347,11 +307,28 @@ class TensorPane(QWidget):
         self.tools.show_scope(model.choice.scope)
         actions.show_choice(model.choice.color_map or "", model.choice.scope)
         actions.show_checked("tensor.symmetric", checked=model.symmetric)
-        symmetric = actions["tensor.symmetric"]
-        symmetric.setEnabled(model.has_picture and (model.signed or model.symmetric))
+        self._update_actions()
         self._show_histogram()
         shown = model.has_picture and model.data_range is not None
         self.range_changed.emit(format_range(coloring.low, coloring.high) if shown else "")
+
+    def _update_actions(self) -> None:
+        model = self.model
+        pictures = model.reading.kind is Kind.PLANES
+        channels = model.reading.channels if pictures else 1
+        channel = model.choice.channel if pictures else 0
+        self.actions_table.update(
+            TensorState(
+                shown=pictures or model.reading.kind is Kind.VECTOR,
+                many=channels > 1,
+                has_channels=model.has_channels,
+                has_previous=channel > 0,
+                has_next=channel < channels - 1,
+                has_previous_page=channel >= PAGE_SIZE,
+                has_next_page=channel // PAGE_SIZE < (channels - 1) // PAGE_SIZE,
+                can_be_symmetric=model.has_picture and (model.signed or model.symmetric),
+            )
+        )
 
     def coloring(self) -> Coloring:
         """How values become colours at present."""
@@ -427,7 +404,7 @@ class TensorPane(QWidget):
             if answer.result is not None:
                 self.model.set_page_facts(answer.result)
                 self._show_page()
-                self._show_colors()
+                self.refresh_colors()
         elif answer.what is What.CHANNEL:
             self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
         else:
@@ -435,7 +412,7 @@ class TensorPane(QWidget):
             if self._facts is not None and np.isfinite(self._facts.min):
                 self.model.set_measured_range(float(self._facts.min), float(self._facts.max))
             self._tell_tensor_facts()
-            self._show_colors()
+            self.refresh_colors()
 
     # Picking
 
@@ -488,17 +465,17 @@ class TensorPane(QWidget):
     @Slot(float, float)
     def _on_range_chosen(self, low: float, high: float) -> None:
         self.model.set_range(low, high)
-        self._show_colors()
+        self.refresh_colors()
 
     @Slot(str)
     def _on_map_chosen(self, name: str) -> None:
         self.model.set_map(name or None)
-        self._show_colors()
+        self.refresh_colors()
 
     @Slot(object)
     def _on_scope_chosen(self, scope: Scope) -> None:
         self.model.set_scope(scope)
-        self._show_colors()
+        self.refresh_colors()
 
     @Slot(int)
     def _on_member_chosen(self, member: int) -> None:
@@ -512,19 +489,47 @@ class TensorPane(QWidget):
         self._show_top()
 
     @Slot(bool)
-    def _on_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+    def set_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot
+        """Read the last dimension as the channels, or the first again."""
         self.model.set_channels_last(checked)
         self._show_value()
 
     @Slot()
-    def _on_parts_toggled(self) -> None:
+    def refresh_parts(self) -> None:
+        """Show the parts that are switched on."""
         self._show_parts()
         self.body.balance()
         self._on_zoom_changed()
 
     @Slot()
-    def _on_channel_command(self) -> None:
-        self._go_to_channel(_CHANNEL_COMMANDS[self.sender().objectName()])
+    def show_previous_channel(self) -> None:
+        """Show the channel before."""
+        self._go_to_channel(-1)
+
+    @Slot()
+    def show_next_channel(self) -> None:
+        """Show the channel after."""
+        self._go_to_channel(1)
+
+    @Slot()
+    def show_previous_page(self) -> None:
+        """Show the page of channels before."""
+        self._go_to_channel(-PAGE_SIZE)
+
+    @Slot()
+    def show_next_page(self) -> None:
+        """Show the page of channels after."""
+        self._go_to_channel(PAGE_SIZE)
+
+    @Slot()
+    def show_first_channel(self) -> None:
+        """Show the first channel."""
+        self._go_to_channel(-_END)
+
+    @Slot()
+    def show_last_channel(self) -> None:
+        """Show the last channel."""
+        self._go_to_channel(_END)
 
     def _go_to_channel(self, move: int) -> None:
         """Go from channel to channel, but not beyond the ends."""
@@ -534,14 +539,34 @@ class TensorPane(QWidget):
             self.show_channel(min(max(wanted, 0), model.reading.channels - 1))
 
     @Slot()
-    def _on_range_command(self) -> None:
-        _RANGE_COMMANDS[self.sender().objectName()](self.model)
-        self._show_colors()
+    def zoom_range(self) -> None:
+        """Stretch the range over the whole bar."""
+        self.model.zoom_axis()
+        self.refresh_colors()
+
+    @Slot()
+    def autofit(self) -> None:
+        """Fit the range to the values, now and after each step."""
+        self.model.autofit()
+        self.refresh_colors()
+
+    @Slot()
+    def reset_range(self) -> None:
+        """Use the range 0 to 1, or -1 to 1 where values change sign."""
+        self.model.reset_range()
+        self.refresh_colors()
+
+    @Slot()
+    def cut_percentiles(self) -> None:
+        """Leave the lowest and highest percent of the values out of the range."""
+        self.model.cut_percentiles()
+        self.refresh_colors()
 
     @Slot(bool)
-    def _on_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
+    def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
+        """Keep the range symmetric about 0, or no longer."""
         self.model.set_symmetric(symmetric)
-        self._show_colors()
+        self.refresh_colors()
 
     # Zooming
 
@@ -561,42 +586,50 @@ class TensorPane(QWidget):
         self.zoom_changed.emit(self.zoom_text)
 
     @Slot()
-    def _on_zoom_in(self) -> None:
+    def zoom_in(self) -> None:
+        """Enlarge."""
         self._zoomable().zoom_by(1)
 
     @Slot()
-    def _on_zoom_out(self) -> None:
+    def zoom_out(self) -> None:
+        """Shrink."""
         self._zoomable().zoom_by(-1)
 
     @Slot()
-    def _on_zoom_actual(self) -> None:
+    def zoom_actual(self) -> None:
+        """Show one pixel for an element."""
         self._zoomable().zoom_actual()
 
     @Slot()
-    def _on_fit(self) -> None:
+    def fit(self) -> None:
+        """Show the whole picture."""
         self._zoomable().zoom_fit()
 
     # Copying and saving
 
     @Slot()
-    def _on_copy(self) -> None:
+    def copy_value(self) -> None:
+        """Copy the picked value, or the table's cells."""
         if self.body.shown is self.table:
             self.table.copy()
         elif self.picked is not None:
             QGuiApplication.clipboard().setText(self.picked.text)
 
     @Slot()
-    def _on_copy_index(self) -> None:
+    def copy_index(self) -> None:
+        """Copy the index of the picked element."""
         if self.picked is not None:
             QGuiApplication.clipboard().setText(str(list(self.picked.index)))
 
     @Slot()
-    def _on_copy_expression(self) -> None:
+    def copy_expression(self) -> None:
+        """Copy what gives the picked element in Python."""
         if self.picked is not None:
             QGuiApplication.clipboard().setText(self.model.expression(self.picked.index))
 
     @Slot()
-    def _on_save_picture(self) -> None:
+    def ask_to_save(self) -> None:
+        """Ask where to save the picture as it is shown."""
         path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
         if path:
             self.save_picture(path)

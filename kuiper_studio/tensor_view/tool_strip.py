@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from kuiper_studio.colormaps import COLOR_MAPS, MAP_TIPS
 from kuiper_studio.tensor_view.images import map_swatch
-from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Scope
+from kuiper_studio.tensor_view.view_model import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,11 +229,6 @@ class ToolStrip(QFrame):
         """Offer the channels; none where there is only one."""
         self.channel.setVisible(count > 1)
         self.channel.show_choice(channel, count)
-        self._actions["tensor.previousChannel"].setEnabled(channel > 0)
-        self._actions["tensor.nextChannel"].setEnabled(channel < count - 1)
-        page, pages = channel // PAGE_SIZE, -(-count // PAGE_SIZE)
-        self._actions["tensor.previousPage"].setEnabled(page > 0)
-        self._actions["tensor.nextPage"].setEnabled(page < pages - 1)
         self._make_room()
 
     def show_map(self, name: str, *, automatic: bool) -> None:

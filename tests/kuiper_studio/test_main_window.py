@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from engine.dump import DumpOptions
-from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, entries
+from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.open_commands import sizes_key
@@ -572,7 +572,7 @@ class TestCommandTable:
 
         def ids(surface):
             found, section = [], 1
-            for place, entry in entries(surface):
+            for place, entry in commands_on(surface, COMMANDS):
                 found += [""] if place.section != section else []
                 section = place.section
                 found.append(entry.id)

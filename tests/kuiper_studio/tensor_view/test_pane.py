@@ -8,6 +8,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QMenu, QToolButton
 
+from kuiper_studio.commands import Surface
 from kuiper_studio.tensor_view import TensorPane, view_model
 from kuiper_studio.tensor_view.actions import COMMANDS
 from kuiper_studio.tensor_view.view_model import Scope, ValueRange
@@ -426,6 +427,29 @@ def test_save_picture(pane, signed, tmp_path):
     assert pane.save_picture(tmp_path / "x.png")
     assert QImage(str(tmp_path / "x.png")).width() > 500
     assert not pane.save_picture(tmp_path / "missing" / "x.png")
+
+
+def test_menu_is_grouped(pane):
+    menu = QMenu()
+    pane.actions_table.fill_menu(menu)
+    groups = " ".join(a.objectName()[7:] or a.text() or "|" for a in menu.actions()).split(
+        " | "
+    )
+    assert groups[:3] == [
+        "grid table channelsLast",
+        "previousChannel nextChannel firstChannel lastChannel previousPage nextPage",
+        "Colour &map &Same range autofit zoomRange reset percentiles symmetric histogram",
+    ]
+    maps = next(a.menu() for a in menu.actions() if a.text() == "Colour &map")
+    maps.aboutToShow.emit()
+    assert "Colour map: viridis" in [a.text() for a in maps.actions()]
+
+
+def test_buttons_beside_the_range(pane):
+    assert [a.objectName() for a in pane.actions_table.on(Surface.RANGE_BAR)] == [
+        "tensor.zoomRange", "tensor.autofit", "tensor.reset", "tensor.histogram",
+        "tensor.symmetric", "tensor.percentiles",
+    ]  # fmt: skip
 
 
 def test_menu_has_every_letter(pane):
