@@ -568,7 +568,7 @@ class Commands:
             return
         self.state = state
         for command in COMMANDS:
-            # Every change of an action is told to all menus, bars and buttons; Qt skips others.
+            # Qt signals only changes; each goes to all menus, bars and buttons.
             self.actions[command.id].setEnabled(command.enabled(state))
 
     def fill(self, menu: QMenu, surface: Surface) -> None:

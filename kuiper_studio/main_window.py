@@ -412,7 +412,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_values_dropped(self) -> None:
-        """What was said about an operator holds no more."""
+        """Clear the message about an operator, which holds no more."""
         if self.banner.concerns_operator:
             self.banner.clear()
 

@@ -33,10 +33,10 @@ def action_group(action: QAction) -> str:
 
 
 def action_keys(action: QAction) -> tuple[str, ...]:
-    """Keys of an action in the system's spelling, or the one that its text tells."""
+    """Keys of an action in the system's notation, or the one in its text."""
     keys = tuple(key.toString(_NATIVE) for key in action.shortcuts() if not key.isEmpty())
-    told = action.text().partition("\t")[2]
-    return keys or ((told,) if told else ())
+    in_text = action.text().partition("\t")[2]
+    return keys or ((in_text,) if in_text else ())
 
 
 def key_caps(keys: str) -> tuple[str, ...]:

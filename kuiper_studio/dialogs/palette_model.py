@@ -74,7 +74,7 @@ class PaletteEntry:
 
     @property
     def is_heading(self) -> bool:
-        """Whether it only tells what follows."""
+        """Whether it is the heading of what follows."""
         return self.action is None and self.operator is None and self.operand is None
 
     @property

@@ -1,4 +1,4 @@
-"""What a box tells about a computed tensor: range, special values, a picture.
+"""What a box shows of a computed tensor: range, special values, a picture.
 
 Runs on a thread of its own: a tensor goes in, a frozen summary comes out.
 """

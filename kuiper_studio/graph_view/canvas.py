@@ -224,7 +224,7 @@ class GraphCanvas(QWidget):
         return self._state.shown(self._scene.index[name])
 
     def summary(self, name: str) -> Summary | None:
-        """What an operator's box tells about its value; None while that is not known."""
+        """What an operator's box shows of its value; None while that is not known."""
         return self._state.summaries.get(self._scene.index[name])
 
     def minimap_rect(self) -> QRectF:

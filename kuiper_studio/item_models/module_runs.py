@@ -44,7 +44,7 @@ class ModuleRun:
 
 
 def module_path(operator: RuntimeOperator) -> Path:
-    """Modules around an operator, outermost first; empty where its name tells none."""
+    """Modules around an operator, outermost first; empty where its name has none."""
     name = operator.name
     if "." not in name or name.startswith(("pnnx_", operator.type)) or _NO_PATH.match(name):
         return ()

@@ -186,9 +186,9 @@ def _shape_test(value: str) -> Test:
 
 
 def _contains(shape: tuple[int | str | None, ...], dims: tuple[str, ...]) -> bool:
-    spelled = ["?" if dim is None else str(dim).lower() for dim in shape]
-    starts = range(len(spelled) - len(dims) + 1)
-    return any(spelled[start : start + len(dims)] == list(dims) for start in starts)
+    texts = ["?" if dim is None else str(dim).lower() for dim in shape]
+    starts = range(len(texts) - len(dims) + 1)
+    return any(texts[start : start + len(dims)] == list(dims) for start in starts)
 
 
 def _index_test(word: str) -> Test:

@@ -737,7 +737,7 @@ class InputPanel(Panel):
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
-        # The session has one place for failures; what this panel asked for is told here too.
+        # The session has one place for failures; those of this panel's requests show here too.
         card = self.cards.get(self._waiting)
         if card is not None and not failure.operator:
             card.show_error(failure.reason)

@@ -67,7 +67,7 @@ def dimensions(
     Returns
     -------
     dict of str to tuple of Dimension, or None
-        By operand name. None for an input whose rank nobody has said.
+        By operand name. None for an input of unknown rank.
     """
     settled = _settled(operands, asked)
     symbols: dict[str, int] = {}
@@ -107,7 +107,7 @@ def _settled(
 ) -> dict[str, ExportedShape | None]:
     try:
         return settle_shapes(operands, asked)
-    except FeedError:  # told where it is fed
+    except FeedError:  # reported where it is fed
         return {operand.name: operand.shape for operand in operands}
 
 

@@ -95,10 +95,10 @@ class NoteView(QLabel):
             head += f" {self._mono(argument.value, 'text')}"
         elif note.default not in {"", "None"}:
             head += f" {self._mono(note.default, 'text3')} {self._caption('by default')}"
-        said = [self._colored(_marked(note.accepts), "text3")] if note.accepts else []
+        lines = [self._colored(_marked(note.accepts), "text3")] if note.accepts else []
         if note.meaning:
-            said.append(self._colored(_marked(note.meaning), "text2"))
-        return _paragraph(head, "".join(f"<br>{text}" for text in said))
+            lines.append(self._colored(_marked(note.meaning), "text2"))
+        return _paragraph(head, "".join(f"<br>{text}" for text in lines))
 
     def _link(self, found: OperatorNote) -> str:
         name = self._mono(found.reference, "link" if found.url else "text")

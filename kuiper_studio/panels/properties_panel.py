@@ -456,7 +456,7 @@ class PropertiesPanel(Panel):
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
         session.selection_changed.connect(self._follow)
-        # Whatever moves the position is told by one of these, too.
+        # Whatever moves the position emits one of these, too.
         session.stepped.connect(self._on_progressed)
         session.stepped_back.connect(self._on_progressed)
         session.values_reset.connect(self._on_progressed)
@@ -502,7 +502,7 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def _follow(self) -> None:
-        """Show what the session says, at once or when it has said nothing else for a while."""
+        """Show the selection, at once or when it has not changed for a while."""
         if self._patience and self._operator is not None:
             self._later.start()
         else:

@@ -1,4 +1,4 @@
-"""The arithmetic that gives the size of a convolution's or pooling's output, spelled out.
+"""The arithmetic that gives the size of a convolution's or pooling's output, written out.
 
 The formulas are those of PyTorch's documentation of the operators.
 """

@@ -65,9 +65,9 @@ def format_bound(value: float, other: float) -> str:
     for digits in (6, 5, 4, 3):
         text = _tidy(f"{value:.{digits}g}")
         fits = len(text) <= _BOX_ROOM or digits == 3
-        tells = value == other or text != _tidy(f"{other:.{digits}g}")
+        differs = value == other or text != _tidy(f"{other:.{digits}g}")
         # The largest numbers may be rounded to what no float holds.
-        if fits and tells and parse_number(text) is not None:
+        if fits and differs and parse_number(text) is not None:
             return text
     for digits in range(6, 18):
         text = f"{value:.{digits}g}"

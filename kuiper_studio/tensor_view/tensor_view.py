@@ -246,7 +246,7 @@ class TensorView(QWidget):
         self.strip.show_text("earlier values stay inspectable", words=True)
 
     def _leave_pane(self, widget: QWidget) -> None:
-        """Show something that has no elements, so that none is told of."""
+        """Show something that has no elements, and report none."""
         self._shown = None
         self._stack.setCurrentWidget(widget)
         self.hovered_changed.emit("", "")
@@ -290,7 +290,7 @@ class TensorView(QWidget):
             return title, capitalized(producer.reason)
         if session.state is RunState.NEED_INPUT:
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
-                return title, "The Input panel tells what the input still lacks."
+                return title, "The Input panel shows what the input still lacks."
             return title, "The model needs an input first: Open input… (Ctrl+I)."
         who = f"{producer.type} {producer.name}, operator {producer.index}"
         return title, f"{who}, has not run: step (F10) or continue (F5)."

@@ -308,7 +308,7 @@ class VectorChart(QObject):
         inset = 0.5 if spaced else 0.0
         left, top, right, bottom = (bars.edges + np.array([inset, inset, -inset, -inset])).T
         start, (_, highest) = self._box.viewRange()[0][0], self._box.viewRange()[1]
-        # A light bar on white, a dark one on black: the outline tells its end.
+        # A light bar on white, a dark one on black: the outline marks its end.
         pen = pg.mkPen(self._theme.color("ctl")) if spaced else pg.mkPen(None)
         colors, kinds = np.unique(bars.colors, axis=0, return_inverse=True)
         brushes = [QBrush(QColor(*color)) for color in colors.tolist()]

@@ -401,7 +401,7 @@ class TensorViewModel:
 
     @property
     def symmetric(self) -> bool:
-        """Whether zero is kept in the middle; so it is for diverging maps unless told."""
+        """Whether zero is kept in the middle; by default for diverging maps."""
         if self.choice.symmetric is not None:
             return self.choice.symmetric
         return self.color_map in DIVERGING_MAPS
@@ -443,7 +443,7 @@ class TensorViewModel:
     # Elements
 
     def element(self, row: int, column: int, channel: int | None = None) -> Element | None:
-        """The element at a place of a picture, the chosen channel's unless told."""
+        """The element at a place of a picture, by default the chosen channel's."""
         rows, columns = self.reading.plane
         if self.array is None or not self.has_picture:
             return None
