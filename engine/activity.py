@@ -58,6 +58,8 @@ class ActivityNote:
     Activity(operator='conv1', kernel='ncnn')
     """
 
+    _close_descriptor: Final = staticmethod(os.close)  # `os` goes before the last note does
+
     def __init__(self) -> None:
         self._attach(_create())
 
@@ -100,7 +102,7 @@ class ActivityNote:
         """Let go of the memory; the note can be used no more."""
         self._memory.close()
         if isinstance(self._handle, int) and self._handle >= 0:
-            os.close(self._handle)
+            self._close_descriptor(self._handle)
             self._handle = -1
 
     def write(self, operator: str, kernel: str) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine import backends
+from engine import backend_names
 from engine.backends import ncnn_operators, operator_lowerings
 from engine.backends.fusion import FusedSubgraph, is_fused
 from engine.backends.lowering import LoweringError
@@ -268,7 +268,7 @@ def test_nothing_to_check(samples, digits, monkeypatch):
     session = Session(digits.graph)
     with pytest.raises(SessionStateError, match="no input yet"):
         self_check(session)
-    monkeypatch.setattr(backends, "find_spec", lambda name: None)
+    monkeypatch.setattr(backend_names, "find_spec", lambda name: None)
     with pytest.raises(SessionStateError, match="no other backend is installed; pip install"):
         self_check(digits)
 

@@ -269,7 +269,7 @@ def test_when_it_can_be_asked_for(qtbot, open_window, net, window):
 
 
 def test_no_library(qtbot, window, monkeypatch, check):
-    monkeypatch.setattr("engine.backends.find_spec", lambda name: None)
+    monkeypatch.setattr("engine.backend_names.find_spec", lambda name: None)
     assert check() is None
     assert window.session.failure is not None
     assert window.session.failure.reason.startswith("there is nothing to compare NumPy with")

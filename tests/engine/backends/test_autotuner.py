@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine import backends
+from engine import backend_names
 from engine.backends import autotuner, libraries, make_kernels, missing_packages
 from engine.backends.autotuner import Autotuner
 from engine.backends.blas import one_blas_thread
@@ -213,9 +213,9 @@ def lacking(monkeypatch):
     """A function that makes packages look as if they were not installed."""
 
     def lack(*names):
-        find = backends.find_spec
+        find = backend_names.find_spec
         monkeypatch.setattr(
-            backends, "find_spec", lambda name: None if name in names else find(name)
+            backend_names, "find_spec", lambda name: None if name in names else find(name)
         )
 
     return lack

@@ -40,5 +40,5 @@ MILLION = 1_000_000
     ],
 )
 def test_refused(run, operator_type, inputs, params):
-    with pytest.raises(LayerError, match=r"would take \S+ [GTE]iB; the memory bound is"):
+    with pytest.raises(LayerError, match=r"would take \S+ [GTE]B; the memory bound is"):
         run(operator_type, *inputs, **params)

@@ -129,7 +129,7 @@ def test_tolerances_that_are_none(run, digits, number):
 
 
 def test_no_library(run, digits, monkeypatch):
-    monkeypatch.setattr("engine.backends.find_spec", lambda name: None)
+    monkeypatch.setattr("engine.backend_names.find_spec", lambda name: None)
     assert check(run, digits).sentence == (
         "there is nothing to compare NumPy with: no other backend is installed; "
         "pip install onnxruntime onnx ncnn"

@@ -69,14 +69,14 @@ def spoil():
         return make()
 
     for backend in (ncnn_net.NcnnBackend, onnx_runtime.OnnxRuntimeBackend):
-        def programs(self, operator, inputs, programs=backend.programs):
+        def variants(self, operator, inputs, variants=backend.variants):
             number = FAULTS.get((operator.name, self.name))
             return {
                 variant: lambda make=make: spoiled(make, number)
-                for variant, make in programs(self, operator, inputs).items()
+                for variant, make in variants(self, operator, inputs).items()
             }
 
-        backend.programs = programs
+        backend.variants = variants
 
 os.register_at_fork(after_in_child=spoil)
 """
@@ -86,13 +86,13 @@ OTHER_NUMBERS = """
 def skew():
     from engine.backends import onnx_runtime
 
-    def programs(self, operator, inputs, programs=onnx_runtime.OnnxRuntimeBackend.programs):
+    def variants(self, operator, inputs, variants=onnx_runtime.OnnxRuntimeBackend.variants):
         return {
             variant: lambda make=make: (lambda given: tuple(x + 1 for x in make()(given)))
-            for variant, make in programs(self, operator, inputs).items()
+            for variant, make in variants(self, operator, inputs).items()
         }
 
-    onnx_runtime.OnnxRuntimeBackend.programs = programs
+    onnx_runtime.OnnxRuntimeBackend.variants = variants
 
 os.register_at_fork(after_in_child=skew)
 """

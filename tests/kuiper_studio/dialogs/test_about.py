@@ -32,8 +32,10 @@ def test_versions():
 
 
 def test_backends(monkeypatch):
-    monkeypatch.setattr("engine.backends.find_spec", lambda name: name if "o" in name else None)
-    monkeypatch.setattr("engine.backends.version", {"onnxruntime": "1.23.4"}.__getitem__)
+    monkeypatch.setattr(
+        "engine.backend_names.find_spec", lambda name: name if "o" in name else None
+    )
+    monkeypatch.setattr("engine.backend_names.version", {"onnxruntime": "1.23.4"}.__getitem__)
     found = component_versions()
     assert found["ONNX Runtime"] == "1.23.4"
     assert found["ncnn"] == "not installed (pip install ncnn)"

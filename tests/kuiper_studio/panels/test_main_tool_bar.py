@@ -40,8 +40,8 @@ def enabled(box):
 
 
 def test_what_is_installed(choice, monkeypatch):
-    monkeypatch.setattr("engine.backends.find_spec", lambda name: name)
-    monkeypatch.setattr("engine.backends.version", {"onnxruntime": "1.2", "ncnn": "3"}.get)
+    monkeypatch.setattr("engine.backend_names.find_spec", lambda name: name)
+    monkeypatch.setattr("engine.backend_names.version", {"onnxruntime": "1.2", "ncnn": "3"}.get)
     box = choice()
     assert enabled(box) == ["auto", "numpy", "onnxruntime", "ncnn"]
     assert tips(box) == {
@@ -54,7 +54,7 @@ def test_what_is_installed(choice, monkeypatch):
 
 def test_what_is_not(choice, monkeypatch):
     monkeypatch.setattr(
-        "engine.backends.find_spec", lambda name: None if name == "onnx" else name
+        "engine.backend_names.find_spec", lambda name: None if name == "onnx" else name
     )
     box = choice()
     assert enabled(box) == ["auto", "numpy", "ncnn"]
