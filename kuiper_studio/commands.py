@@ -504,7 +504,8 @@ def fill_menu(
         if not entry.text:
             fill(menu)
             continue
-        added = menu.addMenu(entry.text)
+        added = QMenu(entry.text, menu)  # Qt's own may go with the first who asks for it
+        menu.addMenu(added)
         added.setObjectName(entry.fills)
         added.aboutToShow.connect(partial(fill, added))
 

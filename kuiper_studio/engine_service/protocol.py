@@ -521,7 +521,8 @@ class Stepped:
     position : int
         Index of the operator that runs next.
     values : mapping of str to Value
-        The value that a window shows now: of the last record's first output.
+        The value that a window shows now: the first output of the last operator, or its first
+        input where it has no output.
     """
 
     run_id: int

@@ -391,9 +391,9 @@ class EngineServer:
         self._end(request.run_id, session)
 
     def _report(self, run_id: int, records: Sequence[StepRecord]) -> None:
+        reports = tuple(map(self._record, records))
         values = self._followed(records[-1])
-        position = records[-1].index + 1
-        self._send(Stepped(run_id, tuple(map(self._record, records)), position, values))
+        self._send(Stepped(run_id, reports, records[-1].index + 1, values))
 
     def _record(self, record: StepRecord) -> Record:
         """A record as it is sent, and remember what it is of."""
@@ -414,12 +414,21 @@ class EngineServer:
         )
 
     def _followed(self, record: StepRecord) -> dict[str, Value]:
-        """The first output of an operator, which a window shows now, if it is not too large."""
-        name = next(iter(record.outputs), None)
-        values = record.outputs.fetch_resident()
+        """The value that a window shows now, if it is not too large.
+
+        That is the first output of the operator; of one that has none, its first input.
+        """
+        outputs, operator = record.outputs, record.operator
+        name = next(iter(outputs), None)
+        if name is None and operator.inputs:
+            operand = operator.inputs[0]
+            sent = self._sent.get(operand.producer.index) if operand.producer else None
+            if sent is not None:
+                name, outputs = operand.name, sent.outputs
+        values = outputs.fetch_resident()
         if name is None or values is None:
             return {}
-        value = values[name]
+        value = values.get(name)  # the operator may have been passed by
         if not isinstance(value, np.ndarray) or value.nbytes > _LARGEST_SENT:
             return {}
         return {name: np.ascontiguousarray(value)}

@@ -460,7 +460,7 @@ class StudioSession(QObject):
             answer = call.result()
             if not answer.found:
                 raise EngineError(answer.reason)
-            self._values.put(key.outputs, {operand: answer.result})  # type: ignore[dict-item]
+            self._values.put(key, answer.result)  # type: ignore[arg-type]
         return self._values.value(key)
 
     def metadata(self, operand: str) -> ValueMetadata:
@@ -1535,7 +1535,10 @@ class StudioSession(QObject):
                 self.log("warning", record.reason)
                 self._passed_by.append(self._graph.operators[record.index])
         last = answer.records[-1]
-        self._values.put(last.outputs, answer.values)
+        for name, value in answer.values.items():
+            key = self._key(name)
+            if key is not None:
+                self._values.put(key, value)
         self._position = answer.position
         self.stepped.emit(answer.records)
         self.position_changed.emit()

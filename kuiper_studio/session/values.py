@@ -10,8 +10,6 @@ from kuiper_studio.engine_service.protocol import CancelRequest, FetchRequest
 from kuiper_studio.engine_service.summary import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.values import Value
     from kuiper_studio.engine_service.protocol import Answer, Outputs
     from kuiper_studio.session.client import EngineClient
@@ -63,10 +61,9 @@ class Values:
         """A summary that is here."""
         return self._summaries.get(key)
 
-    def put(self, outputs: Outputs, values: Mapping[str, Value]) -> None:
-        """Take values that came unasked."""
-        for operand, value in values.items():
-            self._keep(Key(outputs, operand), value)
+    def put(self, key: Key, value: Value) -> None:
+        """Take a value that came unasked."""
+        self._keep(key, value)
 
     def look(self, key: Key) -> bool:
         """Want to see a value now; whether it is here."""

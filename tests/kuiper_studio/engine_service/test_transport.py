@@ -144,6 +144,15 @@ def test_what_a_window_shows_comes_with_a_step(line, model):
     np.testing.assert_array_equal(line.next(Stepped).values["1"], np.full((2, 3), 8))
 
 
+def test_an_output_shows_what_it_takes(line, model):
+    open_and_feed(line, model, 4.0)
+    line.send(RunRequest(3, None, None, frozenset()))
+    stepped = line.next(Stepped)
+    assert [record.operator.name for record in stepped.records][-1] == "out"
+    assert list(stepped.values) == ["2"]
+    np.testing.assert_array_equal(stepped.values["2"], np.full((2, 3), 8))
+
+
 def test_weights(line, model):
     opened = open_and_feed(line, model)
     offset, nbytes = opened.graph.archive.entries["double.weight"]
