@@ -72,7 +72,7 @@ def open_chain(session, make_pair, tmp_path):
     return open_it
 
 
-def test_a_whole_session(open_chain):
+def test_a_whole_session(open_chain, qtbot):
     session = open_chain()
     assert session.engine_pid not in {None, os.getpid()}
     session.step()
@@ -84,7 +84,8 @@ def test_a_whole_session(open_chain):
     assert session.fetch("nothing") is None
     weight = session.graph.operator("double").attributes["weight"].array
     np.testing.assert_array_equal(weight, 2 * np.eye(3))
-    assert session.graph.operator("own").note.summary == "Give the input back."
+    own = session.graph.operator("own")
+    qtbot.waitUntil(lambda: own.note.summary == "Give the input back.", timeout=10_000)
     assert session.graph.operator("own").layer_file.name == "mine.py"
     session.step_back()
     assert session.wait_idle()

@@ -504,7 +504,7 @@ def test_f1_explains_the_selected_operator(qtbot, window):
     window.findChild(QAction, "help.operator").trigger()
     panel = window.properties_panel
     qtbot.waitUntil(lambda: window.focusWidget() is panel.note_view)
-    assert "max(x, 0)" in panel.note_view.text()
+    qtbot.waitUntil(lambda: "max(x, 0)" in panel.note_view.text())
     assert window.findChild(QAction, "help.operator").shortcut().toString() == "F1"
     window.session.select("")
     assert not enabled(window, "help.operator")
