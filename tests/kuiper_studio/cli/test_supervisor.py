@@ -149,6 +149,14 @@ class Bench:
         return sentence
 
 
+@pytest.fixture(autouse=True)
+def _heeds_ctrl_c():
+    """Let children heed Ctrl+C, which a shell has its background jobs ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def bench(tmp_path, make_pair) -> Bench:
     rng = np.random.default_rng(0)
