@@ -40,6 +40,7 @@ __all__ = [
     "parse_supply",
     "read_image",
     "read_labels",
+    "spread_source",
 ]
 
 IMAGE_SUFFIXES: Final = (
@@ -228,8 +229,9 @@ def load_inputs(
     operands: Sequence[_Operand],
     options: ImageOptions | None = None,
     shapes: InputShapes | None = None,
+    inputs: Sequence[_Operand] | None = None,
 ) -> dict[str, Array]:
-    """Load the values of all inputs of a model.
+    """Load the values of inputs of a model.
 
     Parameters
     ----------
@@ -237,12 +239,15 @@ def load_inputs(
         One per input, in order; or a single ``.npz`` with an array per input, named by
         operand or in input order; or a single random or constant one for all.
     operands : sequence of operands
-        The model's inputs.
+        The inputs to load.
     options : ImageOptions, optional
         For pictures.
     shapes : InputShapes, optional
         Sizes to make values and pictures of, where the model leaves them open or is to run
         at others than it was exported at. Arrays have theirs already, which must agree.
+    inputs : sequence of operands, optional
+        All inputs of the model; `operands` by default. Arrays of an ``.npz`` belong to them in
+        order, if they are not named by operand.
 
     Returns
     -------
@@ -257,16 +262,14 @@ def load_inputs(
         If the numbers do not match, or a source cannot be loaded or has another size than
         it should.
     """
-    sources, loaded = _spread(sources, operands)
+    sources = spread_source(sources, len(operands))
     if len(sources) != len(operands):
         names = ", ".join(operand.name for operand in operands) or "none"
         given = format_count(len(sources), "input was", "inputs were")
         raise FeedError(f"{given} given, the model takes {len(operands)} ({names})")
     asked = shapes if shapes is not None else InputShapes()
     by_kind = _sorted_out(sources, operands)
-    for source, operand in by_kind["array"]:
-        if operand.name not in loaded:
-            loaded[operand.name] = _read_source(source, operand)
+    loaded = _read_arrays(by_kind["array"], inputs or operands)
     # Pictures are scaled, and numbers made up, to what symbols stand for in the arrays.
     settled = settle_shapes(operands, asked, _shapes_of(loaded))
     for source, operand in by_kind["picture"]:
@@ -279,18 +282,26 @@ def load_inputs(
     return {operand.name: loaded[operand.name] for operand in operands}
 
 
-def _spread(
-    sources: Sequence[InputSource], operands: Sequence[_Operand]
-) -> tuple[Sequence[InputSource], dict[str, Array]]:
-    """A single source that serves all inputs, for each of them; arrays if it has them."""
-    if len(sources) != 1 or len(operands) < 2:
-        return sources, {}
+def spread_source(sources: Sequence[InputSource], count: int) -> tuple[InputSource, ...]:
+    """Repeat a single source that can serve all inputs of a model, once for each of them.
+
+    That is an ``.npz``, or random or constant values. Random ones get a seed each.
+
+    Parameters
+    ----------
+    sources : sequence of InputSource
+    count : int
+        Number of inputs.
+
+    Returns
+    -------
+    tuple of InputSource
+        The sources as they are, if there is not exactly one that can.
+    """
+    if len(sources) != 1 or sources[0].kind not in {"npz", "random", "constant"}:
+        return tuple(sources)
     only = sources[0]
-    if only.kind == "npz" and not only.member:
-        return [only] * len(operands), _from_archive(only, operands)
-    if only.kind in {"random", "constant"}:
-        return [replace(only, seed=only.seed + i) for i in range(len(operands))], {}
-    return sources, {}
+    return tuple(replace(only, seed=only.seed + place) for place in range(count))
 
 
 def _sorted_out(
@@ -316,17 +327,28 @@ def load_input(
     operand: _Operand,
     options: ImageOptions | None = None,
     shapes: InputShapes | None = None,
+    inputs: Sequence[_Operand] | None = None,
 ) -> Array:
     """Load the value of one input; see `load_inputs`."""
-    return load_inputs([source], [operand], options, shapes)[operand.name]
+    return load_inputs([source], [operand], options, shapes, inputs)[operand.name]
 
 
-def _read_source(source: InputSource, operand: _Operand) -> Array:
-    if source.kind == "array":
-        return np.asarray(source.array)
-    if source.kind == "npy":
-        return read_npy(_path_of(source))
-    return _from_archive(source, [operand])[operand.name]
+def _read_arrays(
+    pairs: Sequence[tuple[InputSource, _Operand]], inputs: Sequence[_Operand]
+) -> dict[str, Array]:
+    """Arrays by operand name; each file is read once."""
+    loaded: dict[str, Array] = {}
+    archives: dict[InputSource, list[_Operand]] = {}
+    for source, operand in pairs:
+        if source.kind == "array":
+            loaded[operand.name] = np.asarray(source.array)
+        elif source.kind == "npy":
+            loaded[operand.name] = read_npy(_path_of(source))
+        else:
+            archives.setdefault(replace(source, seed=0), []).append(operand)
+    for source, operands in archives.items():
+        loaded.update(_from_archive(source, operands, inputs))
+    return loaded
 
 
 def _path_of(source: InputSource) -> Path:
@@ -432,7 +454,7 @@ def load_outputs(
             if operand.name not in found and len(found) > 1:
                 return {operand.name: tuple(found.values())}
     if source.kind == "npz":
-        return dict(_from_archive(source, operands))
+        return _from_archive(source, operands, operands)
     return {operands[0].name: read_npy(_path_of(source))}
 
 
@@ -491,29 +513,41 @@ def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
 # NumPy's files
 
 
-def _from_archive(source: InputSource, operands: Sequence[_Operand]) -> dict[str, Array]:
+def _from_archive(
+    source: InputSource, operands: Sequence[_Operand], inputs: Sequence[_Operand]
+) -> dict[str, Array]:
     """The array of each operand in an ``.npz``, by operand name."""
     path = _path_of(source)
-    return read_npz(path, lambda names: _choose_members(path, source.member, names, operands))
+
+    def choose(names: tuple[str, ...]) -> Mapping[str, str]:
+        return _choose_members(path, source.member, names, operands, inputs)
+
+    return read_npz(path, choose)
 
 
 def _choose_members(
-    path: Path, member: str, names: tuple[str, ...], operands: Sequence[_Operand]
+    path: Path,
+    member: str,
+    names: tuple[str, ...],
+    operands: Sequence[_Operand],
+    inputs: Sequence[_Operand],
 ) -> Mapping[str, str]:
     """Array name of each operand."""
     if member:
         if member not in names:
             raise FeedError(f"{path} has no array {member!r}; it has {', '.join(names)}")
-        return {operands[0].name: member}
+        return {operand.name: member for operand in operands}
     if all(operand.name in names for operand in operands):
         return {operand.name: operand.name for operand in operands}
-    if len(names) != len(operands):
-        wanted = ", ".join(operand.name for operand in operands)
-        raise FeedError(
-            f"{path} has {format_count(len(names), 'array')} ({', '.join(names[:8])}) for "
-            f"{format_count(len(operands), 'operand')} ({wanted}); name one as {path.name}:NAME"
-        )
-    return {o.name: name for o, name in zip(operands, names, strict=True)}
+    for each in (inputs, operands):
+        if len(each) == len(names):
+            in_order = {o.name: name for o, name in zip(each, names, strict=True)}
+            return {operand.name: in_order[operand.name] for operand in operands}
+    wanted = ", ".join(operand.name for operand in operands)
+    raise FeedError(
+        f"{path} has {format_count(len(names), 'array')} ({', '.join(names[:8])}) for "
+        f"{format_count(len(operands), 'operand')} ({wanted}); name one as {path.name}:NAME"
+    )
 
 
 # Pictures

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
+from typing import Literal
 
-__all__ = ["OperatorStatus", "SessionState"]
+__all__ = ["OperatorStatus", "SessionState", "StopReason"]
 
 
 class SessionState(Enum):
@@ -28,3 +30,19 @@ class OperatorStatus(Enum):
     FAILED = "failed"
     BLOCKED = "blocked"
     UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class StopReason:
+    """Why a run has stopped.
+
+    Attributes
+    ----------
+    kind : {"end", "step", "breakpoint", "operator", "failed", "cancelled"}
+        ``operator`` is the one that the run was to stop before.
+    operator : str
+        Name of the operator that runs next, or that has failed; ``""`` at the end.
+    """
+
+    kind: Literal["end", "step", "breakpoint", "operator", "failed", "cancelled"]
+    operator: str = ""

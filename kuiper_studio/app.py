@@ -168,7 +168,7 @@ class _LogRelay(QObject):
 
     @Slot(str, str)
     def _on_recorded(self, level: str, text: str) -> None:
-        self._session.log(level, text)
+        self._session.workspace.log(level, text)
 
 
 class _LogHandler(logging.Handler):

@@ -57,6 +57,8 @@ class CommandState:
     Attributes
     ----------
     run : RunState
+    is_stepping : bool
+        Whether single steps are under way and nothing else.
     selected : bool
         Whether an operator is selected; what follows is about that one.
     has_output : bool
@@ -73,6 +75,7 @@ class CommandState:
     """
 
     run: RunState
+    is_stepping: bool = False
     selected: bool = False
     has_output: bool = False
     can_supply: bool = False
@@ -109,6 +112,10 @@ def _closable(state: CommandState) -> bool:
 def _runnable(state: CommandState) -> bool:
     # Without an input a run asks for one.
     return state.run in (RunState.NEED_INPUT, RunState.READY, RunState.STOPPED)
+
+
+def _can_step(state: CommandState) -> bool:
+    return _runnable(state) or state.is_stepping
 
 
 def _started(state: CommandState) -> bool:
@@ -364,7 +371,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             ("F5",), "continue", _runnable),
     Command("debug.step", "&Step", "Run one operator", "session.step",
             (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, with_text=True)), ("F10",), "step",
-            _runnable),
+            _can_step),
     Command("debug.stepBack", "Step &back", "Undo the last step", "session.step_back",
             (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, -1)), ("F8", "Alt+["), "step-back",
             _started),

@@ -82,7 +82,7 @@ class ExportCommands(QObject):
         if path is None:
             return
         if self._tensor_view.save_picture(path):
-            self._session.announce(f"picture saved to {path}")
+            self._session.workspace.announce(f"picture saved to {path}")
         else:
             self.failed.emit("The picture was not saved", f"{path} cannot be written.")
 
@@ -120,4 +120,4 @@ class ExportCommands(QObject):
         except EngineError as exc:
             self.failed.emit("The graph was not saved", str(exc))
             return
-        self._session.announce(f"graph saved to {path} {drawn.note}".rstrip())
+        self._session.workspace.announce(f"graph saved to {path} {drawn.note}".rstrip())

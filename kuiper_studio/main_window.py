@@ -243,7 +243,7 @@ class MainWindow(QMainWindow):
             dropped.connect(self._on_values_dropped)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
-        session.layers_changed.connect(self._on_layers_changed)
+        session.workspace.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
 
     def _connect_views(self) -> None:
@@ -356,7 +356,7 @@ class MainWindow(QMainWindow):
     @Slot(str, str)
     def show_error(self, title: str, reason: str) -> None:
         """Show what went wrong, where everything else that goes wrong is shown."""
-        self.session.log("error", reason)
+        self.session.workspace.log("error", reason)
         self._on_failed(Failure(title, reason))
 
     # Answers to the session
@@ -400,13 +400,14 @@ class MainWindow(QMainWindow):
         operator = graph.operator(selected) if graph is not None and selected else None
         return CommandState(
             session.state,
+            is_stepping=session.is_stepping,
             selected=operator is not None,
             has_output=operator is not None and bool(operator.outputs),
             can_supply=session.can_supply(selected),
             is_supplied=operator is not None and bool(session.supplied_text(selected)),
             lacks_layer=operator is not None
             and isinstance(operator.error, UnsupportedOperatorError),
-            has_layer_files=bool(session.layer_files),
+            has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
         )
 
@@ -418,7 +419,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_layers_changed(self) -> None:
-        for file in self.session.layer_files:
+        for file in self.session.workspace.layer_files:
             self.opening.recent_layers.add(file.path, len(file.types))
         if self.banner.concerns_layers:
             self.banner.clear()

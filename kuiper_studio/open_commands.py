@@ -145,7 +145,7 @@ class OpenCommands(QObject):
     def use_labels(self, path: str) -> None:
         """Read class names, one a line."""
         try:
-            self._session.set_labels(read_labels(Path(path)))
+            self._session.workspace.set_labels(read_labels(Path(path)))
         except EngineError as exc:
             self.failed.emit("The labels cannot be used", str(exc))
 

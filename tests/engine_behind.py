@@ -24,7 +24,7 @@ def shows_what_it_holds(session: StudioSession) -> bool:
     if shown is None or held is None:
         return shown is None and held is None
     return (
-        session._opened_by == server._opened_by
+        session.snapshot.generation == server._generation
         and shown.file.versions == held.file.versions
         and [o.name for o in shown.operators] == [o.name for o in held.operators]
     )

@@ -109,7 +109,7 @@ class MemoryDialog(Question):
 
 def _facts(session: StudioSession) -> str:
     """What the open model takes."""
-    taken = memory(session.graph, session) if session.graph is not None else None
+    taken = memory(session.graph, session.tensors) if session.graph is not None else None
     if taken is None or not taken.total:
         return ""
     return (

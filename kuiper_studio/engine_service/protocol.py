@@ -1,8 +1,11 @@
 """The messages between a window and its engine.
 
-Requests go to the engine, replies and events come back. All are frozen and can be pickled. A
-request that has a `run_id` is answered by a reply with the same number. Requests with a
-`ticket` are answered by an `Answer`, in any order and also while a model runs.
+Requests go to the engine, replies and events come back. All are frozen and can be pickled.
+
+A request that has a `run_id` is carried out when those before it are, and answered by one reply
+with the same number: `Done`, or `LayersLoaded`, `SelfChecked` or `WorkFailed`. `Opened` and
+`Stepped` may come before. Replies tell where the engine's session stands then, as a `Status`.
+Requests with a `ticket` are answered by an `Answer`, in any order and also while a model runs.
 """
 
 from __future__ import annotations
@@ -21,39 +24,38 @@ if TYPE_CHECKING:
     from engine.runtime import OperatorLabel
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
-    from engine.shapes import InputShapes
-    from engine.states import OperatorStatus, SessionState
+    from engine.states import OperatorStatus, SessionState, StopReason
     from engine.values import Value, ValueMetadata
 
 __all__ = [
     "Answer",
     "CancelRequest",
     "CloseRequest",
+    "Done",
     "Evicted",
     "ExportRequest",
-    "Fed",
     "FeedRequest",
     "FetchRequest",
     "LayersLoaded",
     "LoadLayersRequest",
     "MemoryRequest",
+    "Model",
     "NotesRead",
     "OpenRequest",
     "Opened",
     "Outputs",
+    "Plan",
     "Progress",
     "Record",
     "Request",
     "ReseedRequest",
-    "Reseeded",
     "RestartRequest",
-    "RunEnded",
     "RunRequest",
     "SelfCheckRequest",
     "SelfChecked",
+    "Status",
     "StepBackRequest",
     "Stepped",
-    "SuppliesChanged",
     "Supply",
     "SupplyRequest",
     "UnloadLayersRequest",
@@ -95,6 +97,90 @@ class Supply:
 
     operands: tuple[str, ...]
     source: InputSource
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is opened.
+
+    Attributes
+    ----------
+    path : Path
+        The ``.param``, the ``.bin``, or their folder.
+    bin : Path or None
+    backend : str
+        Who computes it.
+    kernels_from : Path or None
+        The dump whose kernels compute it, instead of the backend.
+    """
+
+    path: Path
+    bin: Path | None
+    backend: str
+    kernels_from: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a model is fed, and how far it is run then; see `plans.resolve`.
+
+    Attributes
+    ----------
+    sources : tuple of InputSource
+        In the order of the inputs; a single one may serve all.
+    options : ImageOptions or None
+        For pictures; None for the usual ones.
+    shapes : tuple of str
+        Sizes of the inputs, as the command line writes them.
+    supplies : tuple of (str, InputSource) or Supply
+        Outputs that are supplied; with the name of an operand or operator, or with those of
+        the operands.
+    place : str or None
+        Operator to run to, past all breakpoints; ``""`` for the end, None to stay at the start.
+    """
+
+    sources: tuple[InputSource, ...] = ()
+    options: ImageOptions | None = None
+    shapes: tuple[str, ...] = ()
+    supplies: tuple[tuple[str, InputSource] | Supply, ...] = ()
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Where the engine's session stands.
+
+    Attributes
+    ----------
+    generation : int
+        Number of the request that opened its model; 0 without a model.
+    state : SessionState
+    position : int
+        Index of the operator that runs next, or that has failed; the number of operators at
+        the end. What is behind it has no values.
+    stop : StopReason or None
+        Why it stands there; None where it has not run.
+    fed : mapping of str to tuple of int
+        Shapes of the inputs, by operand name; empty while nothing is fed.
+    supplied : mapping of str to str
+        Operands that are supplied, and where each comes from.
+    supplies : tuple of Supply
+        Where from, so that it can be done again.
+    seed : int
+        The random seed.
+    evicted : frozenset of str
+        Operands whose values a memory limit has dropped.
+    """
+
+    generation: int
+    state: SessionState
+    position: int
+    stop: StopReason | None = None
+    fed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    supplied: Mapping[str, str] = field(default_factory=dict)
+    supplies: tuple[Supply, ...] = ()
+    seed: int = 0
+    evicted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,45 +282,53 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Open a pair.
+    """Open a model, feed it and run it to where it is wanted.
+
+    `Opened` comes as soon as the model is there. If that fails, the model before stays open.
 
     Attributes
     ----------
-    param : Path
-        The ``.param``, the ``.bin``, or their folder.
-    kernels_from : Path or None
-        A dump, whose kernels compute the model instead of the backend.
+    model : Model
+    plan : Plan
     seed : int or None
         None for that of the dump.
+    memory : MemoryRequest
+    keeps_place : bool
+        Whether it is run to where the engine's session stands by then, instead of the place
+        in the plan.
     """
 
     run_id: int
-    param: Path
-    bin: Path | None
-    backend: str
-    kernels_from: Path | None
+    model: Model
+    plan: Plan
     seed: int | None
     memory: MemoryRequest
+    keeps_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CloseRequest:
-    """Let go of the model and its values. Has no answer."""
+    """Let go of the model and its values."""
+
+    run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """End requests between operators; they are answered as if they had come to their end.
+    """End runs between operators; they are answered as if they had come to their end.
 
     Attributes
     ----------
     run_id : int
-        Of the last request to cancel.
+        Of the last request that is not to run any further.
+    opening : int
+        Of a request to open a model, which is passed over if it has not begun; 0 for none.
     ticket : int
         Of the last value that is not to be computed again.
     """
 
     run_id: int = 0
+    opening: int = 0
     ticket: int = 0
 
 
@@ -280,25 +374,33 @@ class LoadLayersRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnloadLayersRequest:
-    """Go back to the engine's own layers. Has no answer."""
+    """Go back to the engine's own layers."""
+
+    run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class FeedRequest:
-    """Load the sources and feed them; the session goes to the start."""
+    """Feed the model; the session goes to the start, and what was supplied is dropped."""
 
     run_id: int
-    sources: Mapping[str, InputSource]
-    options: ImageOptions
-    shapes: InputShapes
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class SupplyRequest:
-    """Use files instead of what operators would compute; the session goes back to them."""
+    """Use files instead of what an operator would compute; the session goes back to it.
+
+    Attributes
+    ----------
+    supply : Supply
+    steps_over : bool
+        Whether it steps over the operator then, if that is the next one.
+    """
 
     run_id: int
-    supplies: tuple[Supply, ...]
+    supply: Supply
+    steps_over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,14 +428,14 @@ class RestartRequest:
 
 @dataclass(frozen=True, slots=True)
 class StepBackRequest:
-    """Undo the last step."""
+    """Undo the last step, or the failed one."""
 
     run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Run some operators.
+    """Run some operators; nothing where nothing can run.
 
     Attributes
     ----------
@@ -393,19 +495,21 @@ Request: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model is open.
+    """A model is open; it is fed next.
 
     Attributes
     ----------
     graph : GraphDescription
     seconds : float
         How long that took.
+    state : SessionState
+        NEED_INPUT, or READY where the model has no inputs.
     kernels : mapping of str to str
         Those of a dump that it is computed by, by operator; empty without one.
     kernel_texts : mapping of str to str
         Each of them in words.
     seed : int
-        What its session draws by.
+        The random seed of its session.
     is_kept : bool
         Whether its weights are all there, whatever becomes of the files.
     """
@@ -413,6 +517,7 @@ class Opened:
     run_id: int
     graph: GraphDescription = field(repr=False)
     seconds: float
+    state: SessionState
     kernels: Mapping[str, str]
     kernel_texts: Mapping[str, str]
     seed: int
@@ -425,21 +530,21 @@ class NotesRead:
 
     Attributes
     ----------
-    run_id : int
-        Of the request that opened the model.
+    generation : int
+        Of the model.
     notes : mapping of str to OperatorNote
         By type.
     """
 
-    run_id: int
+    generation: int
     notes: Mapping[str, OperatorNote] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class WeightsKept:
-    """All weights of the model that was opened by a request are there by now."""
+    """All weights of a model are there by now."""
 
-    run_id: int
+    generation: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,58 +562,6 @@ class LayersLoaded:
     run_id: int
     files: tuple[LayerFile, ...]
     all: tuple[LayerFile, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """The inputs are in place, and the session stands at the start.
-
-    Attributes
-    ----------
-    shapes : mapping of str to tuple of int
-        Of the inputs, by operand name.
-    """
-
-    run_id: int
-    shapes: Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class SuppliesChanged:
-    """Operands were supplied or taken back.
-
-    Attributes
-    ----------
-    supplied : mapping of str to str
-        All that are supplied now, and where each comes from.
-    state : SessionState
-    position : int
-        Where the session stands now; what was computed from there on is gone.
-    """
-
-    run_id: int
-    supplied: Mapping[str, str]
-    state: SessionState
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reseeded:
-    """The session has another seed.
-
-    Attributes
-    ----------
-    opened_by : int
-        Number of the request that opened the session's model.
-    state : SessionState
-    position : int
-        Where the session stands now; what was computed from there on is gone.
-    """
-
-    run_id: int
-    opened_by: int
-    state: SessionState
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -532,22 +585,22 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
-    """A run, restart or export has come to its end.
+class Done:
+    """A request has been carried out, or cancelled.
 
     Attributes
     ----------
+    status : Status
+    passed_by : tuple of int
+        Indexes of operators that a run has passed by because they have no layer.
     text : str
         What was done, where that leaves no other trace.
-    evicted : frozenset of str
-        Operands whose values a memory limit has dropped.
     """
 
     run_id: int
-    state: SessionState
-    position: int
+    status: Status
+    passed_by: tuple[int, ...] = ()
     text: str = ""
-    evicted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,7 +643,7 @@ class SelfChecked:
 
     run_id: int
     found: SelfCheck
-    state: SessionState
+    status: Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -600,15 +653,15 @@ class WorkFailed:
     Attributes
     ----------
     error : Exception
+    status : Status
     record : Record or None
         Of the operator that failed, where one did.
-    state : SessionState or None
-        Where the engine's session stands now.
-    position : int
+    supply : Supply or None
+        The file that cannot be used, where that is what failed.
     """
 
     run_id: int
     error: Exception
+    status: Status
     record: Record | None = None
-    state: SessionState | None = None
-    position: int = 0
+    supply: Supply | None = None

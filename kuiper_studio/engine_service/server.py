@@ -11,6 +11,7 @@ import math
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from queue import PriorityQueue
 from threading import Condition, Thread
@@ -26,13 +27,15 @@ from engine.memory_bound import default_bound
 from engine.pnnx import pair
 from engine.pnnx.archive import Archive
 from engine.runtime.description import collect_notes, describe
+from engine.states import OperatorStatus, SessionState, StopReason
+from kuiper_studio.engine_service.plans import resolve
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
     CloseRequest,
+    Done,
     Evicted,
     ExportRequest,
-    Fed,
     FeedRequest,
     FetchRequest,
     LayersLoaded,
@@ -44,16 +47,14 @@ from kuiper_studio.engine_service.protocol import (
     Outputs,
     Progress,
     Record,
-    Reseeded,
     ReseedRequest,
     RestartRequest,
-    RunEnded,
     RunRequest,
     SelfChecked,
     SelfCheckRequest,
+    Status,
     StepBackRequest,
     Stepped,
-    SuppliesChanged,
     SupplyRequest,
     UnloadLayersRequest,
     WeightRequest,
@@ -72,7 +73,8 @@ if TYPE_CHECKING:
     from engine.session import Session, StepRecord
     from engine.store import StepOutputs
     from engine.values import Value
-    from kuiper_studio.engine_service.protocol import Request
+    from kuiper_studio.engine_service.plans import ResolvedPlan
+    from kuiper_studio.engine_service.protocol import Request, Supply
 
 __all__ = ["EngineServer"]
 
@@ -87,10 +89,25 @@ _PIECE: Final = 16 << 20
 _LARGEST_AHEAD: Final = 512 << 20
 _ALWAYS_USABLE: Final = frozenset({"auto", "numpy"})
 _LARGEST_SENT: Final = 64 << 20  # bytes of a value that is sent before anybody asks for it
+_RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
 
 class _CancelledError(Exception):
     """The window wants no more of it."""
+
+
+class _SupplyError(Exception):
+    """A file cannot stand for what an operator would compute.
+
+    Parameters
+    ----------
+    supply : Supply
+    reason : EngineError
+    """
+
+    def __init__(self, supply: Supply, reason: EngineError) -> None:
+        super().__init__(reason)
+        self.supply, self.reason = supply, reason
 
 
 class _NotesWanted(NamedTuple):
@@ -129,14 +146,20 @@ class EngineServer:
         self._prepared: tuple[Path, Path | None, RuntimeGraph, GraphDescription] | None = None
         self._graph: RuntimeGraph | None = None
         self._session: Session | None = None  # of the graph, once that is made
-        self._opened_by = 0
+        self._generation = 0
+        self._stop: StopReason | None = None  # why the session stands where it does
+        self._destination: str | None = None  # where an opened model was to be run to
+        self._kept_told = 0  # generation whose weights are known to be there
+        self._fed: dict[str, tuple[int, ...]] = {}
+        self._supplies: dict[tuple[str, ...], Supply] = {}
         self._serial = 0
         self._sent: dict[int, _Sent] = {}  # by the operator's index
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
         self._closed = False
         self._evicted: deque[FetchRequest] = deque()  # to be computed again
-        self._cancelled = 0  # requests up to this number are
+        self._cancelled = 0  # runs up to this number are
+        self._passed_over: set[int] = set()  # models that are not to be opened
         self._cancelled_ticket = 0  # and values up to this one
         # Values before summaries, and each in the order of the tickets.
         self._wanted: PriorityQueue[tuple[int, int, _Wanted | None]] = PriorityQueue()
@@ -168,6 +191,7 @@ class EngineServer:
         if isinstance(request, CancelRequest):
             self._cancelled = max(self._cancelled, request.run_id)
             self._cancelled_ticket = max(self._cancelled_ticket, request.ticket)
+            self._passed_over.add(request.opening)
         elif isinstance(request, FetchRequest):
             rank = 0 if request.what == "value" else 1
             self._wanted.put((rank, request.ticket, request))
@@ -194,7 +218,7 @@ class EngineServer:
     def _take_prepared(self, request: OpenRequest) -> _Loaded | None:
         """What was read before, if it is that model and its files are the same."""
         prepared, self._prepared = self._prepared, None
-        if prepared is None or prepared[:2] != (request.param, request.bin):
+        if prepared is None or prepared[:2] != (request.model.path, request.model.bin):
             return None
         graph, description = prepared[2:]
         current = all(version.is_current() for version in graph.file.versions)
@@ -214,6 +238,7 @@ class EngineServer:
             else:
                 self.handle(request)
                 self._rest()
+            self._tell_kept()
         self._graph = self._session = None
         self._sender.join()
         self._reports.close()
@@ -223,6 +248,8 @@ class EngineServer:
         run_id = getattr(request, "run_id", -1)
         try:
             self._handlers[type(request)](request)
+        except _SupplyError as exc:
+            self._fail(run_id, exc.reason, exc.supply)
         except EngineError as exc:
             self._fail(run_id, exc)
         except Exception as exc:  # noqa: BLE001
@@ -240,11 +267,14 @@ class EngineServer:
         return self._evicted.popleft() if self._evicted else None
 
     def _is_cancelled(self, run_id: int) -> Callable[[], bool]:
-        return lambda: self._cancelled >= run_id
+        return lambda: self._is_over(run_id)
+
+    def _is_over(self, run_id: int) -> bool:
+        return self._cancelled >= run_id
 
     def _check_cancelled(self, run_id: int) -> Callable[[], None]:
         def check() -> None:
-            if self._cancelled >= run_id:
+            if self._is_over(run_id):
                 raise _CancelledError
 
         return check
@@ -252,24 +282,30 @@ class EngineServer:
     # The model
 
     def _open(self, request: OpenRequest) -> None:
+        if request.run_id in self._passed_over:
+            self._done(request.run_id)
+            return
         started = time.perf_counter()
-        graph, description = self._take_prepared(request) or _load(request.param, request.bin)
-        dump, seed = request.kernels_from, request.seed
+        model = request.model
+        graph, description = self._take_prepared(request) or _load(model.path, model.bin)
+        dump, seed = model.kernels_from, request.seed
         kernels = engine.kernels_of(dump) if dump is not None else {}
         if seed is None:
             seed = _seed_of(dump) if dump is not None else 0
         # The window draws the graph while backends are imported, if none of them is asked for
         # that may turn out to be unusable.
-        at_once = dump is None and request.backend in _ALWAYS_USABLE
+        at_once = dump is None and model.backend in _ALWAYS_USABLE
         session = None if at_once else _make_session(graph, kernels, seed, request)
-        self._graph, self._session, self._opened_by = graph, session, request.run_id
-        self._sent.clear()
+        place = self._place() if request.keeps_place else request.plan.place
+        self._let_go()
+        self._graph, self._session, self._generation = graph, session, request.run_id
         archive = graph.file.archive
         self._send(
             Opened(
                 request.run_id,
                 description,
                 time.perf_counter() - started,
+                SessionState.NEED_INPUT if graph.input_operands else SessionState.READY,
                 dict(kernels),
                 {name: _describe_kernel(name) for name in kernels.values()},
                 seed,
@@ -277,8 +313,19 @@ class EngineServer:
             )
         )
         if session is None:
-            self._session = _make_session(graph, kernels, seed, request)
+            session = self._session = _make_session(graph, kernels, seed, request)
         self._wanted.put((0, 0, _NotesWanted(request.run_id, graph)))
+        plan = resolve(graph, replace(request.plan, place=place))
+        self._feed_sources(session, plan)
+        for supply in plan.supplies:
+            self._override(session, supply)
+        if plan.place is None or session.state not in _RUNNABLE:
+            self._done(request.run_id)
+            return
+        self._destination = plan.place
+        self._go(RunRequest(request.run_id, None, plan.place or None, frozenset()))
+        if not self._is_over(request.run_id):
+            self._destination = None
 
     def _archive_to_copy(self) -> Archive | None:
         """The archive whose weights are to be copied while there is nothing else to do."""
@@ -290,12 +337,36 @@ class EngineServer:
     def _copy_ahead(self) -> None:
         """Copy some weights, so that they stay when the model is exported again."""
         archive = self._archive_to_copy()
-        if archive is not None and not archive.copy_ahead(_PIECE):
-            self._send(WeightsKept(self._opened_by))
+        if archive is not None:
+            archive.copy_ahead(_PIECE)
 
-    def _close(self, _: CloseRequest) -> None:
-        self._graph = self._session = None
+    def _tell_kept(self) -> None:
+        """Tell once that all weights are there: they were copied ahead, or all were used."""
+        archive = self._graph.file.archive if self._graph is not None else None
+        if archive is not None and archive.is_kept and self._kept_told != self._generation:
+            self._kept_told = self._generation
+            self._send(WeightsKept(self._generation))
+
+    def _place(self) -> str | None:
+        """Where the session stands, as in `Plan`."""
+        session = self._session
+        if self._destination is not None:
+            return self._destination
+        if session is None or not session.position:
+            return None
+        following = session.graph.operators[session.position :]
+        return following[0].name if following else ""
+
+    def _close(self, request: CloseRequest) -> None:
+        self._let_go()
+        self._done(request.run_id)
+
+    def _let_go(self) -> None:
+        self._graph = self._session = self._stop = self._destination = None
+        self._generation = 0
         self._sent.clear()
+        self._fed = {}
+        self._supplies.clear()
 
     def _load_layers(self, request: LoadLayersRequest) -> None:
         from engine.layers import load_layers
@@ -303,10 +374,11 @@ class EngineServer:
         files = tuple(load_layers(path) for path in request.paths)
         self._send(LayersLoaded(request.run_id, files, layer_files()))
 
-    def _unload_layers(self, _: UnloadLayersRequest) -> None:
+    def _unload_layers(self, request: UnloadLayersRequest) -> None:
         from engine.layers import unload_layers
 
         unload_layers()
+        self._done(request.run_id)
 
     def _limit_memory(self, request: MemoryRequest) -> None:
         if self._session is not None:
@@ -318,66 +390,85 @@ class EngineServer:
 
     def _feed(self, request: FeedRequest) -> None:
         session = self._opened_session()
+        self._destination = None
+        self._feed_sources(session, resolve(session.graph, request.plan))
+        self._done(request.run_id)
+
+    def _feed_sources(self, session: Session, plan: ResolvedPlan) -> None:
+        """Feed the inputs, if there is a source for each."""
         operands = session.graph.input_operands
-        sources = [request.sources[operand.name] for operand in operands]
-        if len(set(sources)) == 1 and sources[0].kind == "npz" and not sources[0].member:
-            sources = sources[:1]  # one archive holds the arrays of all inputs
+        if not operands or len(plan.inputs) < len(operands):
+            return
+        self._stop, self._fed = None, {}
         try:
             with session.within_bound():
-                values = load_inputs(sources, operands, request.options, request.shapes)
+                sources = list(plan.inputs.values())
+                values = load_inputs(sources, operands, plan.options, plan.shapes)
                 session.feed(values)
         except EngineError:
             session.clear_inputs()  # it must not run on what was fed before
             raise
-        self._send(Fed(request.run_id, {name: v.shape for name, v in values.items()}))
+        self._fed = {name: value.shape for name, value in values.items()}
 
     def _supply(self, request: SupplyRequest) -> None:
         session = self._opened_session()
-        before = dict(session.overrides)
+        self._override(session, request.supply)
+        name = request.supply.operands[0]
+        producer = session.graph.operand(name).producer
+        is_next = producer is not None and producer.index == session.position
+        if request.steps_over and is_next and session.state in _RUNNABLE:
+            self._go(RunRequest(request.run_id, 1, None, frozenset()))
+        else:
+            self._done(request.run_id)
+
+    def _override(self, session: Session, supply: Supply) -> None:
+        operands = [session.graph.operand(name) for name in supply.operands]
         try:
-            for supply in request.supplies:
-                operands = [session.graph.operand(name) for name in supply.operands]
-                with session.within_bound():
-                    values = load_outputs(supply.source, operands)
-                    session.override_all(values, supply.source.text)
-        except EngineError:
-            if session.overrides != before:  # those before the one that is wrong stay
-                self._tell_supplied(request.run_id, session)
-            raise
-        self._tell_supplied(request.run_id, session)
+            with session.within_bound():
+                values = load_outputs(supply.source, operands)
+                session.override_all(values, supply.source.text)
+        except EngineError as exc:
+            raise _SupplyError(supply, exc) from exc
+        self._supplies[supply.operands] = supply
 
     def _withdraw(self, request: WithdrawRequest) -> None:
         session = self._opened_session()
         session.clear_override(*request.operands)
-        self._tell_supplied(request.run_id, session)
-
-    def _tell_supplied(self, run_id: int, session: Session) -> None:
-        supplied = {name: given.source for name, given in session.overrides.items()}
-        self._send(SuppliesChanged(run_id, supplied, session.state, session.position))
+        self._done(request.run_id)
 
     def _reseed(self, request: ReseedRequest) -> None:
-        session = self._session
-        if session is None:  # the model that was asked for could not be opened
-            return
-        session.reseed(request.seed)
-        self._send(Reseeded(request.run_id, self._opened_by, session.state, session.position))
+        if self._session is not None:  # the model that was asked for could be opened
+            self._session.reseed(request.seed)
+        self._done(request.run_id)
 
     # Running
 
     def _restart(self, request: RestartRequest) -> None:
-        session = self._opened_session()
-        session.restart()
-        self._end(request.run_id, session)
+        self._opened_session().restart()
+        self._stop = self._destination = None
+        self._done(request.run_id)
 
     def _step_back(self, request: StepBackRequest) -> None:
         session = self._opened_session()
         session.step_back()
-        self._end(request.run_id, session)
+        self._destination = None
+        self._stop = self._why(session, "step")
+        self._done(request.run_id)
 
     def _run(self, request: RunRequest) -> None:
+        session = self._session
+        # Those behind a request that failed, or behind the end, have nothing to run.
+        if session is None or session.state not in _RUNNABLE or self._is_over(request.run_id):
+            self._done(request.run_id)
+        else:
+            self._destination = None
+            self._go(request)
+
+    def _go(self, request: RunRequest) -> None:
         session = self._opened_session()
         reports = self._reports
         reports.begin(request.run_id)
+        first = session.position
         session.breakpoints = set(request.breakpoints)
         try:
             if request.steps == 1:
@@ -388,7 +479,35 @@ class EngineServer:
         finally:
             self._rest()
             reports.flush()
-        self._end(request.run_id, session)
+        self._stop = self._why(session, "step" if request.steps == 1 else "", request.until)
+        self._done(request.run_id, passed_by=self._passed_by(session, first))
+
+    @staticmethod
+    def _passed_by(session: Session, first: int) -> tuple[int, ...]:
+        """Operators without a layer, of those from an operator on that were run."""
+        operators = session.graph.operators[first : session.position]
+        return tuple(
+            operator.index
+            for operator in operators
+            if session.status(operator.name) is OperatorStatus.UNSUPPORTED
+        )
+
+    @staticmethod
+    def _why(session: Session, asked: str, until: str | None = None) -> StopReason | None:
+        """Why a run has stopped."""
+        operators = session.graph.operators
+        if session.position == len(operators):
+            return StopReason("end")
+        name = operators[session.position].name
+        if session.state is SessionState.FAILED:
+            return StopReason("failed", name)
+        if not session.position:
+            return None
+        if asked == "step":
+            return StopReason("step", name)
+        if name == until:
+            return StopReason("operator", name)
+        return StopReason("breakpoint" if name in session.breakpoints else "cancelled", name)
 
     def _report(self, run_id: int, records: Sequence[StepRecord]) -> None:
         reports = tuple(map(self._record, records))
@@ -443,7 +562,7 @@ class EngineServer:
 
         cancelled = self._is_cancelled(request.run_id)
         written = write_dump(session, request.path, request.options, report, cancelled)
-        self._end(request.run_id, session, f"exported to {written}")
+        self._done(request.run_id, text=f"exported to {written}")
 
     def _self_check(self, request: SelfCheckRequest) -> None:
         from engine.self_check import self_check
@@ -455,33 +574,50 @@ class EngineServer:
 
         cancelled = self._is_cancelled(request.run_id)
         found = self_check(session, request.tolerance, report, cancelled)
-        self._send(SelfChecked(request.run_id, found, session.state))
+        self._send(SelfChecked(request.run_id, found, self._status()))
 
-    def _end(self, run_id: int, session: Session, text: str = "") -> None:
+    def _done(self, run_id: int, passed_by: tuple[int, ...] = (), text: str = "") -> None:
+        self._send(Done(run_id, self._status(), passed_by, text))
+
+    def _status(self) -> Status:
+        session = self._session
+        if session is None:
+            return Status(self._generation, SessionState.NEED_INPUT, 0)
+        supplied = {name: given.source for name, given in session.overrides.items()}
+        supplies = (s for names, s in self._supplies.items() if supplied.keys() >= set(names))
         evicted: list[str] = []
         if session.memory_limit is not None:
             present = [sent for index, sent in self._sent.items() if index < session.position]
             evicted = [
                 name for s in present if s.outputs.resident is None for name in s.outputs
             ]
-        self._send(RunEnded(run_id, session.state, session.position, text, frozenset(evicted)))
+        return Status(
+            self._generation,
+            session.state,
+            session.position,
+            self._stop,
+            self._fed,
+            supplied,
+            tuple(supplies),
+            session.seed,
+            frozenset(evicted),
+        )
 
     def _opened_session(self) -> Session:
         if self._session is None:
             raise EngineError("no model is open")
         return self._session
 
-    def _fail(self, run_id: int, error: EngineError) -> None:
+    def _fail(self, run_id: int, error: EngineError, supply: Supply | None = None) -> None:
         session = self._session
-        if session is None:
-            self._send(WorkFailed(run_id, error))
-            return
-        failed = session.failed_operator
         record = None
-        if failed is not None and error is session.error:
-            found = session.record(failed.name)
-            record = self._record(found) if found is not None else None
-        self._send(WorkFailed(run_id, error, record, session.state, session.position))
+        if session is not None:
+            failed = session.failed_operator
+            if failed is not None and error is session.error:
+                found = session.record(failed.name)
+                record = self._record(found) if found is not None else None
+                self._stop = self._why(session, "")
+        self._send(WorkFailed(run_id, error, self._status(), record, supply))
 
     # Values and weights, also while a model runs
 
@@ -645,7 +781,7 @@ def _make_session(
 ) -> Session:
     return engine.Session(
         graph,
-        backend=kernels if request.kernels_from is not None else request.backend,
+        backend=kernels if request.model.kernels_from is not None else request.model.backend,
         seed=seed,
         memory_limit=request.memory.limit,
         memory_bound=request.memory.bound,

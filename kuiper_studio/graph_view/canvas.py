@@ -170,7 +170,7 @@ class GraphCanvas(QWidget):
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
         session.values_reset.connect(self._on_values_reset)
-        session.recalled.connect(self._on_recalled)
+        session.tensors.recalled.connect(self._on_recalled)
         session.supplies_changed.connect(self._on_supplies_changed)
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
@@ -717,7 +717,7 @@ class GraphCanvas(QWidget):
             ):
                 self._asked.add(asked)
                 if not self._state.adopt_summary(index):  # else see `_on_recalled`
-                    self._session.want(self._scene.boxes[index].operand)
+                    self._session.tensors.want(self._scene.boxes[index].operand)
 
     @Slot(str)
     def _on_recalled(self, operand: str) -> None:

@@ -48,14 +48,14 @@ class SummaryCollector(QObject):
             if self._state.shown(box.index) is DisplayStatus.EXECUTED
             and self._state.has_value(box.index)
         }
-        session.recalled.connect(self._on_recalled)
+        session.tensors.recalled.connect(self._on_recalled)
         for gone in (session.values_reset, session.stepped_back, session.graph_changed):
             gone.connect(self.deleteLater)
 
     def start(self) -> None:
         """Begin; `finished` may be emitted before this returns."""
         for operand in reversed(self._remaining):  # what is wanted last comes first
-            self._session.want(operand)
+            self._session.tensors.want(operand)
         for operand in tuple(self._remaining):
             self._take(operand)
         self._finish()
@@ -68,7 +68,7 @@ class SummaryCollector(QObject):
 
     def _take(self, operand: str) -> None:
         taken = self._state.adopt_summary(self._remaining[operand])
-        if taken or self._session.is_given_up(operand):
+        if taken or self._session.tensors.is_given_up(operand):
             del self._remaining[operand]
 
     def _finish(self) -> None:

@@ -198,7 +198,7 @@ class SceneState:
     def shape(self, operand: str) -> str:
         """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
         if operand not in self._shapes and self._session is not None:
-            shape = getattr(self._session.metadata(operand), "shape", None)
+            shape = getattr(self._session.tensors.metadata(operand), "shape", None)
             self._shapes[operand] = (
                 "" if shape is None else format_shape(shape, drop_batch=True)
             )
@@ -207,13 +207,13 @@ class SceneState:
     def has_value(self, index: int) -> bool:
         """Whether the value that a box shows has been computed."""
         operand = self.scene.boxes[index].operand
-        return self._session is not None and self._session.has_value(operand)
+        return self._session is not None and self._session.tensors.has_value(operand)
 
     def adopt_summary(self, index: int) -> bool:
         """Take the summary of the value that a box shows, if the session has it."""
         if self._session is None:
             return False
-        found = self._session.summary(self.scene.boxes[index].operand)
+        found = self._session.tensors.summary(self.scene.boxes[index].operand)
         if found is not None:
             self.summaries[index] = found
         return found is not None

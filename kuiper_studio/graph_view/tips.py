@@ -43,7 +43,7 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
     """Operand of an edge, its shape and dtype, and its range where it is known."""
     shown = state.scene.edges[edge]
     boxes = state.scene.boxes
-    metadata = session.metadata(shown.operand)
+    metadata = session.tensors.metadata(shown.operand)
     shape = getattr(metadata, "shape", None)
     operand = session.graph.operand(shown.operand) if session.graph is not None else None
     if shape is None and operand is not None:

@@ -49,8 +49,8 @@ class LogModel(QAbstractTableModel):
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._entries: list[LogEntry] = list(session.log_entries)[-LIMIT:]
-        session.logged.connect(self._on_logged)
+        self._entries: list[LogEntry] = list(session.workspace.log_entries)[-LIMIT:]
+        session.workspace.logged.connect(self._on_logged)
 
     def clear(self) -> None:
         """Drop all lines."""

@@ -114,7 +114,7 @@ class OperandsModel(QAbstractTableModel):
         self, row: OperandRow
     ) -> tuple[tuple[int | str | None, ...] | None, np.dtype[Any] | None]:
         """Computed shape and dtype, else the exported ones."""
-        metadata = self._session.metadata(row.operand.name)
+        metadata = self._session.tensors.metadata(row.operand.name)
         if isinstance(metadata, ArrayMetadata):
             return metadata.shape, metadata.dtype
         return row.operand.shape, row.operand.dtype

@@ -96,7 +96,7 @@ def output_shapes(
     session: StudioSession, operator: RuntimeOperator
 ) -> tuple[ExportedShape | None, ...]:
     """Shapes of the outputs: the computed one, else the exported one, else None."""
-    computed = (session.metadata(operand.name) for operand in operator.outputs)
+    computed = (session.tensors.metadata(operand.name) for operand in operator.outputs)
     return tuple(
         facts.shape if isinstance(facts, ArrayMetadata) else operand.shape
         for operand, facts in zip(operator.outputs, computed, strict=True)

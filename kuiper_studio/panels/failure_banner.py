@@ -156,7 +156,7 @@ class FailureBanner(MessageBanner):
         lines = [f"model: {graph.param_path.name}", f"{operator.type} {operator.name}"]
         lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
         for operand in operator.inputs:
-            metadata = self._session.metadata(operand.name)
+            metadata = self._session.tensors.metadata(operand.name)
             computed = format_shape(getattr(metadata, "shape", None)) or "not an array"
             exported = format_shape(operand.shape) or "?"
             lines.append(f"  input {operand.name}: {computed}, exported as {exported}")

@@ -664,7 +664,8 @@ class InputPanel(Panel):
     def _on_inputs_changed(self) -> None:
         options = self.session.image_options
         sources = self.session.inputs
-        self._waiting = ""
+        if self.session.fed_shapes:  # what was chosen last can be used
+            self._waiting = ""
         for name, card in self.cards.items():
             card.show_source(sources.get(name))
         self._show_sizes()

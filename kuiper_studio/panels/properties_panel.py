@@ -168,7 +168,7 @@ class _Header(QFrame):
         restyle(self._status, f"color: {theme.color(ink).name()}; font-weight: 600;")
         self._name.setText(operator.name)
         self._index.setText(f"#{operator.index}")
-        found = _cost_text(cost(operator, self._session))
+        found = _cost_text(cost(operator, self._session.tensors))
         self._cost.setText(" · ".join(part for part in (note, found) if part))
         self._cost.setToolTip(
             "Measured time, and multiply-accumulates or operations of one run"
@@ -551,7 +551,7 @@ class PropertiesPanel(Panel):
         self._header.show_operator(operator, status, note, self._reason(operator))
         shape = None
         if operator.inputs:
-            metadata = self.session.metadata(operator.inputs[0].name)
+            metadata = self.session.tensors.metadata(operator.inputs[0].name)
             shape = getattr(metadata, "shape", None) or operator.inputs[0].shape
         formulas = size_formulas(operator, shape)
         self._formula.setText(self._formula_text(formulas))

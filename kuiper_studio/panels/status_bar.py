@@ -115,7 +115,7 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
-        session.announced.connect(self._on_announced)
+        session.workspace.announced.connect(self._on_announced)
         theme.changed.connect(self._on_theme_changed)
 
     def show_hovered(self, text: str, color: str = "") -> None:

@@ -168,11 +168,11 @@ class TimelinePanel(Panel):
 
     def _note_records(self, model: TimelineModel) -> None:
         found = (self.session.record(operator.name) for operator in model.operators)
-        model.note([record for record in found if record is not None], self.session)
+        model.note([record for record in found if record is not None], self.session.tensors)
 
     @Slot(object)
     def _on_stepped(self, records: tuple[Record, ...]) -> None:
-        self.canvas.model.note(records, self.session)
+        self.canvas.model.note(records, self.session.tensors)
         self._refresh()
 
     @Slot(str)

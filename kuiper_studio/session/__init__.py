@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from kuiper_studio.engine_service.protocol import Progress, Record
 from kuiper_studio.session.events import Failure, LogEntry, RunState
-from kuiper_studio.session.studio_session import StudioSession, dump_name
+from kuiper_studio.session.failures import dump_name
+from kuiper_studio.session.snapshot import Snapshot
+from kuiper_studio.session.studio_session import StudioSession
 
 __all__ = [
     "Failure",
@@ -16,6 +18,7 @@ __all__ = [
     "Progress",
     "Record",
     "RunState",
+    "Snapshot",
     "StudioSession",
     "dump_name",
 ]

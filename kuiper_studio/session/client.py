@@ -1,4 +1,7 @@
-"""The window's end of the line to the engine: requests go out, replies come in as signals."""
+"""The window's end of the line to the engine: requests go out, replies come in as signals.
+
+A reply belongs to the request that it answers. What nobody waits for any more is dropped.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,14 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import EngineError, ModelFileError
-from kuiper_studio.engine_service.protocol import Answer, WeightRequest
+from kuiper_studio.engine_service.protocol import (
+    Answer,
+    Done,
+    LayersLoaded,
+    SelfChecked,
+    WeightRequest,
+    WorkFailed,
+)
 from kuiper_studio.engine_service.transport import (
     EngineLost,
     ProcessTransport,
@@ -19,7 +29,7 @@ from kuiper_studio.engine_service.transport import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import numpy.typing as npt
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
+_LAST: Final = (Done, LayersLoaded, SelfChecked, WorkFailed)  # replies, after which none comes
 
 
 class EngineClient(QObject):
@@ -46,14 +57,15 @@ class EngineClient(QObject):
     Signals
     -------
     received
-        A reply of the engine or of the spare one; see `engine_service.protocol`.
+        A reply of the engine or of the spare one, and the request that it belongs to; None
+        for those that belong to none.
     lost
         An `EngineLost`: the process of the engine has ended by itself.
     spare_lost
         The same of the spare engine.
     """
 
-    received = Signal(object)
+    received = Signal(object, object)
     lost = Signal(object)
     spare_lost = Signal(object)
     _arrived = Signal(int, object)  # from threads of the transport
@@ -64,6 +76,8 @@ class EngineClient(QObject):
         self._numbers = count(1)
         self._number = 0  # of the present engine; messages of earlier ones are dropped
         self._spare: tuple[int, Transport] | None = None
+        self._run_ids = count(1)
+        self._pending: dict[int, tuple[int, Request]] = {}  # and the number of the engine
         self._tickets = count(1)
         self._futures: dict[int, Future[Answer]] = {}
         self._lock = Lock()
@@ -84,8 +98,35 @@ class EngineClient(QObject):
         """What the engine computes at the moment."""
         return self._transport.activity()
 
+    def ask(self, make_request: Callable[[int], Request]) -> int:
+        """Send a request that is answered.
+
+        Parameters
+        ----------
+        make_request : callable
+            Takes its number.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        run_id = next(self._run_ids)
+        request = make_request(run_id)
+        self._pending[run_id] = self._number, request
+        self._transport.send(request)
+        return run_id
+
+    def pending(self) -> Iterator[tuple[int, Request]]:
+        """Requests that are not answered yet, with their numbers, the earliest first."""
+        return ((run_id, request) for run_id, (_, request) in self._pending.items())
+
+    def abandon(self) -> None:
+        """Wait for no answer any more."""
+        self._pending.clear()
+
     def send(self, request: Request) -> None:
-        """Send a request."""
+        """Send a request that is not answered, or by its ticket."""
         self._transport.send(request)
 
     def next_ticket(self) -> int:
@@ -121,12 +162,17 @@ class EngineClient(QObject):
         self._transport.close()
         self._fail_calls()
         self._number, self._transport = self._make_transport()
+        self._pending.clear()
 
-    def try_spare(self, request: Request) -> None:
-        """Start a spare engine, and send it a request."""
-        self.drop_spare()
-        self._spare = self._make_transport()
+    def try_spare(self, make_request: Callable[[int], Request]) -> int:
+        """Send a request to a spare engine, which is started if there is none; see `ask`."""
+        if self._spare is None:
+            self._spare = self._make_transport()
+        run_id = next(self._run_ids)
+        request = make_request(run_id)
+        self._pending[run_id] = self._spare[0], request
         self._spare[1].send(request)
+        return run_id
 
     def adopt_spare(self) -> bool:
         """End the engine, and use the spare one from now on; False where there is none."""
@@ -134,6 +180,7 @@ class EngineClient(QObject):
             return False
         self._transport.close()
         self._fail_calls()
+        self._forget_those_of(self._number)
         (self._number, self._transport), self._spare = self._spare, None
         return True
 
@@ -142,10 +189,17 @@ class EngineClient(QObject):
         spare, self._spare = self._spare, None
         if spare is not None:
             spare[1].close()
+            self._forget_those_of(spare[0])
+
+    @property
+    def has_spare(self) -> bool:
+        """Whether a spare engine is being tried out."""
+        return self._spare is not None
 
     def close(self) -> None:
         """End the engine for good."""
         self._number = 0
+        self._pending.clear()
         self.drop_spare()
         self._transport.close()
         self._fail_calls()
@@ -161,6 +215,9 @@ class EngineClient(QObject):
         if self._kind == "process":
             return number, ProcessTransport(receive, receive)
         return number, ThreadTransport(receive)
+
+    def _forget_those_of(self, number: int) -> None:
+        self._pending = {r: each for r, each in self._pending.items() if each[0] != number}
 
     def _resolve(self, answer: Answer) -> bool:
         with self._lock:
@@ -181,12 +238,22 @@ class EngineClient(QObject):
         if not spare and number != self._number:
             return
         if not isinstance(message, EngineLost):
-            self.received.emit(message)
+            self._hand_on(message)
         elif spare:
             self.spare_lost.emit(message)
         else:
             self._fail_calls()
             self.lost.emit(message)
+
+    def _hand_on(self, reply: object) -> None:
+        run_id = getattr(reply, "run_id", None)
+        if run_id is None:
+            self.received.emit(reply, None)
+        elif run_id in self._pending:
+            request = self._pending[run_id][1]
+            if isinstance(reply, _LAST):
+                del self._pending[run_id]
+            self.received.emit(reply, request)
 
 
 class RemoteWeights:

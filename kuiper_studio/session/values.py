@@ -1,4 +1,4 @@
-"""The values that the window has from the engine, and those that it has asked for."""
+"""Tensors that the window has from the engine, and those that it has asked for."""
 
 from __future__ import annotations
 

@@ -118,9 +118,9 @@ class TensorView(QWidget):
         self.gallery.operand_chosen.connect(session.show_operand)
         self.gallery.producer_chosen.connect(session.select)
         session.graph_changed.connect(self._on_graph_changed)
-        session.labels_changed.connect(self._on_labels_changed)
+        session.workspace.labels_changed.connect(self._on_labels_changed)
         session.operand_changed.connect(self._on_operand_changed)
-        session.recalled.connect(self._on_recalled)
+        session.tensors.recalled.connect(self._on_recalled)
         for changed in (
             session.stepped,
             session.stepped_back,
@@ -196,10 +196,10 @@ class TensorView(QWidget):
         failed = self._failed_operator() if following else None
         if failed is not None:
             self._show_gallery(failed)
-        elif name and session.look(name):
+        elif name and session.tensors.look(name):
             self._late.stop()
-            self._show_value(name, session.value(name))
-        elif name and session.is_coming(name):
+            self._show_value(name, session.tensors.value(name))
+        elif name and session.tensors.is_coming(name):
             self._late.start()  # what is there stays: the value takes a moment
         else:
             self._late.stop()
@@ -234,10 +234,10 @@ class TensorView(QWidget):
                     place,
                     operand.name,
                     operand.producer.name if operand.producer is not None else "",
-                    session.value(operand.name),
-                    session.statistics(operand.name),
+                    session.tensors.value(operand.name),
+                    session.tensors.statistics(operand.name),
                     remembered.channel if remembered is not None else None,
-                    missing=not session.has_value(operand.name),
+                    missing=not session.tensors.has_value(operand.name),
                     channels_last=self.pane.model.channels_last,
                 )
             )
@@ -256,9 +256,9 @@ class TensorView(QWidget):
 
     def _facts(self, name: str) -> TensorStatistics | None:
         """Statistics that the session keeps; large tensors are left to the pane's thread."""
-        value = self._session.value(name)
+        value = self._session.tensors.value(name)
         small = isinstance(value, np.ndarray) and value.size <= AT_ONCE
-        return self._session.statistics(name) if small else None
+        return self._session.tensors.statistics(name) if small else None
 
     def _failed_operator(self) -> RuntimeOperator | None:
         """The failed operator, while it is what is looked at."""
@@ -276,7 +276,7 @@ class TensorView(QWidget):
         session = self._session
         if session.graph is None or not name:
             return "No tensor chosen", "Select an operator to see what it gives."
-        if session.has_value(name):
+        if session.tensors.has_value(name):
             why = session.why_dropped(name) or "It comes from the engine."
             return f"Operand {name} is not in memory", why
         title = f"Operand {name} has no value yet"
@@ -336,7 +336,7 @@ class TensorView(QWidget):
 
     @Slot()
     def _on_labels_changed(self) -> None:
-        self.pane.set_labels(self._session.labels)
+        self.pane.set_labels(self._session.workspace.labels)
 
     @Slot(str)
     def _on_operand_changed(self, _name: str) -> None:

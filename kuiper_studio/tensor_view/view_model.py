@@ -462,7 +462,7 @@ class TensorViewModel:
         """Python that gives an element, with the engine's session at hand."""
         member = "".join(f"[{place}]" for place in self._member_path())
         place = f"[{', '.join(map(str, index))}]" if index else "[()]"
-        return f"session.value({self.name!r}){member}{place}"
+        return f"session.tensors.value({self.name!r}){member}{place}"
 
     # Inside
 

@@ -23,7 +23,7 @@ def rows(bench: Bench) -> Iterator[Row]:
     session = engine.Session(engine.load(bench.model("resnet50.pnnx.param")), backend="numpy")
     session.feed([np.random.default_rng(0).standard_normal((1, 3, 224, 224), np.float32)])
     session.run()
-    arrays = [session.value(name) for name in session.graph.operands]
+    arrays = [session.tensors.value(name) for name in session.graph.operands]
     size = sum(array.nbytes for array in arrays)
     if shutil.disk_usage(bench.folder).free < 3 * size:
         raise Absent("the disk is too full")

@@ -106,7 +106,7 @@ def test_log_records_reach_the_session(make_pair, closed, qtbot):
     closed.append(window)
     handler = app._LogHandler(app._LogRelay(window.session))
     handler.handle(logging.LogRecord("x", logging.ERROR, "", 0, "it is %s", ("broken",), None))
-    entry = window.session.log_entries[-1]
+    entry = window.session.workspace.log_entries[-1]
     assert (entry.level, entry.text) == ("error", "it is broken")
 
 

@@ -90,7 +90,7 @@ def test_a_whole_session(open_chain, qtbot):
     session.step_back()
     assert session.wait_idle()
     assert session.position == 5
-    assert not session.has_value("nothing")
+    assert not session.tensors.has_value("nothing")
 
 
 @pytest.mark.parametrize("position", [0, 2, 6])
@@ -186,7 +186,7 @@ class TestLayers:
                 session.stop()
         assert session.wait_idle()
         assert session.engine_pid == pid
-        assert [file.path.name for file in session.layer_files] == ["mine.py"]
+        assert [file.path.name for file in session.workspace.layer_files] == ["mine.py"]
         assert session.current.name == "last"
         session.resume()
         assert session.wait_idle()
@@ -198,5 +198,5 @@ class TestLayers:
         session.unload_layers()
         assert session.wait_idle()
         assert session.engine_pid != pid
-        assert session.layer_files == ()
+        assert session.workspace.layer_files == ()
         assert session.status("own") is OperatorStatus.UNSUPPORTED

@@ -88,7 +88,7 @@ def kernels(window):
 
 
 def log(window):
-    return [entry.text for entry in window.session.log_entries]
+    return [entry.text for entry in window.session.workspace.log_entries]
 
 
 def test_pinned_and_back(window, dump, choose, trigger, settings):

@@ -105,7 +105,7 @@ def test_sample_is_one_key_away(qtbot, open_window):
     qtbot.keyClick(window.start_page, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)
     assert window.session.model_path.name == "digits.pnnx.param"
-    assert window.session.labels == tuple("0123456789")
+    assert window.session.workspace.labels == tuple("0123456789")
 
 
 def test_step_to_the_end(qtbot, window, image):
@@ -164,7 +164,7 @@ def test_failed_operator(qtbot, open_window, make_pair):
         assert not enabled(window, command)
     for command in ("debug.restart", "debug.stepBack", "debug.stop"):
         assert enabled(window, command)
-    assert window.session.has_value("0")
+    assert window.session.tensors.has_value("0")
     trigger(qtbot, window, "debug.restart")
     assert not window.banner.isVisible()
 
@@ -423,7 +423,7 @@ def test_export_from_the_window(qtbot, window, tmp_path):
     qtbot.waitUntil(lambda: not window.session.busy)
     manifest = json.loads((tmp_path / "dump" / "manifest.json").read_text(encoding="utf-8"))
     assert [row["name"] for row in manifest["operands"]] == ["0", "1", "2"]
-    assert any("exported to" in entry.text for entry in window.session.log_entries)
+    assert any("exported to" in entry.text for entry in window.session.workspace.log_entries)
     announced = window.findChild(QLabel, "statusAnnouncement")
     assert announced.isVisible()
     assert announced.toolTip() == f"exported to {tmp_path / 'dump'}"

@@ -123,9 +123,12 @@ def test_a_locked_tab_has_its_value_after_each_run(qtbot, window):
 def test_facts_of_dropped_values_are_shown(qtbot, window):
     limited = window()
     session = limited.session
-    assert (session.metadata("7").shape, session.metadata("7").dtype) == (SHAPE, np.float32)
-    assert session.has_value("7")
-    assert session.metadata("nothing") is None
+    assert (session.tensors.metadata("7").shape, session.tensors.metadata("7").dtype) == (
+        SHAPE,
+        np.float32,
+    )
+    assert session.tensors.has_value("7")
+    assert session.tensors.metadata("nothing") is None
 
 
 def test_boxes_get_their_thumbnails(qtbot, window):
@@ -158,7 +161,9 @@ def test_the_graph_is_saved_with_all_its_pictures(qtbot, window, tmp_path, monke
         made.session.select("op30")
         trigger(qtbot, made, "file.exportGraph")
         qtbot.waitUntil(path.exists, timeout=10_000)
-        qtbot.waitUntil(lambda made=made: "saved to" in made.session.log_entries[-1].text)
+        qtbot.waitUntil(
+            lambda made=made: "saved to" in made.session.workspace.log_entries[-1].text
+        )
         saved.append(path.read_text(encoding="utf-8"))
     assert saved[0].count("<image") == saved[1].count("<image") >= LENGTH
     assert saved[0] == saved[1]
@@ -171,7 +176,7 @@ def test_saving_the_graph_is_given_up_with_the_run(qtbot, window, tmp_path, monk
     trigger(qtbot, limited, "file.exportGraph")
     limited.session.restart()
     gate.open()
-    qtbot.waitUntil(lambda: not limited.session.busy and not limited.session.recalling)
+    qtbot.waitUntil(lambda: not limited.session.busy and not limited.session.tensors.recalling)
     assert not (tmp_path / "graph.svg").exists()
 
 
@@ -236,7 +241,7 @@ class TestLong:
         limited.session.select("op8")
         limited.session.close_model()
         gate.open()
-        qtbot.waitUntil(lambda: not limited.session.recalling)
+        qtbot.waitUntil(lambda: not limited.session.tensors.recalling)
         assert limited.session.state is RunState.EMPTY
 
     def test_it_fails(self, qtbot, window, gate):
@@ -279,7 +284,7 @@ class TestSetting:
         assert free.session.memory_limit == 3000
         assert label(free, "statusMemory").isVisible()
         assert label(free, "statusMemory").text() == "memory limit 3 kB"
-        qtbot.waitUntil(lambda: not free.session.at_hand("5"))
+        qtbot.waitUntil(lambda: not free.session.tensors.at_hand("5"))
         answer(None)
         trigger(qtbot, free, "debug.memoryLimit")
         assert free.session.memory_limit is None
@@ -344,7 +349,7 @@ class TestSetting:
         assert failure is not None
         assert "op3" in f"{failure.title} {failure.reason}"
         assert "the memory bound is 6.1 kB, of which 6.1 kB are taken" in failure.reason
-        assert window.session.at_hand("2")
+        assert window.session.tensors.at_hand("2")
         window.session.set_memory_bound(None)
         window.session.restart()
         qtbot.waitUntil(lambda: not window.session.busy)
@@ -367,7 +372,7 @@ class TestSetting:
         window.session.set_inputs({"0": array_source(expected(0))})
         qtbot.waitUntil(lambda: window.session.state is RunState.READY)
         trigger(qtbot, window, "debug.continue")
-        assert not window.session.at_hand("5")
+        assert not window.session.tensors.at_hand("5")
 
 
 def array_source(array):

@@ -85,7 +85,7 @@ def title(dialog):
 
 
 def logged(window):
-    return [(entry.level, entry.text) for entry in window.session.log_entries]
+    return [(entry.level, entry.text) for entry in window.session.workspace.log_entries]
 
 
 def test_all_agree(window, check):
@@ -154,7 +154,9 @@ def test_a_small_difference_is_relative_to_its_element(
     assert number(cells(dialog, ComparisonColumn.OF_ELEMENT)[0]) > 0.1
     assert cells(dialog, ComparisonColumn.BEYOND)[0] == "1"
     assert cells(dialog, ComparisonColumn.WHERE)[0].startswith("at [0, 1, 2, 3]: ")
-    warnings = [entry.text for entry in session.log_entries if entry.level == "warning"]
+    warnings = [
+        entry.text for entry in session.workspace.log_entries if entry.level == "warning"
+    ]
     assert any("; relative to the element by up to 0." in text for text in warnings)
 
 

@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 
 from engine.errors import InferenceError, LayerFileError, ModelFileError, OpenShapeError
+from engine.inputs import InputSource
 from engine.runtime import OperatorLabel
-from engine.states import OperatorStatus, SessionState
+from engine.states import OperatorStatus, SessionState, StopReason
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.codec import decode, encode
 from kuiper_studio.engine_service.protocol import (
     Answer,
+    Done,
     MemoryRequest,
+    Model,
     OpenRequest,
     Outputs,
+    Plan,
     Record,
-    RunEnded,
+    Status,
     Stepped,
     WorkFailed,
 )
@@ -32,9 +36,9 @@ def returned(message):
 
 
 def test_a_request():
-    request = OpenRequest(
-        3, Path("a/b.param"), None, "auto", None, 7, MemoryRequest(None, 1 << 20)
-    )
+    model = Model(Path("a/b.param"), None, "auto", None)
+    plan = Plan((InputSource("random", seed=3),), shapes=("h=3",), place="")
+    request = OpenRequest(3, model, plan, 7, MemoryRequest(None, 1 << 20))
     assert returned(request) == request
 
 
@@ -89,7 +93,7 @@ def test_values_of_all_kinds(value):
     ids=lambda error: type(error).__name__,
 )
 def test_errors_keep_their_facts(error):
-    found = returned(WorkFailed(1, error, state=SessionState.FAILED)).error
+    found = returned(WorkFailed(1, error, Status(1, SessionState.FAILED, 0))).error
     assert type(found) is type(error)
     assert (str(found), vars(found)) == (str(error), vars(error))
 
@@ -120,6 +124,7 @@ def test_no_function_of_our_own_comes_in():
 
 
 def test_a_short_reply():
-    assert returned(RunEnded(4, SessionState.FINISHED, 9, "done")) == RunEnded(
-        4, SessionState.FINISHED, 9, "done"
+    status = Status(
+        3, SessionState.STOPPED, 9, StopReason("breakpoint", "conv"), {"0": (1, 3)}, seed=4
     )
+    assert returned(Done(4, status, (2,), "done")) == Done(4, status, (2,), "done")

@@ -12,20 +12,21 @@ import time
 import numpy as np
 import pytest
 
-from engine.inputs import ImageOptions, InputSource
-from engine.shapes import InputShapes
+from engine.inputs import InputSource
 from engine.states import OperatorStatus, SessionState
 from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
+    Done,
     FeedRequest,
     FetchRequest,
     LayersLoaded,
     LoadLayersRequest,
     MemoryRequest,
+    Model,
     Opened,
     OpenRequest,
-    RunEnded,
+    Plan,
     RunRequest,
     Stepped,
     WeightRequest,
@@ -108,11 +109,18 @@ def model(make_pair):
     return make_pair(*CHAIN, weights={"double.weight": weight})
 
 
+def opening(path):
+    """A request with number 1 that opens a model on NumPy."""
+    model = Model(path, None, "numpy", None)
+    return OpenRequest(1, model, Plan(), 0, MemoryRequest(None, None))
+
+
 def open_and_feed(line, path, value=1.0):
-    line.send(OpenRequest(1, path, None, "numpy", None, 0, MemoryRequest(None, None)))
+    line.send(opening(path))
     opened = line.next(Opened)
-    sources = {"0": InputSource("constant", value=value)}
-    line.send(FeedRequest(2, sources, ImageOptions(), InputShapes()))
+    line.next(Done)
+    line.send(FeedRequest(2, Plan((InputSource("constant", value=value),))))
+    assert line.next(Done).run_id == 2
     return opened
 
 
@@ -123,7 +131,7 @@ def test_a_run(line, model):
     stepped = line.next(Stepped)
     assert [r.operator.name for r in stepped.records] == ["in", "double", "relu", "out"]
     assert {r.status for r in stepped.records} == {OperatorStatus.EXECUTED}
-    assert (stepped.position, line.next(RunEnded).state) == (4, SessionState.FINISHED)
+    assert (stepped.position, line.next(Done).status.state) == (4, SessionState.FINISHED)
     outputs = stepped.records[1].outputs
     line.send(FetchRequest(7, "1", outputs.serial, "value"))
     answer = line.next(Answer)
@@ -139,7 +147,7 @@ def test_what_a_window_shows_comes_with_a_step(line, model):
     open_and_feed(line, model, 4.0)
     line.send(RunRequest(3, 1, None, frozenset()))
     assert list(line.next(Stepped).values) == ["0"]
-    line.next(RunEnded)
+    line.next(Done)
     line.send(RunRequest(4, 1, None, frozenset()))
     np.testing.assert_array_equal(line.next(Stepped).values["1"], np.full((2, 3), 8))
 
@@ -176,15 +184,15 @@ def test_weights_are_kept_in_the_end(line, make_pair):
     lines = [CHAIN[0], CHAIN[1].replace("(3,3)", f"({size},{size})"), *CHAIN[2:]]
     lines[1] = lines[1].replace("features=3", f"features={size}")
     path = make_pair(*lines, weights={"double.weight": np.ones((size, size), np.float32)})
-    line.send(OpenRequest(1, path, None, "numpy", None, 0, MemoryRequest(None, None)))
+    line.send(opening(path))
     opened = line.next(Opened)
     if not opened.is_kept:
-        assert line.next(WeightsKept).run_id == 1
+        assert line.next(WeightsKept).generation == 1
 
 
 def test_a_failure(line, tmp_path):
     missing = tmp_path / "missing.param"
-    line.send(OpenRequest(1, missing, None, "numpy", None, 0, MemoryRequest(None, None)))
+    line.send(opening(missing))
     failed = line.replies.get(timeout=20)
     assert isinstance(failed, WorkFailed)
     assert "there is no such file" in str(failed.error)

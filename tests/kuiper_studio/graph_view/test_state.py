@@ -81,6 +81,7 @@ def test_step_back(state, session, run):
     state.summaries = {1: Summary(), 2: Summary()}
     assert state.shape("2") == "3×8×8"
     session.step_back()
+    assert session.wait_idle()
     state.follow_position()
     assert state.revert("block.0.sigmoid") == 2
     assert states(state)[1:4] == [S.EXECUTED, S.CURRENT, S.PENDING]

@@ -131,6 +131,7 @@ def test_restart_changes_all_rows(studio, changes, step) -> None:
     step(studio)
     changes.clear()
     studio.restart()
+    assert studio.wait_idle()
     assert (0, 7) in changes
 
 

@@ -48,7 +48,7 @@ def use_picture(card, picture, studio, settle):
 def value(studio, step) -> np.ndarray:
     """What the model is fed."""
     step(studio)
-    return studio.value("0")
+    return studio.tensors.value("0")
 
 
 def type_into(qtbot, field, text: str) -> None:

@@ -18,14 +18,14 @@ def panel(qtbot, empty_session, theme) -> LogPanel:
 
 def test_the_suffix_counts(panel, empty_session) -> None:
     assert panel.suffix == ""
-    empty_session.log("info", "one")
-    empty_session.log("error", "two")
+    empty_session.workspace.log("info", "one")
+    empty_session.workspace.log("error", "two")
     assert panel.suffix == "2"
 
 
 def test_actions(panel, empty_session) -> None:
-    empty_session.log("info", "one")
-    empty_session.log("error", "two")
+    empty_session.workspace.log("info", "one")
+    empty_session.workspace.log("error", "two")
     copy, clear = panel.title_actions()
     copy.trigger()
     assert QGuiApplication.clipboard().text().endswith("two")
@@ -37,24 +37,24 @@ def test_actions(panel, empty_session) -> None:
 def test_the_latest_line_stays_in_view(qtbot, panel, empty_session) -> None:
     bar = panel.table.verticalScrollBar()
     for number in range(50):
-        empty_session.log("info", str(number))
+        empty_session.workspace.log("info", str(number))
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
 
 
 def test_but_not_while_reading_older_ones(qtbot, panel, empty_session) -> None:
     bar = panel.table.verticalScrollBar()
     for number in range(50):
-        empty_session.log("info", str(number))
+        empty_session.workspace.log("info", str(number))
     qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
     bar.setValue(3)
     before = bar.maximum()
-    empty_session.log("info", "more")
+    empty_session.workspace.log("info", "more")
     qtbot.waitUntil(lambda: bar.maximum() > before)
     assert bar.value() == 3
 
 
 def test_copying_a_line(qtbot, panel, empty_session) -> None:
-    empty_session.log("warning", "look here")
+    empty_session.workspace.log("warning", "look here")
     panel.table.selectRow(0)
     qtbot.keyClick(panel.table, Qt.Key_C, Qt.ControlModifier)
     assert QGuiApplication.clipboard().text().split("\t")[1:] == ["warning", "look here"]

@@ -57,7 +57,7 @@ def run_to_end(qtbot, settle):
 
 
 def texts(session, level="info"):
-    return [entry.text for entry in session.log_entries if entry.level == level]
+    return [entry.text for entry in session.workspace.log_entries if entry.level == level]
 
 
 def test_a_model_that_is_open_gets_them(session, settle, write, run_to_end):
@@ -68,23 +68,23 @@ def test_a_model_that_is_open_gets_them(session, settle, write, run_to_end):
     assert session.graph.unsupported == ()
     np.testing.assert_array_equal(run_to_end(session), np.full(3, 3.0))
     assert "layers of mine.py: my.Own" in texts(session)
-    assert [file.path.name for file in session.layer_files] == ["mine.py"]
+    assert [file.path.name for file in session.workspace.layer_files] == ["mine.py"]
 
 
 def test_labels_breakpoints_and_selection_stay(session, settle, write):
-    session.set_labels(("a", "b", "c"))
+    session.workspace.set_labels(("a", "b", "c"))
     session.toggle_breakpoint("own")
     session.select("twice")
     session.load_layers(write(LAYERS))
     settle(session)
-    assert session.labels == ("a", "b", "c")
+    assert session.workspace.labels == ("a", "b", "c")
     assert session.breakpoints == {"own"}
     assert session.selected == "twice"
 
 
 def test_before_a_model_is_open(qtbot, empty_session, settle, write, make_pair, run_to_end):
     session = empty_session
-    with qtbot.waitSignal(session.layers_changed):
+    with qtbot.waitSignal(session.workspace.layers_changed):
         session.load_layers(write(LAYERS))
     settle(session)
     assert session.state is RunState.EMPTY
@@ -102,7 +102,7 @@ def test_a_model_asked_for_at_the_same_time(qtbot, empty_session, write, make_pa
     session.open(make_pair(*MODEL))
     qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT)
     assert session.graph.unsupported == ()
-    assert [file.path.name for file in session.layer_files] == ["mine.py"]
+    assert [file.path.name for file in session.workspace.layer_files] == ["mine.py"]
 
 
 def test_layers_asked_for_while_a_model_opens(qtbot, empty_session, write, make_pair):
@@ -169,7 +169,7 @@ def test_unloading(session, settle, write):
     session.unload_layers()
     settle(session)
     assert [operator.name for operator in session.graph.unsupported] == ["own"]
-    assert session.layer_files == ()
+    assert session.workspace.layer_files == ()
     assert session.state is RunState.READY
     assert "layers of your own are unloaded" in texts(session)
 
@@ -201,4 +201,4 @@ def test_steps_of_a_run_that_a_wrong_file_interrupts_count(qtbot, session, settl
     session.resume()
     settle(session)
     assert session.state is RunState.FINISHED
-    assert session.has_value("2")
+    assert session.tensors.has_value("2")

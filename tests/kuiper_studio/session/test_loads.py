@@ -212,7 +212,7 @@ class TestClosing:
         session.close_model()
         for signal in (
             session.state_changed, session.stepped, session.failed, session.self_checked,
-            session.announced, session.inputs_changed, session.graph_changed,
+            session.workspace.announced, session.inputs_changed, session.graph_changed,
         ):  # fmt: skip
             signal.connect(lambda *_: heard.append(1))
         self.assert_empty(session)

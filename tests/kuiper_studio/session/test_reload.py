@@ -68,7 +68,7 @@ def reload(session, settle):
 
 
 def texts(session, level):
-    return [entry.text for entry in session.log_entries if entry.level == level]
+    return [entry.text for entry in session.workspace.log_entries if entry.level == level]
 
 
 WAYS = {
@@ -221,7 +221,7 @@ class TestKept:
     def test_place_breakpoints_and_what_is_seen(self, session, param, settle):
         for name in ("relu", "second"):
             session.toggle_breakpoint(name)
-        session.set_labels(("cat", "dog"))
+        session.workspace.set_labels(("cat", "dog"))
         session.resume()
         settle(session)
         session.resume()
@@ -233,7 +233,7 @@ class TestKept:
         reload(session, settle)
         assert (session.current.name, session.state) == ("second", RunState.STOPPED)
         assert session.breakpoints == {"relu", "second"}
-        assert session.labels == ("cat", "dog")
+        assert session.workspace.labels == ("cat", "dog")
         assert (session.selected, session.operand) == ("first", "2")
         np.testing.assert_array_equal(session.fetch("2"), np.full((1, SIZE), 5))
         session.step()
@@ -252,7 +252,7 @@ class TestKept:
         export(param, scaled(5, 7))
         reload(session, settle)
         assert (session.position, session.state) == (0, RunState.READY)
-        assert not session.has_value("0")
+        assert not session.tensors.has_value("0")
 
     def test_backend_seed_limit_and_sizes(self, session, param, settle):
         session.set_backend("numpy")
@@ -435,7 +435,7 @@ class TestBadFiles:
         assert session.backend == "recorded"
         export(param, scaled(5, 7), [line.replace(" relu ", " other ") for line in LINES])
         said = []
-        session.announced.connect(said.append)
+        session.workspace.announced.connect(said.append)
         reload(session, settle)
         assert (session.backend, session.kernels_from) == ("auto", None)
         assert said == ["the model has changed, and is computed by auto again"]

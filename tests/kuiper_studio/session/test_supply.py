@@ -56,7 +56,7 @@ class TestSupply:
         assert (studio.state, studio.position) == (RunState.READY, 0)
         assert studio.status("strange") is OperatorStatus.PENDING
         step(studio, 7)
-        np.testing.assert_array_equal(studio.value("6"), np.full((1, 4, 4, 4), 5))
+        np.testing.assert_array_equal(studio.tensors.value("6"), np.full((1, 4, 4, 4), 5))
 
     def test_restart_keeps_and_another_input_drops(self, ended, source, settle):
         ended.supply("strange", source)
@@ -68,7 +68,7 @@ class TestSupply:
         settle(ended)
         assert ended.supplied == {}
         assert ended.status("strange") is OperatorStatus.UNSUPPORTED
-        assert "supplied outputs were dropped" in ended.log_entries[-2].text
+        assert "supplied outputs were dropped" in ended.workspace.log_entries[-2].text
 
     def test_reload_keeps(self, ended, source, settle, qtbot):
         ended.supply("strange", source)
@@ -88,7 +88,7 @@ class TestSupply:
         settle(ended)
         assert (ended.current.name, ended.supplied) == ("strange", {})
         assert ended.status("strange") is OperatorStatus.UNSUPPORTED
-        assert not ended.has_value("6")
+        assert not ended.tensors.has_value("6")
 
     def test_a_failed_run_goes_on(self, open_model, failing, settle, tmp_path):
         session = open_model(failing)
@@ -172,7 +172,7 @@ class TestSizes:
     def test_open_dimensions_are_asked_for(self, qtbot, session):
         # Ones were prepared as the input; they cannot be made before their size is known.
         assert (session.state, session.failure) == (RunState.NEED_INPUT, None)
-        assert "leaves" in session.log_entries[-1].text
+        assert "leaves" in session.workspace.log_entries[-1].text
         for run in (session.step, session.resume, lambda: session.run_to("relu")):
             with qtbot.waitSignal(session.input_needed):
                 run()

@@ -63,7 +63,7 @@ def test_follows_the_steps(view, studio, step):
     step(studio, 2)
     assert title(view) == "layer1.conv 1"
     assert shape(view) == "1×4×8×8 f32"
-    assert view.pane.model.array is studio.value("1")
+    assert view.pane.model.array is studio.tensors.value("1")
     step(studio)
     assert title(view) == "layer1.relu 2"
 
@@ -140,7 +140,7 @@ def test_what_the_status_bar_is_told(view, studio, step, qtbot):
     view.special_changed.connect(lambda text, some: told.__setitem__("special", (text, some)))
     step(studio, 2)
     view.pane.plane.picked.emit(2, 3)
-    value = studio.value("1")
+    value = studio.tensors.value("1")
     assert told["picked_changed"] == f"[0, 0, 2, 3] {value[0, 0, 2, 3]!s}"
     assert view.picked.value == value[0, 0, 2, 3]
     assert "…" in told["range_changed"]
@@ -161,7 +161,7 @@ def test_labels_of_the_session(view_of, open_model, make_pair, step):
         make_pair("pnnx.Input in 0 1 0 #0=(1,3)f32", "pnnx.Output out 1 0 0", name="flat")
     )
     view = view_of(session)
-    session.set_labels(("cat", "dog", "bird"))
+    session.workspace.set_labels(("cat", "dog", "bird"))
     step(session)
     assert [score.name for score in view.pane.top.scores] == ["cat", "dog", "bird"]
 
@@ -178,9 +178,9 @@ def test_lock_keeps_a_tensor_while_the_first_tab_follows(view, studio, step):
     step(studio)
     assert title(view) == "layer1.relu 2"
     assert view.operand == "1"
-    assert view.pane.model.array is studio.value("1")
+    assert view.pane.model.array is studio.tensors.value("1")
     view.strip.tabs.setCurrentIndex(0)
-    assert view.pane.model.array is studio.value("2")
+    assert view.pane.model.array is studio.tensors.value("2")
 
 
 def test_lock_twice_is_one_tab(view, studio, step):
@@ -198,7 +198,7 @@ def test_locked_tab_shows_the_next_run(view, studio, step, settle):
     settle(studio)
     assert "has no value yet" in message(view)
     step(studio, 2)
-    assert view.pane.model.array is studio.value("1")
+    assert view.pane.model.array is studio.tensors.value("1")
 
 
 def test_close_button(view, studio, step, qtbot):

@@ -1,0 +1,126 @@
+"""What went wrong, in the words of the banner."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import (
+    DumpFileError,
+    ExportError,
+    FeedError,
+    InferenceError,
+    LayerFileError,
+    SessionStateError,
+)
+from engine.states import OperatorStatus
+from engine.text import format_count
+from kuiper_studio.session.events import Failure
+from kuiper_studio.session.hints import hint_for, suspect_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from kuiper_studio.engine_service.protocol import Record, Supply, WorkFailed
+
+__all__ = [
+    "describe_failure",
+    "describe_opening",
+    "describe_passed_by",
+    "describe_supply",
+    "dump_name",
+]
+
+
+def dump_name(path: Path) -> str:
+    """What a dump is called: its folder may be named by the manifest in it."""
+    return path.parent.name if path.name == "manifest.json" else path.name
+
+
+def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
+    """Say what failed while a model was open.
+
+    Parameters
+    ----------
+    graph : RuntimeGraph or None
+        The open model.
+    answer : WorkFailed
+    """
+    error = answer.error
+    if isinstance(error, LayerFileError):
+        return Failure("The layers cannot be loaded", str(error), layer_file=error.path)
+    if isinstance(error, InferenceError):
+        title = f"{error.operator} failed"
+        if graph is None:
+            return Failure(title, error.reason, operator=error.operator)
+        hint, suspect = hint_for(graph, error), suspect_for(graph, error)
+        changed = not all(version.is_current() for version in graph.file.versions)
+        return Failure(title, error.reason, hint, error.operator, suspect, reload=changed)
+    if answer.record is not None:
+        name = answer.record.operator.name
+        return Failure(f"{name} failed", str(error), operator=name)
+    titles = {
+        FeedError: "The input cannot be used",
+        ExportError: "The dump was not written",
+    }
+    found = (title for kind, title in titles.items() if isinstance(error, kind))
+    return Failure(next(found, "That did not work"), str(error) or type(error).__name__)
+
+
+def describe_opening(
+    error: Exception, dump: Path | None, *, is_open: bool, again: bool
+) -> Failure:
+    """Say that a model cannot be opened.
+
+    Parameters
+    ----------
+    error : Exception
+    dump : Path or None
+        Whose kernels should have computed it.
+    is_open : bool
+        Whether another model is open, and stays so.
+    again : bool
+        Whether it is that very model.
+    """
+    if dump is not None and isinstance(error, (DumpFileError, SessionStateError)):
+        hint = "Open the model without them."
+        if is_open:
+            hint = "The model stays as it is, and is computed as before."
+        title = f"The kernels of the dump {dump_name(dump)} cannot be used"
+        return Failure(title, str(error), hint)
+    title = "The model cannot be reloaded" if again else "The model cannot be opened"
+    hint = "The one before stays open." if is_open else ""
+    return Failure(title, str(error) or type(error).__name__, hint, reload=again)
+
+
+def describe_supply(graph: RuntimeGraph, supply: Supply, error: Exception) -> Failure:
+    """Say that a file cannot stand for what an operator computes."""
+    producers = (graph.operand(name).producer for name in supply.operands)
+    name = next((producer.name for producer in producers if producer is not None), "")
+    return Failure(f"The output of {name} was not supplied", str(error), operator=name)
+
+
+def describe_passed_by(
+    operators: Sequence[RuntimeOperator], records: Sequence[Record]
+) -> Failure:
+    """Say which operators a run has passed by, and what they keep from running.
+
+    Parameters
+    ----------
+    operators : sequence of RuntimeOperator
+        Those without a layer; at least one.
+    records : sequence of Record
+        Of the pass.
+    """
+    first = operators[0]
+    others = len(operators) - 1
+    title = f"{first.name} cannot run"
+    if others:
+        title = f"{first.name} and {format_count(others, 'other')} cannot run"
+    blocked = sum(record.status is OperatorStatus.BLOCKED for record in records)
+    hint = "Supply its output from a file, and the run goes on from there."
+    if blocked:
+        behind = format_count(blocked, "operator behind it is", "operators behind it are")
+        hint = f"{behind} blocked. {hint}"
+    return Failure(title, first.reason, hint, first.name)

@@ -1,0 +1,184 @@
+"""One immutable picture of a run: what the window shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, overload
+
+from typing_extensions import override
+
+from engine.states import SessionState
+from kuiper_studio.engine_service.protocol import (
+    Done,
+    LayersLoaded,
+    Opened,
+    SelfChecked,
+    Stepped,
+    WorkFailed,
+)
+from kuiper_studio.session.events import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Self, TypeAlias
+
+    from engine.states import StopReason
+    from kuiper_studio.engine_service.protocol import Record, Status, Supply
+
+    Reply: TypeAlias = Opened | Stepped | Done | WorkFailed | SelfChecked | LayersLoaded
+
+__all__ = ["Records", "Snapshot", "advance"]
+
+_SHOWN: Final = {
+    SessionState.NEED_INPUT: RunState.NEED_INPUT,
+    SessionState.READY: RunState.READY,
+    SessionState.STOPPED: RunState.STOPPED,
+    SessionState.FINISHED: RunState.FINISHED,
+    SessionState.FAILED: RunState.FAILED,
+}
+
+
+class Records(Sequence["Record"]):
+    """Records of a pass in execution order; the first operator's is the first.
+
+    Immutable. One that goes on from another shares what they have in common, so that a step
+    takes the same time at the end of a large model as at its start.
+
+    Parameters
+    ----------
+    records : iterable of Record
+    """
+
+    __slots__ = ("_count", "_shared")
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._shared = list(records)  # only ever grows
+        self._count = len(self._shared)
+
+    @override
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
+    @override
+    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+        if isinstance(index, slice):
+            return tuple(self._shared[place] for place in range(*index.indices(self._count)))
+        if not -self._count <= index < self._count:
+            raise IndexError(f"there are {self._count} records, and none at {index}")
+        return self._shared[index if index >= 0 else index + self._count]
+
+    def until(self, count: int) -> Self:
+        """The first records; these where there are no more."""
+        if count >= self._count:
+            return self
+        return self._of(self._shared, count)
+
+    def then(self, records: Sequence[Record]) -> Self:
+        """These and more."""
+        shared = self._shared
+        if len(shared) != self._count:  # another has gone on from here
+            shared = shared[: self._count]
+        shared.extend(records)
+        return self._of(shared, len(shared))
+
+    @classmethod
+    def _of(cls, shared: list[Record], count: int) -> Self:
+        made = cls()
+        made._shared, made._count = shared, count
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where a run stands, and what came of it.
+
+    Attributes
+    ----------
+    generation : int
+        Number of the model; another one, or the same opened anew, has another. 0 for none.
+    state : RunState
+    position : int
+        Index of the operator that runs next, or that has failed; the number of operators at
+        the end.
+    stop : StopReason or None
+        Why it stands there; None where it has not run.
+    records : Records
+        What was executed; behind the others that of an operator that has failed.
+    fed : mapping of str to tuple of int
+        Shapes of the inputs, by operand name; empty while nothing is fed.
+    supplied : mapping of str to str
+        Operands that are supplied, and where each comes from.
+    supplies : tuple of Supply
+        Where from, so that it can be done again.
+    seed : int
+        The random seed.
+    evicted : frozenset of str
+        Operands whose values a memory limit had dropped when it stopped.
+    breakpoints : frozenset of str
+        Names of operators that a run stops before.
+    """
+
+    generation: int = 0
+    state: RunState = RunState.EMPTY
+    position: int = 0
+    stop: StopReason | None = None
+    records: Records = field(default_factory=Records, repr=False)
+    fed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    supplied: Mapping[str, str] = field(default_factory=dict)
+    supplies: tuple[Supply, ...] = field(default=(), repr=False)
+    seed: int = 0
+    evicted: frozenset[str] = frozenset()
+    breakpoints: frozenset[str] = frozenset()
+
+
+def advance(snapshot: Snapshot, reply: Reply) -> Snapshot:
+    """The snapshot after a reply of the engine.
+
+    Parameters
+    ----------
+    snapshot : Snapshot
+        What was before.
+    reply : Opened, Stepped, or what ends a request
+        Of the engine that the snapshot is of.
+
+    Returns
+    -------
+    Snapshot
+    """
+    if isinstance(reply, Opened):
+        return Snapshot(reply.run_id, _SHOWN[reply.state], seed=reply.seed)
+    if isinstance(reply, Stepped):
+        records = snapshot.records.until(reply.records[0].index).then(reply.records)
+        return replace(snapshot, records=records, position=reply.position, stop=None)
+    if isinstance(reply, LayersLoaded):
+        return snapshot
+    status = reply.status
+    record = reply.record if isinstance(reply, WorkFailed) else None
+    return _settled(snapshot, status, record)
+
+
+def _settled(snapshot: Snapshot, status: Status, failed: Record | None) -> Snapshot:
+    """The snapshot when a request has ended."""
+    if not status.generation:
+        return Snapshot(state=RunState.EMPTY, seed=snapshot.seed)
+    is_failed = status.state is SessionState.FAILED
+    records = snapshot.records.until(status.position + is_failed)
+    if failed is not None:
+        records = records.until(failed.index).then((failed,))
+    return replace(
+        snapshot,
+        state=_SHOWN[status.state],
+        position=status.position,
+        stop=status.stop,
+        records=records,
+        fed=status.fed,
+        supplied=status.supplied,
+        supplies=status.supplies,
+        seed=status.seed,
+        evicted=status.evicted,
+    )

@@ -1,0 +1,88 @@
+"""What belongs to the user and not to a run: class labels, files of layers, the log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Signal
+
+from kuiper_studio.session.events import LogEntry
+
+if TYPE_CHECKING:
+    from engine.layers import LayerFile
+
+__all__ = ["Workspace"]
+
+_LOG_LIMIT: Final = 2000
+
+
+class Workspace(QObject):
+    """Class labels, files of the user's own layers, and the log.
+
+    Signals
+    -------
+    labels_changed
+        Other class labels.
+    layers_changed
+        Files of the user's own layers came or went.
+    logged
+        A `LogEntry`.
+    announced
+        What was done that leaves no other trace in the window, such as a file that was written.
+    """
+
+    labels_changed = Signal()
+    layers_changed = Signal()
+    logged = Signal(object)
+    announced = Signal(str)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._labels: tuple[str, ...] = ()
+        self._layer_files: tuple[LayerFile, ...] = ()
+        self._entries: list[LogEntry] = []
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Class labels; empty where no file was given."""
+        return self._labels
+
+    def set_labels(self, labels: tuple[str, ...]) -> None:
+        """Choose class labels; silent when nothing changes."""
+        if labels != self._labels:
+            self._labels = labels
+            self.labels_changed.emit()
+
+    @property
+    def layer_files(self) -> tuple[LayerFile, ...]:
+        """Files of the user's own layers, in the order they were first loaded."""
+        return self._layer_files
+
+    def set_layer_files(self, files: tuple[LayerFile, ...]) -> None:
+        """Take note of the files that are loaded."""
+        self._layer_files = files
+        self.layers_changed.emit()
+
+    @property
+    def log_entries(self) -> tuple[LogEntry, ...]:
+        """The log, oldest first."""
+        return tuple(self._entries)
+
+    def log(self, level: str, text: str) -> None:
+        """Add a line to the log.
+
+        Parameters
+        ----------
+        level : {"info", "warning", "error"}
+        text : str
+        """
+        entry = LogEntry(datetime.now().astimezone(), level, text)
+        self._entries.append(entry)
+        del self._entries[:-_LOG_LIMIT]
+        self.logged.emit(entry)
+
+    def announce(self, text: str) -> None:
+        """Log what was done, and tell it to whoever is looking."""
+        self.log("info", text)
+        self.announced.emit(text)
