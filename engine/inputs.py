@@ -454,7 +454,7 @@ def load_outputs(
             if operand.name not in found and len(found) > 1:
                 return {operand.name: tuple(found.values())}
     if source.kind == "npz":
-        return _from_archive(source, operands, operands)
+        return dict(_from_archive(source, operands, operands))
     return {operands[0].name: read_npy(_path_of(source))}
 
 

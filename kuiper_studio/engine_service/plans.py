@@ -65,9 +65,10 @@ def resolve(graph: RuntimeGraph, plan: Plan) -> ResolvedPlan:
     names = [operand.name for operand in operands]
     inputs = dict(zip(names, spread_source(plan.sources, len(names)), strict=False))
     dropped: list[str] = []
-    shapes, supplies, misfit = InputShapes(), (), None
+    shapes, misfit = InputShapes(), None
+    supplies: tuple[Supply, ...] = ()
     try:
-        shapes = parse_shapes(plan.shapes, operands) if plan.shapes else shapes
+        shapes = parse_shapes(plan.shapes, operands)
         supplies = _find_supplies(graph, plan.supplies, dropped)
     except EngineError as exc:
         misfit = exc
