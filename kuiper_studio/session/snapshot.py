@@ -93,7 +93,7 @@ class Records(Sequence["Record"]):
         return made
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """Where a run stands, and what came of it.
 

@@ -1,0 +1,535 @@
+"""What the views see: the open model, where its run stands, and what the user has chosen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication, QDeadlineTimer, QEventLoop, QObject, QTimer, Signal
+
+from engine.inputs import ImageOptions, InputSource
+from engine.runtime.kernel import SUPPLIED, backend_of
+from engine.shapes import InputShapes
+from engine.states import OperatorStatus
+from engine.text import format_exact_bytes
+from kuiper_studio.engine_service.protocol import (
+    CloseRequest,
+    FeedRequest,
+    MemoryRequest,
+    Model,
+    OpenRequest,
+    Progress,
+    ReseedRequest,
+    RestartRequest,
+    RunRequest,
+    StepBackRequest,
+)
+from kuiper_studio.session.events import Failure, RunState
+from kuiper_studio.session.snapshot import Snapshot
+from kuiper_studio.session.tensors import Tensors
+from kuiper_studio.session.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from engine.runtime import RuntimeGraph, RuntimeOperator
+    from engine.values import Value
+    from kuiper_studio.engine_service.protocol import Outputs, Record, Request
+    from kuiper_studio.session.client import EngineClient
+    from kuiper_studio.session.events import FilesNotice
+    from kuiper_studio.session.opening import Opening
+
+__all__ = ["SessionView"]
+
+_SHORT: Final = (FeedRequest, RestartRequest, StepBackRequest)  # steps may wait for these
+_WAKE_MS: Final = 10
+_STEP_MS: Final = 50  # a single step that takes longer is announced as a run
+
+
+class SessionView(QObject):
+    """The read side of `StudioSession`: all that views show, and when it is another one.
+
+    Lives on the GUI thread.
+
+    Parameters
+    ----------
+    client : EngineClient
+    backend : str
+        Who computes at first.
+
+    Attributes
+    ----------
+    tensors : Tensors
+        The values of operands.
+    workspace : Workspace
+        Class labels, files of the user's own layers, and the log.
+
+    Signals
+    -------
+    graph_changed
+        Another model is open, or none.
+    state_changed
+        `state` is another one. That a single step is RUNNING is told only when it takes a
+        while: everything would be disabled and enabled again within one frame.
+    position_changed
+        Another operator is next.
+    stepped
+        Tuple of Record, newly executed, in order.
+    stepped_back
+        Name of the operator whose step was undone.
+    values_reset
+        What was computed was dropped, all of it or from some operator on.
+    inputs_changed
+        Other input sources, sizes, image options, or their values.
+    input_needed
+        Something was to run, and an input or its size is not known.
+    supplies_changed
+        Outputs were supplied or taken back.
+    seed_changed
+        The random seed is another one.
+    backend_changed
+        The model is computed by another backend, or by the kernels of a dump.
+    notes_changed
+        What there is to know of the types of operators is there.
+    selection_changed
+        Name of the selected operator, ``""`` for none.
+    operand_changed
+        Name of the operand shown as a tensor, ``""`` for none.
+    breakpoints_changed
+        The set of breakpoints is another one.
+    memory_limit_changed
+        Another part of the values is kept, or another number of bytes is the most for them.
+    self_checked
+        A `SelfCheck` that was not cancelled.
+    files_changed
+        The files of the open model were written again or are gone, or that is no longer so.
+    progress_changed
+        A `Progress`, or None when nothing long is under way.
+    failed
+        A `Failure`.
+    """
+
+    graph_changed = Signal()
+    state_changed = Signal()
+    position_changed = Signal()
+    stepped = Signal(object)
+    stepped_back = Signal(str)
+    values_reset = Signal()
+    inputs_changed = Signal()
+    input_needed = Signal()
+    supplies_changed = Signal()
+    seed_changed = Signal()
+    backend_changed = Signal()
+    notes_changed = Signal()
+    selection_changed = Signal(str)
+    operand_changed = Signal(str)
+    breakpoints_changed = Signal()
+    memory_limit_changed = Signal()
+    self_checked = Signal(object)
+    files_changed = Signal()
+    progress_changed = Signal(object)
+    failed = Signal(object)
+
+    def __init__(
+        self, client: EngineClient, backend: str, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        client.setParent(self)
+        self._client = client
+        self._backend = backend
+        self._memory = MemoryRequest(limit=None, bound=None)
+        self.tensors = Tensors(client, self._outputs_with, self)
+        self.workspace = Workspace(self)
+        # The model
+        self._graph: RuntimeGraph | None = None
+        self._model: Model | None = None
+        self._kernels: Mapping[str, str] = {}
+        self._kernel_texts: dict[str, str] = {}
+        # What the engine last said, and what is shown of it
+        self._told = self._snapshot = Snapshot()
+        self._openings: dict[int, Opening] = {}  # models not open yet, by request
+        self._cancelled = 0  # runs up to this number are
+        self._failure: Failure | None = None
+        self._notice: FilesNotice | None = None
+        self._progress: Progress | None = None
+        self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
+        self._long_step.timeout.connect(self.state_changed)
+        # What the user has chosen
+        self._selected = self._operand = ""
+        self._sources: dict[str, InputSource] = {}
+        self._shapes = InputShapes()
+        self._image_options = ImageOptions()
+
+    # What there is to see
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Where the run stands, and what came of it."""
+        return self._snapshot
+
+    @property
+    def graph(self) -> RuntimeGraph | None:
+        """The open model."""
+        return self._graph
+
+    @property
+    def model_path(self) -> Path | None:
+        """The ``.param`` of the open model."""
+        return self._graph.param_path if self._graph is not None else None
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend that models are run on; ``recorded`` for a dump's kernels."""
+        awaited = self._awaited()
+        model = awaited.model if awaited is not None else self._model
+        return "recorded" if model is not None and model.kernels_from else self._backend
+
+    @property
+    def kernels_from(self) -> Path | None:
+        """The dump whose kernels compute the model; None where a backend does."""
+        return self._model.kernels_from if self._model is not None else None
+
+    @property
+    def kernels_text(self) -> str:
+        """Whose kernels the dump's are, ``3 by onnxruntime, 8 by numpy``; ``""`` for none."""
+        used = (k for k in self._kernels.values() if k not in {"", SUPPLIED})
+        counts = Counter(map(backend_of, used))
+        return ", ".join(f"{count} by {backend}" for backend, count in counts.most_common())
+
+    def pinned_kernel(self, operator: str) -> str:
+        """The kernel that a dump names for an operator; ``""`` for none."""
+        kernel = self._kernels.get(operator, "")
+        return "" if kernel == SUPPLIED else kernel
+
+    def describe_kernel(self, kernel: str) -> str:
+        """Say in words what the name of a kernel means."""
+        return self._kernel_texts.get(kernel, kernel)
+
+    @property
+    def seed(self) -> int:
+        """The random seed."""
+        return self._snapshot.seed
+
+    @property
+    def memory_limit(self) -> int | None:
+        """Most bytes of computed values to keep; None for all."""
+        return self._memory.limit
+
+    @property
+    def memory_bound(self) -> int | None:
+        """Most bytes that values may take; None for half of the machine's memory."""
+        return self._memory.bound
+
+    def random_text(self, operator: str) -> str:
+        """``random, seed 7``; ``""`` for an operator that draws nothing, or drew nothing."""
+        if self._graph is None:
+            return ""
+        record = self.record(operator)
+        if record is not None and record.status is OperatorStatus.EXECUTED:
+            return f"random, seed {record.seed}" if record.random else ""
+        return f"random, seed {self.seed}" if self._graph.operator(operator).random else ""
+
+    @property
+    def state(self) -> RunState:
+        """What is going on."""
+        return self._snapshot.state
+
+    @property
+    def busy(self) -> bool:
+        """Whether the engine has a request to answer."""
+        return any(True for _ in self._pending())
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether nothing but single steps is under way; others can be asked for meanwhile."""
+        return self.state is RunState.RUNNING and all(
+            request.steps == 1
+            if isinstance(request, RunRequest)
+            else isinstance(request, _SHORT)
+            for _, request in self._pending()
+        )
+
+    @property
+    def position(self) -> int:
+        """Index of the operator that runs next; the number of operators at the end."""
+        return self._snapshot.position
+
+    @property
+    def current(self) -> RuntimeOperator | None:
+        """The operator that runs next, or that has failed."""
+        if self._graph is None or self.position >= len(self._graph.operators):
+            return None
+        return self._graph.operators[self.position]
+
+    def is_current(self, operator: str) -> bool:
+        """Whether an operator runs next."""
+        current = self.current
+        return current is not None and current.name == operator
+
+    @property
+    def selected(self) -> str:
+        """Name of the selected operator, ``""`` for none."""
+        return self._selected
+
+    @property
+    def operand(self) -> str:
+        """Name of the operand shown as a tensor, ``""`` for none."""
+        return self._operand
+
+    @property
+    def inputs(self) -> Mapping[str, InputSource]:
+        """Input sources by operand name."""
+        return self._sources
+
+    @property
+    def input_shapes(self) -> InputShapes:
+        """The sizes that are asked for."""
+        return self._shapes
+
+    @property
+    def fed_shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shapes of what is fed now, by operand name; empty while nothing is."""
+        return self._snapshot.fed
+
+    @property
+    def supplied(self) -> Mapping[str, str]:
+        """Operands that were supplied, and where each comes from."""
+        return self._snapshot.supplied
+
+    def supplied_text(self, operator: str) -> str:
+        """Where the outputs of an operator come from; ``""`` where none was supplied."""
+        supplied = self.supplied
+        if self._graph is None or not supplied:
+            return ""
+        names = (operand.name for operand in self._graph.operator(operator).outputs)
+        sources = dict.fromkeys(supplied[n] for n in names if n in supplied)
+        return f"supplied from {', '.join(Path(s).name for s in sources)}" if sources else ""
+
+    @property
+    def image_options(self) -> ImageOptions:
+        """How pictures become tensors."""
+        return self._image_options
+
+    @property
+    def breakpoints(self) -> frozenset[str]:
+        """Names of operators that a run stops before."""
+        return self._snapshot.breakpoints
+
+    @property
+    def failure(self) -> Failure | None:
+        """What failed last and has not been dismissed."""
+        return self._failure
+
+    @property
+    def files_notice(self) -> FilesNotice | None:
+        """What became of the files of the open model, if that has not been dismissed."""
+        return self._notice
+
+    @property
+    def progress(self) -> Progress | None:
+        """Long work under way."""
+        return self._progress
+
+    def record(self, operator: str) -> Record | None:
+        """Record of an operator in the present pass."""
+        if self._graph is None or not operator:
+            return None
+        return self._record_at(self._graph.operator(operator).index)
+
+    def status(self, operator: str) -> OperatorStatus:
+        """What became of an operator; UNSUPPORTED is known before it is reached."""
+        record = self.record(operator)
+        if record is not None:
+            return record.status
+        if self._graph is None or self._graph.operator(operator).error is None:
+            return OperatorStatus.PENDING
+        outputs = self._graph.operator(operator).outputs
+        if outputs and all(operand.name in self.supplied for operand in outputs):
+            return OperatorStatus.PENDING
+        return OperatorStatus.UNSUPPORTED
+
+    @property
+    def skipped(self) -> int:
+        """Number of operators passed by without running: without a layer, or blocked."""
+        left_out = {OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED}
+        return sum(record.status in left_out for record in self._snapshot.records)
+
+    def is_evicted(self, operand: str) -> bool:
+        """Whether a memory limit has dropped a value, which is computed again if looked at."""
+        return operand in self._snapshot.evicted and not self.tensors.at_hand(operand)
+
+    def why_dropped(self, operand: str) -> str:
+        """Why the value of an operand is not at hand, in a sentence or two; else ``""``."""
+        tensors = self.tensors
+        if tensors.at_hand(operand):
+            return ""
+        what = tensors.why_not(operand)
+        if not (what or tensors.is_recomputed(operand)):
+            return ""
+        limit = f" of {format_exact_bytes(self._memory.limit)}" if self._memory.limit else ""
+        what = what or (
+            "It will be computed again when the run has stopped."
+            if self.busy
+            else "It is being computed again."
+        )
+        return f"It was dropped to stay within the memory limit{limit}. {what}"
+
+    # The engine
+
+    @property
+    def engine_pid(self) -> int | None:
+        """Number of the engine's process; None where the engine is a thread."""
+        return self._client.pid
+
+    def fetch(self, operand: str) -> Value:
+        """Value of an operand, waited for; see `Tensors.fetch`."""
+        return self.tensors.fetch(operand)
+
+    def wait_idle(self, seconds: float = 30.0) -> bool:
+        """Handle events until nothing is under way; whether that is so in the end."""
+        deadline = QDeadlineTimer(round(seconds * 1000))
+        waker = QTimer(interval=_WAKE_MS)
+        waker.start()
+        while self.busy and not deadline.hasExpired():
+            # Asleep between events, or the engine's thread would wait for the interpreter.
+            QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+        return not self.busy
+
+    # Looking
+
+    def select(self, operator: str) -> None:
+        """Select an operator and show its output; silent when nothing changes."""
+        if operator == self._selected:
+            return
+        self._selected = operator
+        self.selection_changed.emit(operator)
+        if self._graph is not None and operator:
+            self._show_operand_of(self._graph.operator(operator))
+
+    def show_operand(self, operand: str) -> None:
+        """Show an operand as a tensor; silent when nothing changes."""
+        if self.tensors.try_again(operand) or operand != self._operand:
+            self._operand = operand
+            self.operand_changed.emit(operand)
+
+    def dismiss_files_notice(self) -> None:
+        """Take note of what became of the files; the banner goes until they change again."""
+        self._set_notice(None)
+
+    def dismiss_failure(self) -> None:
+        """Take note of a failure; its banner goes."""
+        self._failure = None
+
+    # What is shown
+
+    def _tell(self, told: Snapshot) -> None:
+        """Take over what the engine or the user says."""
+        self._told = told
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Make the snapshot, and tell the views in what it is another one."""
+        before = self._snapshot
+        asked = [r.seed for _, r in self._pending() if isinstance(r, ReseedRequest)]
+        seed = asked[-1] if asked else self._told.seed
+        after = self._snapshot = replace(self._told, state=self._state_shown(), seed=seed)
+        if not self.busy and not self.tensors.recalling:
+            self._set_progress(None)
+        if after.seed != before.seed:
+            self.workspace.log("info", f"random seed {after.seed}")
+            self.seed_changed.emit()
+        if after.supplied != before.supplied:
+            self.supplies_changed.emit()
+        if after.fed != before.fed:
+            self.inputs_changed.emit()
+        if after.breakpoints != before.breakpoints:
+            self.breakpoints_changed.emit()
+        if after.state is not before.state:
+            self._tell_state()
+
+    def _tell_state(self) -> None:
+        self._long_step.stop()
+        if self.is_stepping:
+            self._long_step.start()
+        else:
+            self.state_changed.emit()
+
+    def _state_shown(self) -> RunState:
+        """What the engine said last, or what it is about to do."""
+        feeds = False
+        for run_id, request in self._pending():
+            if isinstance(request, RunRequest) and run_id > self._cancelled:
+                return RunState.RUNNING
+            if isinstance(request, OpenRequest):
+                if self._graph is None:
+                    return RunState.LOADING
+                if run_id in self._openings:
+                    continue
+                feeds = True
+                if request.plan.place is not None and run_id > self._cancelled:
+                    return RunState.RUNNING
+            feeds = feeds or isinstance(request, (FeedRequest, RestartRequest))
+        if feeds and self._graph is not None:
+            names = {operand.name for operand in self._graph.input_operands}
+            return RunState.READY if names <= self._sources.keys() else RunState.NEED_INPUT
+        return self._told.state
+
+    def _record_at(self, index: int) -> Record | None:
+        records = self._snapshot.records
+        return records[index] if index < len(records) else None
+
+    def _outputs_with(self, operand: str) -> Outputs | None:
+        """The outputs of the present pass that an operand is among."""
+        if self._graph is None:
+            return None
+        found = self._graph.operands.get(operand)
+        if found is None or found.producer is None:
+            return None
+        record = self._record_at(found.producer.index)
+        return record.outputs if record is not None and operand in record.outputs else None
+
+    def _report(self, failure: Failure, *, stays: bool = True) -> None:
+        """Log what went wrong, and show it; until it is dismissed if it `stays`."""
+        if stays:
+            self._failure = failure
+        self.workspace.log("error", failure.reason)
+        self.failed.emit(failure)
+
+    def _set_notice(self, notice: FilesNotice | None) -> None:
+        if notice != self._notice:
+            self._notice = notice
+            self.files_changed.emit()
+
+    def _set_progress(self, progress: Progress | None) -> None:
+        if progress != self._progress:
+            self._progress = progress
+            self.progress_changed.emit(progress)
+
+    def _show_operand_of(self, operator: RuntimeOperator) -> None:
+        """Show the first output; of an operator that has none, its first input."""
+        shown = [o.name for o in operator.outputs] or [o.name for o in operator.inputs]
+        if shown:
+            self.show_operand(shown[0])
+
+    def _follow(self, index: int) -> None:
+        """Select the operator that is next, and show what one computed last."""
+        if self._graph is None:
+            return
+        last = self._graph.operators[index]
+        following = self.current or last
+        if following.name != self._selected:
+            self._selected = following.name
+            self.selection_changed.emit(following.name)
+        self._show_operand_of(last)
+
+    def _pending(self) -> Iterator[tuple[int, Request]]:
+        """What the user waits for; nobody waits for a model to be closed."""
+        return (
+            each for each in self._client.pending() if not isinstance(each[1], CloseRequest)
+        )
+
+    def _awaited(self) -> Opening | None:
+        """The model that was asked for last and is not open yet."""
+        return next(reversed(self._openings.values()), None)
