@@ -104,7 +104,7 @@ def test_a_layer_that_fails_names_its_line(run, place):
 def test_the_window_says_which_types_a_file_has(run, place, qapp, monkeypatch):
     texts = []
     monkeypatch.setattr(
-        "kuiper_studio.session.StudioSession.log",
+        "kuiper_studio.session.workspace.Workspace.log",
         lambda session, level, text: texts.append(text),
     )
     ended = run(".", "--input", "scene_1.png", "--demo", "out", "--layers", "my_layers.py")

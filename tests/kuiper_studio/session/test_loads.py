@@ -90,13 +90,26 @@ class TestWhatFailsAtOnceAfterwards:
         assert_is(session, settle, "b", 5)
         assert told == ["The model cannot be opened"]
 
-    def test_two_others(self, session, open_b, told, settle, tmp_path, make_pair, ones):
+    def test_two_others(self, session, open_b, told, settle, tmp_path, make_pair, ones, gate):
         """Of what is not begun only the last one counts."""
+        path = make_pair(
+            "pnnx.Input in 0 1 0 #0=(3)f32",
+            "test.Gate one 1 1 0 1",
+            "pnnx.Output out 1 0 1",
+            name="gated",
+        )
+        session.prepare_source_list([ones])
+        session.open(path)
+        settle(session)
+        gate.close()
+        session.resume()
+        gate.reached.wait(10)
         (tmp_path / "c.param").write_text("no model")
         open_b()
         session.open(tmp_path / "c.param")
         session.prepare_source_list([ones])
         session.open(scaled(make_pair, "d", 7))
+        gate.open()
         assert_is(session, settle, "d", 7)
         assert told == []
 
