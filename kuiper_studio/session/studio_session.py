@@ -113,6 +113,7 @@ class StudioSession(SessionView):
         self._losses = Losses()
         self._prepared = (Plan(), Looks())  # for the model that is opened next
         self._after_layers: dict[int, Opening] = {}  # by the request that loads them
+        self._expected = 0  # requests up to this number are to end soon
         self._connect()
 
     # Opening and closing
@@ -158,7 +159,7 @@ class StudioSession(SessionView):
         self._model = None
         self._kernels = {}
         self._sources = {}
-        self._client.ask(CloseRequest)
+        self._expect(self._client.ask(CloseRequest))
         self._told = Snapshot(seed=self._told.seed)
         self._set_progress(None)
         self.workspace.set_labels(())
@@ -373,9 +374,13 @@ class StudioSession(SessionView):
         self._ask(RestartRequest)
 
     def stop(self) -> None:
-        """Stop a run between operators, or cancel an export; when idle go to the start."""
+        """Stop a run between operators, or cancel an export; when idle go to the start.
+
+        What does not end by itself is ended with the engine, which is started anew.
+        """
         if self.busy:
             self._stop_running()
+            self._expect(self._cancelled)
         elif self.tensors.recalling:
             self.tensors.cancel()
             self._set_progress(None)
@@ -441,12 +446,16 @@ class StudioSession(SessionView):
         return run_id
 
     def _stop_running(self) -> None:
-        """Ask what runs to end; what does not within a while is ended by force."""
+        """Ask what runs to end behind the operator that it is at."""
         last = max((run_id for run_id, _ in self._client.pending()), default=0)
         if last > self._cancelled:
             self._cancelled = last
             self._client.send(CancelRequest(last))
-            self._overdue.start()
+
+    def _expect(self, run_id: int) -> None:
+        """End the engine by force if a request, or one before it, is not answered soon."""
+        self._expected = run_id
+        self._overdue.start()
 
     def _run(self, steps: int | None = None, until: str | None = None) -> None:
         if self.state is RunState.NEED_INPUT and not self.busy:
@@ -880,7 +889,7 @@ class StudioSession(SessionView):
     @Slot()
     def _on_overdue(self) -> None:
         """What was stopped goes on, in a single operator perhaps: end the engine."""
-        late = any(run_id <= self._cancelled for run_id, _ in self._client.pending())
+        late = any(run_id <= self._expected for run_id, _ in self._client.pending())
         if late and self._client.is_process:
             self._losses.by_force = True
             self._client.kill()
@@ -892,24 +901,37 @@ class StudioSession(SessionView):
         failure = describe_loss(self._graph, lost, stopped=stopped)
         level = "warning" if stopped else "error"
         self.workspace.log(level, f"{failure.title}: {failure.reason}")
-        opening = self._as_it_is(with_place=True)
-        if opening is not None:
-            opening = replace(opening, keeps_place=False)
-            if self._graph is not None and failure.operator:
-                exclude_kernel(self._graph, lost)
-                plan = replace(opening.plan, place=failure.operator)
-                opening = replace(opening, plan=plan)
+        if self._graph is not None and failure.operator:
+            exclude_kernel(self._graph, lost)
+        opening = self._opening_after(failure, stopped=stopped)
         opened = bool(self._openings) and self._graph is None
         layers = tuple(file.path for file in self.workspace.layer_files)
         self._restart_engine()
         if self._losses.note(failure) and opening is not None:
+            if opening.model != self._model:  # what was stopped is of another model
+                self._losses.take_untold()
             self.workspace.set_layer_files(())
             if layers:
                 self._load_layers(layers, opening)
             else:
                 self._ask_for(opening)
-        else:
+        elif self._graph is not None or opened or not stopped:
             self._give_up(failure, opened=opened)
+        else:
+            self._losses.take_untold()  # the model was closed
+            self._refresh()
+
+    def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
+        """What to open when the engine has been started anew; None for nothing."""
+        first = next((request for _, request in self._client.pending()), None)
+        awaited = self._awaited()
+        if stopped and awaited is not None and not isinstance(first, OpenRequest):
+            return awaited  # it waited behind what was stopped
+        opening = self._as_it_is(with_place=True)
+        if opening is None:
+            return None
+        place = failure.operator or opening.plan.place
+        return replace(opening, plan=replace(opening.plan, place=place), keeps_place=False)
 
     @Slot(object)
     def _on_spare_lost(self, lost: EngineLost) -> None:

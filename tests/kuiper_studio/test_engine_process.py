@@ -143,6 +143,63 @@ def test_stop_ends_a_single_endless_operator(open_chain, qtbot):
     np.testing.assert_array_equal(session.fetch("2"), np.full((2, 3), 6))
 
 
+class TestAnotherModel:
+    """It is opened behind an operator that never ends."""
+
+    @pytest.fixture
+    def endless(self, open_chain, qtbot):
+        session = open_chain("Endless")
+        session.resume()
+        qtbot.waitUntil(lambda: session.position == 3, timeout=10_000)
+        return session
+
+    @pytest.fixture
+    def other(self, make_pair):
+        lines = (CHAIN[0], "nn.ReLU only 1 1 0 1 #1=(2,3)f32", "pnnx.Output out 1 0 1")
+        return make_pair(*lines, name="other")
+
+    def assert_open(self, session):
+        assert session.wait_idle()
+        assert [operator.name for operator in session.graph.operators] == ["in", "only", "out"]
+        assert (session.state, session.failure) == (RunState.READY, None)
+        session.resume()
+        assert session.wait_idle()
+        np.testing.assert_array_equal(session.fetch("1"), np.full((2, 3), 4))
+
+    def test_when_that_was_closed(self, endless, other):
+        endless.close_model()
+        assert not endless.busy
+        endless.prepare_source_list([InputSource("constant", value=4.0)])
+        endless.open(other)
+        self.assert_open(endless)
+
+    def test_when_that_was_stopped(self, endless, other):
+        endless.prepare_source_list([InputSource("constant", value=4.0)])
+        endless.open(other)
+        endless.stop()
+        self.assert_open(endless)
+
+    def test_a_slow_operator_is_waited_for(self, session, make_pair, tmp_path, qtbot):
+        """Only what the user has stopped is ended by force."""
+        layers = tmp_path / "mine.py"
+        layers.write_text(
+            LAYERS.replace("while True:\n        pass", "time.sleep(2.5)\n    return x")
+        )
+        lines = [line.format("Endless") for line in CHAIN]
+        path = make_pair(*lines, weights={"double.weight": np.eye(3, dtype=np.float32)})
+        session.load_layers(layers)
+        session.prepare_source_list([InputSource("constant", value=3.0)])
+        session.open(path)
+        assert session.wait_idle()
+        pid = session.engine_pid
+        session.resume()
+        qtbot.waitUntil(lambda: session.position == 3, timeout=10_000)
+        session.set_inputs({"0": InputSource("constant", value=4.0)})
+        assert session.wait_idle()
+        assert session.engine_pid == pid
+        assert (session.state, session.failure) == (RunState.READY, None)
+
+
 def test_it_gives_up_when_it_ends_again_and_again(open_chain, qtbot):
     session = open_chain()
     session.step()

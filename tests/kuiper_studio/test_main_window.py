@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QAction, QDropEvent, QKeyEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QDialog,
@@ -123,6 +124,24 @@ def test_step_to_the_end(qtbot, window, image):
     ]
     assert label(window, "statusState") == "Finished"
     np.testing.assert_array_equal(window.session.fetch("2"), 2 * np.maximum(image, 0))
+
+
+def test_every_press_of_a_key_counts(qtbot, open_window, make_pair, gate):
+    """Also while a step takes long, which is announced as a run."""
+    lines = [f"test.Gate g{i} 1 1 {i} {i + 1}" for i in range(12)]
+    path = make_pair("pnnx.Input in 0 1 0 #0=(3)f32", *lines, "pnnx.Output out 1 0 12")
+    window = open_window(path, [np.ones(3, np.float32)])
+    session = window.session
+    gate.close()
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    qtbot.waitUntil(lambda: enabled(window, "debug.stop") and gate.reached.is_set())
+    qtbot.waitUntil(lambda: not enabled(window, "debug.continue"))
+    for _ in range(8):
+        QTest.keyClick(window, Qt.Key.Key_F10)
+    gate.open()
+    qtbot.waitUntil(lambda: not session.busy, timeout=10_000)
+    assert session.position == 10
 
 
 def test_continue_restart_and_back(qtbot, window):
