@@ -132,6 +132,8 @@ def test_every_press_of_a_key_counts(qtbot, open_window, make_pair, gate):
     path = make_pair("pnnx.Input in 0 1 0 #0=(3)f32", *lines, "pnnx.Output out 1 0 12")
     window = open_window(path, [np.ones(3, np.float32)])
     session = window.session
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
     gate.close()
     QTest.keyClick(window, Qt.Key.Key_F10)
     QTest.keyClick(window, Qt.Key.Key_F10)
