@@ -61,13 +61,13 @@ def test_every_chapter_is_in_the_contents():
     assert listed == {path.name for path in MANUAL} - {"index.md"}
 
 
-def test_pictures_are_few_and_all_in_use():
+def test_pictures_are_few_and_all_used():
     pictures = set((ROOT / "docs" / "pictures").iterdir())
     used = {
         (path.parent / link).resolve()
         for path in [*MANUAL, ROOT / "README.md"]
         for link in links(path)
-        if link.endswith(".png")
+        if link.endswith((".png", ".svg"))
     }
     assert used == pictures
     assert sum(path.stat().st_size for path in pictures) < 1_500_000
