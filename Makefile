@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN_OUTPUT := out
 SEEDS ?= 4
+SEED ?= 1
 ARGUMENTS ?=
 MODELS ?=
 LIBRARIES ?= newest
 
-.PHONY: run test test-python test-pythons crosscheck hostile accuracy bench bench-networks lint format \
+.PHONY: run test test-python test-pythons crosscheck hostile soak accuracy bench bench-networks lint format \
   wheel check samples docs pictures clean system-libraries
 
 run: $(VENV)/.app system-libraries
@@ -45,6 +46,11 @@ accuracy: $(VENV)/.test
 # Models that are made to do harm, on every backend; no test. SEEDS is how many.
 hostile: $(VENV)/.test
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m hostile --seeds $(SEEDS) $(ARGUMENTS)
+
+# Random actions on a window while files change underneath, compared with NumPy now and then; no
+# test. SEED chooses them; ARGUMENTS="--actions 500", or "--seconds 60" to end after a minute.
+soak: $(VENV)/.test system-libraries
+	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m soak --seed $(SEED) $(ARGUMENTS)
 
 # How fast everything is, beside what it is compared with; no test. MODELS is a folder of
 # exported networks, which bench-networks makes; ARGUMENTS="--only 4" and so on.

@@ -118,10 +118,11 @@ class SelfCheck:
     tolerance : float
     comparisons : tuple of Comparison
         In execution order.
-    alone : tuple of RuntimeOperator
+    alone : tuple of OperatorLabel
         Those that were computed, and that no library can or may compute: nothing to compare.
-    not_run : tuple of RuntimeOperator
-        Those that failed or could not run, and those that the check did not come to.
+    not_run : mapping of OperatorLabel to str
+        Those that failed or could not run, and why; ``""`` for those that the check did not
+        come to, or that lack an input.
     error : EngineError or None
         What the reference failed with.
     cancelled : bool
@@ -132,8 +133,8 @@ class SelfCheck:
     libraries: tuple[str, ...]
     tolerance: float
     comparisons: tuple[Comparison, ...] = field(repr=False)
-    alone: tuple[RuntimeOperator, ...] = field(repr=False)
-    not_run: tuple[RuntimeOperator, ...] = field(repr=False)
+    alone: tuple[OperatorLabel, ...] = field(repr=False)
+    not_run: Mapping[OperatorLabel, str] = field(repr=False)
     error: EngineError | None
     cancelled: bool
     seconds: float
@@ -201,7 +202,7 @@ class SelfCheck:
     @property
     def obstacle(self) -> str:
         """Why an operator could not run."""
-        return next((o.reason for o in self.not_run if o.reason), "an input is missing")
+        return next(filter(None, self.not_run.values()), "an input is missing")
 
     @property
     def worst(self) -> Comparison | None:
@@ -269,7 +270,7 @@ class _Check:
         self._reference, self._backends = reference, backends
         self._tolerance, self._cancelled = tolerance, cancelled
         self._comparisons: list[Comparison] = []
-        self._alone: list[RuntimeOperator] = []
+        self._alone: list[OperatorLabel] = []
         self._ended = False
         names = {backend.name for backend in backends}
         # Fusing needs ONNX Runtime's packages, whoever computes.
@@ -313,11 +314,11 @@ class _Check:
             self._tolerance,
             tuple(self._comparisons),
             tuple(self._alone),
-            tuple(
-                operator
+            {
+                operator.label: operator.reason
                 for operator in operators
                 if self._reference.status(operator.name) is not OperatorStatus.EXECUTED
-            ),
+            },
             error,
             self._ended,
             time.perf_counter() - started,
@@ -347,7 +348,7 @@ class _Check:
             if may and backend.supports(operator):
                 self._comparisons.extend(self._by(backend, record, inputs))
         if len(self._comparisons) == before and not self._ended:
-            self._alone.append(operator)
+            self._alone.append(operator.label)
 
     def _by(
         self, backend: Backend, record: StepRecord, inputs: Sequence[Value]

@@ -34,8 +34,8 @@ def check_facts(found: SelfCheck) -> dict[str, Any]:
         "comparisons": [_comparison_facts(comparison) for comparison in found.comparisons],
         "alone": [operator.name for operator in found.alone],
         "not_run": [
-            {"index": operator.index, "name": operator.name, "reason": operator.reason}
-            for operator in found.not_run
+            {"index": operator.index, "name": operator.name, "reason": reason}
+            for operator, reason in found.not_run.items()
         ],
         "error": str(found.error) if found.error is not None else "",
     }

@@ -357,9 +357,19 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class WeightRequest:
-    """Send the bytes of a weight; answered by an `Answer` with an array of uint8."""
+    """Send the bytes of a weight; answered by an `Answer` with an array of uint8.
+
+    Attributes
+    ----------
+    ticket : int
+    generation : int
+        Of the model that it belongs to; the engine may have opened another by then.
+    offset, nbytes : int
+        Where it lies in the ``.bin``.
+    """
 
     ticket: int
+    generation: int
     offset: int
     nbytes: int
 

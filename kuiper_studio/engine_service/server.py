@@ -642,9 +642,10 @@ class EngineServer:
                 self._send(answer)
 
     def _weight(self, request: WeightRequest) -> Answer:
-        archive = self._graph.file.archive if self._graph is not None else None
-        if archive is None:
-            raise EngineError("the model has no weights")
+        graph, generation = self._graph, self._generation
+        archive = graph.file.archive if graph is not None else None
+        if archive is None or request.generation != generation:
+            raise EngineError("another model has been opened")
         return Answer(request.ticket, archive.view(request.offset, request.nbytes), found=True)
 
     def _value(self, request: FetchRequest) -> Answer | None:

@@ -109,8 +109,14 @@ class Transport(Protocol):
         """End the engine whatever it is at; False where that is impossible."""
         ...
 
-    def close(self) -> None:
-        """End the engine; nothing comes back any more."""
+    def close(self, *, waits: bool = False) -> None:
+        """End the engine; nothing comes back any more.
+
+        Parameters
+        ----------
+        waits : bool
+            Whether to return only when it has ended.
+        """
         ...
 
 
@@ -148,10 +154,11 @@ class ThreadTransport:
         """A thread cannot be ended."""
         return False
 
-    def close(self) -> None:
-        """End the threads when they have done what they are at."""
+    def close(self, *, waits: bool = False) -> None:
+        """End the threads when they have done what they are at; see `Transport`."""
         self._server.close()
-        self._thread.join()
+        if waits:
+            self._thread.join()
 
 
 class ProcessTransport:
@@ -193,10 +200,17 @@ class ProcessTransport:
         self._process.kill()
         return True
 
-    def close(self) -> None:
-        """End the process; nothing comes back any more."""
+    def close(self, *, waits: bool = False) -> None:
+        """End the process; see `Transport`."""
         self._closing.set()
         self._connection.close()
+        # Native code may keep it for a while, for which no window should stand still.
+        ending = Thread(target=self._end, name="end of an engine")
+        ending.start()
+        if waits:
+            ending.join()
+
+    def _end(self) -> None:
         try:
             self._process.wait(_SECONDS_TO_END)
         except subprocess.TimeoutExpired:

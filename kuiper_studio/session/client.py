@@ -201,7 +201,7 @@ class EngineClient(QObject):
         self._number = 0
         self._pending.clear()
         self.drop_spare()
-        self._transport.close()
+        self._transport.close(waits=True)
         self._fail_calls()
 
     def _make_transport(self) -> tuple[int, Transport]:
@@ -264,11 +264,15 @@ class RemoteWeights:
     Parameters
     ----------
     client : EngineClient
+    generation : int
+        Of the model.
     archive : ArchiveDescription
     """
 
-    def __init__(self, client: EngineClient, archive: ArchiveDescription) -> None:
-        self._client = client
+    def __init__(
+        self, client: EngineClient, generation: int, archive: ArchiveDescription
+    ) -> None:
+        self._client, self._generation = client, generation
         self.path: Path = archive.path
         self.entries = archive.entries
         self.version = archive.version
@@ -283,7 +287,10 @@ class RemoteWeights:
         ModelFileError
             If they cannot be had.
         """
-        call = self._client.call(lambda ticket: WeightRequest(ticket, offset, nbytes))
+        generation = self._generation
+        call = self._client.call(
+            lambda ticket: WeightRequest(ticket, generation, offset, nbytes)
+        )
         try:
             answer = call.result(_SECONDS_FOR_A_WEIGHT)
         except TimeoutError:

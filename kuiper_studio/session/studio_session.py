@@ -476,7 +476,7 @@ class StudioSession(SessionView):
         if graph is None:
             return
         names = [operand.name for operand in graph.input_operands]
-        if not set(names) <= self._sources.keys():
+        if not names or not set(names) <= self._sources.keys():
             return
         self._stop_running()
         sources = tuple(self._sources[name] for name in names)
@@ -558,8 +558,9 @@ class StudioSession(SessionView):
     def _graph_of(self, answer: Opened) -> RuntimeGraph:
         """The graph that the engine has opened, as the window has it."""
         archive = answer.graph.archive
-        self._weights = RemoteWeights(self._client, archive) if archive is not None else None
-        if self._weights is not None:
+        self._weights = None
+        if archive is not None:
+            self._weights = RemoteWeights(self._client, answer.run_id, archive)
             self._weights.is_kept = answer.is_kept
         self._described = DescribedLayers(answer.graph)
         return graph_of(answer.graph, self._described, self._weights)
@@ -602,11 +603,11 @@ class StudioSession(SessionView):
         self._model, self._kernels = opening.model, answer.kernels
         self._kernel_texts = dict(answer.kernel_texts)
         graph = self._graph_of(answer)
-        plan = resolve(graph, request.plan)
+        plan = self._fed_soon(graph, resolve(graph, request.plan))
         names = {operator.name for operator in graph.operators}
         breakpoints = opening.looks.breakpoints & names
         self._told = replace(advance(self._told, answer), breakpoints=breakpoints)
-        self._sources = self._sources_for(graph, plan)
+        self._sources = plan.inputs
         with collector_paused():  # views make objects for every operator and operand
             self._adopt(graph)
         self._shapes, self._image_options = plan.shapes, plan.options
@@ -629,15 +630,16 @@ class StudioSession(SessionView):
             self._set_progress(Progress("Reading inputs"))
         self._refresh()
 
-    def _sources_for(self, graph: RuntimeGraph, plan: ResolvedPlan) -> dict[str, InputSource]:
-        """The inputs of a plan, or those that were chosen while the model was opened."""
-        names = [operand.name for operand in graph.input_operands]
-        sources = plan.inputs
+    def _fed_soon(self, graph: RuntimeGraph, plan: ResolvedPlan) -> ResolvedPlan:
+        """The plan, with the inputs that were chosen while the model was opened."""
         for _, request in self._pending():
             if isinstance(request, FeedRequest):
-                spread = spread_source(request.plan.sources, len(names))
-                sources = dict(zip(names, spread, strict=False))
-        return sources
+                later = resolve(graph, request.plan)
+                if len(later.inputs) == len(graph.input_operands):
+                    plan = plan._replace(
+                        inputs=later.inputs, options=later.options, shapes=later.shapes
+                    )
+        return plan
 
     def _log_opened(self, graph: RuntimeGraph, answer: Opened, before: Path | None) -> None:
         log = self.workspace.log

@@ -8,6 +8,7 @@ import signal
 import numpy as np
 import pytest
 
+from engine.errors import ModelFileError
 from engine.inputs import InputSource
 from engine.states import OperatorStatus
 from kuiper_studio.session import RunState, StudioSession
@@ -141,6 +142,42 @@ def test_stop_ends_a_single_endless_operator(open_chain, qtbot):
     assert session.failure.title == "own was stopped"
     assert (session.current.name, session.state) == ("own", RunState.STOPPED)
     np.testing.assert_array_equal(session.fetch("2"), np.full((2, 3), 6))
+
+
+def test_a_self_check_comes_back(open_chain, make_pair, qtbot):
+    session = open_chain()
+    with qtbot.waitSignal(session.self_checked, timeout=20_000) as told:
+        session.self_check()
+    (found,) = told.args
+    assert found.agrees, found.summary
+    assert {label.name for label in found.alone} >= {"own"}
+    session.open(
+        make_pair(CHAIN[0], "my.None odd 1 1 0 1", "pnnx.Output out 1 0 1", name="odd")
+    )
+    assert session.wait_idle()
+    session.set_source_list([InputSource("constant", value=3.0)])
+    assert session.wait_idle()
+    with qtbot.waitSignal(session.self_checked, timeout=20_000) as told:
+        session.self_check()
+    (found,) = told.args
+    assert [label.name for label in found.not_run] == ["odd", "out"]
+    assert "no layer for operator type my.None" in found.obstacle
+
+
+def test_another_model_gives_no_weights_of_its_own(open_chain, make_pair):
+    """What was asked of a model that was open before is refused, not answered by another."""
+    session = open_chain()
+    weight = session.graph.operator("double").attributes["weight"]
+    other = (CHAIN[0], CHAIN[1], "pnnx.Output out 1 0 1")
+    session.open(
+        make_pair(*other, weights={"double.weight": np.ones((3, 3), np.float32)}, name="b")
+    )
+    assert session.wait_idle()
+    with pytest.raises(ModelFileError, match="another model has been opened"):
+        _ = weight.array
+    np.testing.assert_array_equal(
+        session.graph.operator("double").attributes["weight"].array, np.ones((3, 3))
+    )
 
 
 class TestAnotherModel:

@@ -93,14 +93,14 @@ class Line:
 def line(request):
     made = Line(request.param)
     yield made
-    made.transport.close()
+    made.transport.close(waits=True)
 
 
 @pytest.fixture
 def process():
     made = Line("process")
     yield made
-    made.transport.close()
+    made.transport.close(waits=True)
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_an_output_shows_what_it_takes(line, model):
 def test_weights(line, model):
     opened = open_and_feed(line, model)
     offset, nbytes = opened.graph.archive.entries["double.weight"]
-    line.send(WeightRequest(5, offset, nbytes))
+    line.send(WeightRequest(5, 1, offset, nbytes))
     found = line.next(Answer).result.view(np.float32).reshape(3, 3)
     np.testing.assert_array_equal(found, 2 * np.eye(3))
 
@@ -221,7 +221,7 @@ class TestProcess:
 
     def test_closed_on_purpose(self, process):
         pid = process.transport.pid
-        process.transport.close()
+        process.transport.close(waits=True)
         assert process.replies.empty()
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

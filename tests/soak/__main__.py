@@ -1,0 +1,163 @@
+"""Does random things to a window for a while, and tells what it should not have done.
+
+Prints each finding with the seed and the last actions, and ends with status 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QSettings, QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtWidgets import QApplication
+
+from kuiper_studio.app import make_window
+from soak.actions import Actions
+from soak.checks import differences
+from soak.models import make_files
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from kuiper_studio.main_window import MainWindow
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples"
+BEAT_MS = 20
+SETTLED = 60.0  # seconds after which an engine that is busy counts as hanging
+HARMLESS = ("propagateSizeHints", "This plugin does not support")
+
+
+class Soak:
+    """A window, what is done to it, and what was found.
+
+    Parameters
+    ----------
+    window : MainWindow
+    actions : Actions
+    allowed : float
+        Seconds that the window may not answer.
+    """
+
+    def __init__(self, window: MainWindow, actions: Actions, allowed: float) -> None:
+        self.findings: list[str] = []
+        self._allowed = allowed
+        self._window, self._actions = window, actions
+        self._latest: deque[str] = deque(maxlen=25)
+        self._beat = time.monotonic()
+        self._longest = 0.0
+        self._heart = QTimer(window, interval=BEAT_MS)
+        self._heart.timeout.connect(self._on_beat)
+        self._heart.start()
+
+    @property
+    def longest(self) -> float:
+        """Longest time in seconds that the window did not answer."""
+        return self._longest
+
+    def find(self, what: str) -> None:
+        """Note something that may not be."""
+        self.findings.append(what)
+        print(f"FINDING: {what}", flush=True)
+        for line in self._latest:
+            print(f"    {line}", flush=True)
+
+    def act(self, number: int, rng: np.random.Generator) -> None:
+        """Do one thing, and let the window live for some milliseconds."""
+        try:
+            text = self._actions.act()
+        except Exception:  # noqa: BLE001 - that is what is looked for
+            self._latest.append(f"{number} (failed)")
+            self.find(traceback.format_exc())
+        else:
+            self._latest.append(f"{number} {text} -> {self._window.session.state.name}")
+        until = time.monotonic() + float(rng.choice([0, 0.001, 0.005, 0.03]))
+        QApplication.processEvents()
+        while time.monotonic() < until:
+            QApplication.processEvents()
+
+    def check(self) -> None:
+        """Wait until nothing is under way, and compare."""
+        session = self._window.session
+        if not session.wait_idle(SETTLED):
+            self.find(f"busy for {SETTLED:.0f} s: {session.progress}")
+            return
+        try:
+            for difference in differences(self._window):
+                self.find(difference)
+        except Exception:  # noqa: BLE001 - a check that fails is a finding too
+            self.find(traceback.format_exc())
+
+    def _on_beat(self) -> None:
+        now = time.monotonic()
+        late, self._beat = now - self._beat - BEAT_MS / 1000, now
+        self._longest = max(self._longest, late)
+        if late > self._allowed:
+            self.find(f"the window did not answer for {late:.1f} s")
+        # Here, for a modal dialog runs its own event loop within an action.
+        opened = QApplication.activePopupWidget() or QApplication.activeModalWidget()
+        if opened is not None:
+            opened.close()
+
+
+def main() -> int:
+    """Soak; the exit status."""
+    parser = argparse.ArgumentParser(prog="soak", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--actions", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, help="end after so long at the latest")
+    parser.add_argument("--every", type=int, default=40, help="actions between comparisons")
+    parser.add_argument("--longest", type=float, default=2.0, help="seconds without an answer")
+    parser.add_argument("--engine", choices=("process", "thread"), default="process")
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
+        return _soak(arguments, rng, Path(folder))
+
+
+def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path) -> int:
+    files = make_files(folder, SAMPLES, rng)
+    settings = QSettings(str(folder / "settings.ini"), QSettings.Format.IniFormat)
+    window = make_window(settings=settings, engine=arguments.engine)
+    window.resize(1440, 900)
+    window.show()
+    soak = Soak(window, Actions(window, files, rng), arguments.longest)
+
+    def on_exception(
+        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+    ) -> None:
+        soak.find("".join(traceback.format_exception(kind, error, trace)))
+
+    def on_message(kind: QtMsgType, _: object, text: str) -> None:
+        if kind is not QtMsgType.QtDebugMsg and not any(word in text for word in HARMLESS):
+            soak.find(f"Qt says: {text}")
+
+    sys.excepthook = on_exception
+    qInstallMessageHandler(on_message)
+    started, done = time.monotonic(), 0
+    while done < arguments.actions:
+        if arguments.seconds and time.monotonic() - started > arguments.seconds:
+            break
+        done += 1
+        soak.act(done, rng)
+        if done % arguments.every == 0:
+            soak.check()
+    soak.check()
+    window.close()
+    qInstallMessageHandler(None)
+    print(
+        f"seed {arguments.seed}: {done} actions in {time.monotonic() - started:.0f} s, "
+        f"{len(soak.findings)} findings; the window did not answer for "
+        f"{soak.longest:.2f} s at most"
+    )
+    return 1 if soak.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

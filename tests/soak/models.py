@@ -1,0 +1,172 @@
+"""The files that a soak works with: models, inputs, layers, and what is none of these."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Files", "make_files", "write_pair"]
+
+IMAGE: Final = "(1,3,8,8)f32"
+_CONVOLUTION: Final = (
+    "nn.Conv2d conv 1 1 0 1 bias=True dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) "
+    "out_channels=4 padding=({0},{0}) padding_mode=zeros stride=(1,1) @bias=(4)f32 "
+    f"@weight=(4,3,3,3)f32 $input=0 #0={IMAGE} #1=(1,4,8,8)f32"
+)
+LAYERS: Final = '''
+from engine.layers import register
+
+
+@register("soak.Own", replace=True)
+def own(x):
+    """Add one."""
+    return x + 1
+'''
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where everything is.
+
+    Attributes
+    ----------
+    folder : Path
+    models : list of Path
+        ``.param`` files that open.
+    bad : list of Path
+        Files that do not.
+    arrays : list of Path
+        ``.npy`` and ``.npz`` files; some of them fit some inputs.
+    layers, bad_layers : Path
+    """
+
+    folder: Path
+    models: list[Path] = field(default_factory=list)
+    bad: list[Path] = field(default_factory=list)
+    arrays: list[Path] = field(default_factory=list)
+    layers: Path = Path()
+    bad_layers: Path = Path()
+
+
+def write_pair(
+    folder: Path, name: str, lines: tuple[str, ...], weights: Mapping[str, np.ndarray]
+) -> Path:
+    """Write a pair; returns the ``.param``."""
+    operands = {
+        operand
+        for line in lines
+        for operand in line.split()[4 : 4 + sum(map(int, line.split()[2:4]))]
+    }
+    param = folder / f"{name}.pnnx.param"
+    text = "\n".join(["7767517", f"{len(lines)} {len(operands)}", *lines])
+    param.write_text(text + "\n", encoding="utf-8")
+    with zipfile.ZipFile(folder / f"{name}.pnnx.bin", "w") as archive:
+        for entry, array in weights.items():
+            archive.writestr(entry, np.ascontiguousarray(array).tobytes())
+    return param
+
+
+def write_branches(folder: Path, rng: np.random.Generator, name: str = "branches") -> Path:
+    """A small network of images with a skip; its weights are others each time."""
+    weights = {
+        "conv.bias": rng.normal(size=4).astype(np.float32),
+        "conv.weight": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
+    }
+    lines = (
+        f"pnnx.Input in 0 1 0 #0={IMAGE}",
+        _CONVOLUTION.format(1),
+        "nn.ReLU relu 1 1 1 2 #1=(1,4,8,8)f32 #2=(1,4,8,8)f32",
+        "nn.SiLU silu 1 1 1 3 #1=(1,4,8,8)f32 #3=(1,4,8,8)f32",
+        "pnnx.Expression sum 2 1 2 3 4 expr=add(@0,mul(@1,2)) #4=(1,4,8,8)f32",
+        "torch.flatten flat 1 1 4 5 end_dim=-1 start_dim=1 #5=(1,256)f32",
+        "F.softmax scores 1 1 5 6 dim=1 #6=(1,256)f32",
+        "pnnx.Output out 1 0 6",
+    )
+    return write_pair(folder, name, lines, weights)
+
+
+def make_files(folder: Path, samples: Path, rng: np.random.Generator) -> Files:
+    """Write everything into an empty folder."""
+    files = Files(folder)
+    models = files.models
+    models.append(write_branches(folder, rng))
+    failing = (
+        f"pnnx.Input in 0 1 0 #0={IMAGE}",
+        _CONVOLUTION.format(0),
+        "pnnx.Expression sum 2 1 1 0 2 expr=add(@0,@1)",
+        "nn.ReLU tail 1 1 2 3",
+        "pnnx.Output out 1 0 3",
+    )
+    weights = {
+        "conv.bias": np.zeros(4, np.float32),
+        "conv.weight": np.ones((4, 3, 3, 3), np.float32),
+    }
+    models.append(write_pair(folder, "failing", failing, weights))
+    unknown = (
+        f"pnnx.Input in 0 1 0 #0={IMAGE}",
+        "soak.Own own 1 1 0 1 #1=(1,3,8,8)f32",
+        "nn.ReLU tail 1 1 1 2 #2=(1,3,8,8)f32",
+        "nn.Sigmoid side 1 1 0 3 #3=(1,3,8,8)f32",
+        "pnnx.Output out 2 0 2 3",
+    )
+    models.append(write_pair(folder, "unknown", unknown, {}))
+    random = (
+        "pnnx.Input in 0 1 0 #0=(4,5)f32",
+        "F.dropout thin 1 1 0 1 p=0.500000 training=True #1=(4,5)f32",
+        "torch.log logs 1 1 1 2 #2=(4,5)f32",
+        "pnnx.Expression spoiled 1 1 2 3 expr=sub(@0,@0) #3=(4,5)f32",
+        "pnnx.Output out 1 0 3",
+    )
+    models.append(write_pair(folder, "random", random, {}))
+    open_sizes = (
+        "pnnx.Input a 0 1 in0 #in0=(1,%h,?)f32",
+        "pnnx.Input b 0 1 in1 #in1=(%h)f32",
+        "nn.ReLU relu 1 1 in0 x #x=(1,%h,?)f32",
+        "pnnx.Output out 2 0 x in1",
+    )
+    models.append(write_pair(folder, "sizes", open_sizes, {}))
+    one = ("pnnx.Input in 0 1 0 #0=(7)f32", "pnnx.Output out 1 0 0")
+    models.append(write_pair(folder, "one", one, {}))
+    chain = [f"nn.ReLU r{i} 1 1 {i} {i + 1} #{i + 1}=(2,2)f32" for i in range(300)]
+    long = ("pnnx.Input in 0 1 0 #0=(2,2)f32", *chain, "pnnx.Output out 1 0 300")
+    models.append(write_pair(folder, "long", long, {}))
+    no_inputs = ("soak.Missing odd 0 1 x #x=(3)f32", "pnnx.Output out 1 0 x")
+    models.append(write_pair(folder, "no_inputs", no_inputs, {}))
+    models.extend(sorted(samples.glob("*/*.pnnx.param")))
+    _make_others(files, rng)
+    return files
+
+
+def _make_others(files: Files, rng: np.random.Generator) -> None:
+    folder = files.folder
+    for name, text in {
+        "empty.param": "",
+        "words.param": "no model at all",
+        "cut.param": "7767517\n3 2\npnnx.Input in 0 1 0\n",
+    }.items():
+        (folder / name).write_text(text)
+        files.bad.append(folder / name)
+    files.bad.append(folder / "missing.param")
+    shapes = {"image": (1, 3, 8, 8), "small": (4, 5), "three": (3,), "wide": (1, 256)}
+    arrays = {name: rng.normal(size=s).astype(np.float32) for name, s in shapes.items()}
+    arrays["nan"] = np.full((1, 3, 8, 8), np.nan, np.float32)
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+        files.arrays.append(folder / f"{name}.npy")
+    np.savez(
+        folder / "both.npz", in0=np.ones((1, 2, 3), np.float32), in1=np.ones(2, np.float32)
+    )
+    (folder / "broken.npy").write_bytes(b"\x93NUMPY\x01\x00")
+    files.arrays.extend([folder / "both.npz", folder / "broken.npy", folder / "gone.npy"])
+    layers, bad = folder / "own.py", folder / "bad.py"
+    layers.write_text(LAYERS)
+    bad.write_text("def wrong(:\n")
+    object.__setattr__(files, "layers", layers)
+    object.__setattr__(files, "bad_layers", bad)
