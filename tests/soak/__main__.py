@@ -72,7 +72,7 @@ class Soak:
         """Do one thing, and let the window live for some milliseconds."""
         try:
             text = self._actions.act()
-        except Exception:  # noqa: BLE001 - that is what is looked for
+        except Exception:
             self._latest.append(f"{number} (failed)")
             self.find(traceback.format_exc())
         else:
@@ -91,7 +91,7 @@ class Soak:
         try:
             for difference in differences(self._window):
                 self.find(difference)
-        except Exception:  # noqa: BLE001 - a check that fails is a finding too
+        except Exception:
             self.find(traceback.format_exc())
 
     def _on_beat(self) -> None:
