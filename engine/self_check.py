@@ -19,6 +19,7 @@ from engine.backends.fusion import Draft, FusedSubgraph, Strategy, part_of, supp
 from engine.backends.kernel import NumpyKernel, try_to_make
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.subgraph import Subgraph
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
 from engine.layers.exactness import is_elementwise
@@ -282,6 +283,7 @@ class _Check:
         ]
         self._row: list[tuple[Part, StepRecord]] = []
         self._values: dict[str, Value] = {}
+        self._graph = Subgraph()  # of the operators in the row
 
     @property
     def _operators(self) -> Sequence[RuntimeOperator]:
@@ -403,7 +405,11 @@ class _Check:
             bool(self._strategies) and not self._ended and self._reference.memory_limit is None
         )
         if usable and backend_of(record.kernel) == REFERENCE and not record.overrides:
-            part = part_of(record.operator, inputs, tuple(record.outputs.values()))
+            outputs = tuple(record.outputs.values())
+            part = part_of(self._graph, record.operator, inputs, outputs)
+            if part is None and self._row:  # but it may begin the next one
+                self._check_row()
+                part = part_of(self._graph, record.operator, inputs, outputs)
         if part is not None:
             self._row.append((part, record))
             self._values.update(zip(part.sources, inputs, strict=True))
@@ -413,7 +419,7 @@ class _Check:
 
     def _check_row(self) -> None:
         row, values = self._row, self._values
-        self._row, self._values = [], {}
+        self._row, self._values, self._graph = [], {}, Subgraph()
         if self._ended or sum(part.given for part, _ in row) < 2:
             return
         if value_nbytes(tuple(values.values())) > current_room().left:

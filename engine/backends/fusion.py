@@ -174,12 +174,17 @@ class Part:
 
 
 def part_of(
-    operator: RuntimeOperator, inputs: Sequence[Value], outputs: Sequence[Value]
+    graph: Subgraph,
+    operator: RuntimeOperator,
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
 ) -> Part | None:
     """Tell how an operator may take part in a subgraph; None where it cannot.
 
     Parameters
     ----------
+    graph : Subgraph
+        The operators that come before it, to which it is added.
     operator : RuntimeOperator
     inputs, outputs : sequence of Value
         As they are without a subgraph.
@@ -197,28 +202,28 @@ def part_of(
     elif not isinstance(first, np.ndarray):
         return None
     elif _is_reshaped(output, first):
-        return Part(operator, Role.RESHAPED)
+        role = Role.RESHAPED
     else:
         role = Role.VIEW if np.may_share_memory(output, first) else Role.MOVED
     part = Part(operator, role)
-    names = [f"x{index}" for index in range(len(inputs))]
     try:
-        _write(Subgraph(), part, inputs, names, output)
+        _write(graph, part, inputs, output)
     except LoweringError:
         return None
     return part
 
 
-def _write(
-    graph: Subgraph, part: Part, inputs: Sequence[Value], names: Sequence[str], output: Value
-) -> None:
+def _write(graph: Subgraph, part: Part, inputs: Sequence[Value], output: Value) -> None:
+    if part.role is Role.RESHAPED:
+        graph.alias(part.output, part.sources[0])
+        return
     from engine.backends.move_lowerings import MOVE_LOWERINGS
     from engine.backends.operator_lowerings import LOWERINGS
 
     lowerings = LOWERINGS if part.role is Role.COMPUTED else MOVE_LOWERINGS
     natural = output.shape if isinstance(output, np.ndarray) else None
     lower_operator(
-        graph, part.operator, inputs, names, part.output, lowerings,
+        graph, part.operator, inputs, part.sources, part.output, lowerings,
         natural=natural, out=part.given,
     )  # fmt: skip
 
@@ -227,11 +232,9 @@ def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
     """Lower consecutive operators."""
     graph = Subgraph()
     for part in parts:
-        if part.role is Role.RESHAPED:
-            graph.alias(part.output, part.sources[0])
-        elif part.role is not Role.CONSTANT:
+        if part.role is not Role.CONSTANT:
             inputs = [known[name] for name in part.sources]
-            _write(graph, part, inputs, part.sources, known[part.output])
+            _write(graph, part, inputs, known[part.output])
     return graph
 
 

@@ -42,6 +42,7 @@ from engine.backends.kernel import (
 )
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.subgraph import Subgraph
 from engine.backends.tuning_cache import describe_work
 from engine.differences import agrees
 from engine.errors import EngineError
@@ -482,6 +483,7 @@ def run_one_by_one(
     """
     parts: list[Part] = []
     results: dict[str, Value] = {}
+    graph = Subgraph()
     spent, taken = 0.0, 0
     for operator in row:
         names = [operand.name for operand in operator.inputs]
@@ -497,7 +499,7 @@ def run_one_by_one(
         except EngineError:  # the session will meet it, and tell
             break
         outputs = [_as_given_out(value, inputs) for value in outputs]
-        part = part_of(operator, inputs, outputs)
+        part = part_of(graph, operator, inputs, outputs)
         if part is None:
             break
         taken += value_nbytes(outputs[0])

@@ -36,12 +36,13 @@ from engine.backends.ncnn_layers import (
 )
 from engine.backends.node_kinds import ELEMENTWISE
 from engine.backends.onnx_lowering import infer_shapes
+from engine.backends.subgraph import keep_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from engine.backends.ncnn_layers import Params
-    from engine.backends.subgraph import Node, Subgraph
+    from engine.backends.subgraph import Node, Refinement, Subgraph
     from engine.values import Array
 
 __all__ = ["NcnnNetwork", "NcnnOutput", "first_unsupported", "lower_to_ncnn"]
@@ -115,6 +116,7 @@ class NcnnNetwork:
     watched : tuple of (int, int)
         What it is put together of: how many numbers look at a value, and how many of the
         outputs come before that.
+    refinements : tuple of Refinement
     """
 
     text: str
@@ -123,6 +125,7 @@ class NcnnNetwork:
     outputs: tuple[NcnnOutput, ...]
     verdict: int
     watched: tuple[tuple[int, int], ...]
+    refinements: tuple[Refinement, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def lower_to_ncnn(graph: Subgraph, elempack: Collection[str]) -> NcnnNetwork:
     writer = _Writer(graph)
     if writer.written < len(graph.nodes):
         raise LoweringError(f"{graph.nodes[writer.written].kind} in ncnn")
-    return writer.finish(graph.values_of(elempack))
+    return writer.finish(keep_pairs(graph.values_of(elempack), graph.pairs))
 
 
 def first_unsupported(graph: Subgraph) -> str | None:
@@ -201,6 +204,7 @@ class _Writer:
 
     def __init__(self, graph: Subgraph) -> None:
         self._constants, self._outputs = graph.constants, graph.outputs
+        self._refinements = tuple(graph.refinements)
         self._shapes = infer_shapes(graph)
         self._has_convolution = False
         self._layers: list[_Layer] = []
@@ -260,6 +264,7 @@ class _Writer:
                 (self._layers[by].sides[0], sum(other < place for other in given))
                 for place, by in seen_by.items()
             ),
+            self._refinements,
         )
 
     # Nodes; each gives the place of the layer that gives its value

@@ -51,6 +51,7 @@ class NcnnCompiledSubgraph:
             network.text, network.weights, threads, use_winograd63_convolution=False
         )
         self._outputs, self._verdict = network.outputs, network.verdict
+        self._refinements, self._operands = network.refinements, operands
         sizes, before = zip(*network.watched, strict=True)
         self._watched = np.repeat(before, sizes)  # outputs before what each number looks at
         self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
@@ -81,10 +82,27 @@ class NcnnCompiledSubgraph:
                 self.seconds[place] = now - before
             finite = np.isfinite(np.array(_taken(extractor, self._verdict, _NCHW)))
         self._results = [
-            mat if output.elempack else _frozen(mat, output.shape)
+            mat if output.elempack else _array_of(mat, output.shape)
             for mat, output in zip(results, self._outputs, strict=True)
         ]
+        self._refine(inputs)
+        for result in self._results:
+            if isinstance(result, np.ndarray):
+                result.flags.writeable = False
         self._right = len(results) if finite.all() else self._count_right(finite)
+
+    def _refine(self, inputs: Sequence[Value]) -> None:
+        for each in self._refinements:
+            started = time.perf_counter()
+            operand = (
+                np.require(inputs[self._operands.index(each.operand)], None, ["C"])
+                if each.source is None
+                else self._results[each.source]
+            )
+            runs = zip(_runs_of(operand), _runs_of(self._results[each.output]), strict=True)
+            for x, result in runs:
+                each.refine(x.reshape(-1), result.reshape(-1))
+            self.seconds[each.output] += time.perf_counter() - started
 
     def _count_right(self, finite: Array) -> int:
         """How many results come before the first number that is not finite."""
@@ -125,10 +143,14 @@ def _taken(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyp
     return mat
 
 
-def _frozen(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
-    array = np.ascontiguousarray(np.array(mat, copy=False)).reshape(shape)
-    array.flags.writeable = False
-    return array
+def _array_of(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+    return np.ascontiguousarray(np.array(mat, copy=False)).reshape(shape)
+
+
+def _runs_of(result: Any) -> Sequence[Array]:  # noqa: ANN401 - untyped
+    """Contiguous parts of a result, in its own memory."""
+    array = result if isinstance(result, np.ndarray) else _blocks_of(result)
+    return [array] if array.flags.c_contiguous else list(array)
 
 
 def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped

@@ -4,7 +4,7 @@ Kinds of nodes have the names of ONNX. A kind stands here for a library only whe
 is within a few units in the last place of what is right, element by element
 (`tests/accuracy`). ONNX Runtime's own Tanh, Elu, Softplus, Mish, HardSwish and Gelu with
 ``approximate=tanh`` are not; nor are ncnn's TanH, ELU, Mish, HardSwish, Swish, exponential and
-logarithm.
+logarithm. Gelu is where it is refined (`Subgraph.refine`).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from engine.backends.subgraph import SubgraphOutput
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from engine.backends.subgraph import Node, Subgraph, SubgraphInput
+    from engine.backends.subgraph import Node, Refinement, Subgraph, SubgraphInput
     from engine.values import Array
 
 __all__ = ["OnnxModel", "OnnxOutput", "infer_shapes", "lower_to_onnx"]
@@ -70,6 +70,7 @@ class OnnxModel:
     inputs : tuple of SubgraphInput
     outputs : tuple of OnnxOutput
         One for each operator, in order.
+    refinements : tuple of Refinement
     has_convolution : bool
         Whether ONNX Runtime would change the layout of images for it.
     """
@@ -78,6 +79,7 @@ class OnnxModel:
     weights: Mapping[str, Array]
     inputs: tuple[SubgraphInput, ...]
     outputs: tuple[OnnxOutput, ...]
+    refinements: tuple[Refinement, ...]
     has_convolution: bool
 
 
@@ -105,6 +107,7 @@ def lower_to_onnx(graph: Subgraph, nchwc: Collection[str] | None = None) -> Onnx
     shapes = _infer_shapes(graph, nodes, constants)
     rewritten = rewrite_in_nchwc(
         nodes, constants, shapes, [o.name for o in graph.outputs], graph.values_of(nchwc),
+        graph.pairs,
     )  # fmt: skip
     if rewritten is None:
         raise LoweringError("no images to be computed in NCHWc")
@@ -158,6 +161,7 @@ def _close(
         outside,
         graph.inputs,
         tuple(outputs),
+        tuple(graph.refinements),
         any(proto.op_type in _LAID_OUT for proto in protos),
     )
 

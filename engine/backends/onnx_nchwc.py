@@ -24,10 +24,10 @@ from onnx import helper
 
 from engine.backends.heap import unload
 from engine.backends.node_kinds import ELEMENTWISE
-from engine.backends.subgraph import Node
+from engine.backends.subgraph import Node, keep_pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from engine.values import Array
 
@@ -96,6 +96,7 @@ def rewrite_in_nchwc(
     shapes: Mapping[str, tuple[int, ...]],
     results: Iterable[str],
     free: frozenset[str],
+    pairs: Collection[tuple[str | None, str]] = (),
 ) -> NchwcNodes | None:
     """Write a model once more, with images in NCHWc.
 
@@ -110,6 +111,8 @@ def rewrite_in_nchwc(
         What the model gives out.
     free : frozenset of str
         Those that may be given in NCHWc.
+    pairs : collection of (str or None, str), optional
+        Those that must be given in the same order; None is in NCHW.
 
     Returns
     -------
@@ -123,8 +126,9 @@ def rewrite_in_nchwc(
         writer.write(node)
     if not writer.convolutions:
         return None
+    chosen = keep_pairs(free & writer.missing, pairs)
     for name in results:
-        writer.give(name, in_nchwc=name in free)
+        writer.give(name, in_nchwc=name in chosen)
     return writer.found
 
 
@@ -141,7 +145,7 @@ class _Writer:
         self.convolutions = 0
         self._constants, self._shapes, self._size = constants, shapes, size
         self._nchwc: dict[str, str] = {}  # names in NCHWc, by the names in NCHW
-        self._missing: set[str] = set()  # what is there in NCHWc only
+        self.missing: set[str] = set()  # what is there in NCHWc only
         self._positive: set[str] = set()  # what may be divided by, the padding too
 
     def write(self, node: Node) -> None:
@@ -160,7 +164,7 @@ class _Writer:
         """Give a result out."""
         if name in self._nchwc and self._shapes[name][1] % self._size:
             self.found.padded.add(name)
-        if name in self._missing and in_nchwc:
+        if in_nchwc:
             samples, channels, height, width = self._shapes[name]
             groups = self._wide(channels) // self._size
             shape = samples, groups, height, width, self._size
@@ -323,8 +327,8 @@ class _Writer:
 
     def _to_nchw(self, name: str) -> None:
         """Have a value in NCHW."""
-        if name in self._missing:
-            self._missing.remove(name)
+        if name in self.missing:
+            self.missing.remove(name)
             channels = self._shapes[name][1]
             self.found.nodes.append(
                 Node(
@@ -341,7 +345,7 @@ class _Writer:
             self._nchwc[name] = name
         else:
             self._nchwc[name] = f"{name}.blocks"
-            self._missing.add(name)
+            self.missing.add(name)
         return self._nchwc[name]
 
     def _is_the_same_in_nchwc(self, shape: tuple[int, ...]) -> bool:

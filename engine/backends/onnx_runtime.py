@@ -213,7 +213,8 @@ class OnnxCompiledKernel:
         if model.weights:
             values = map(ort.OrtValue.ortvalue_from_numpy, model.weights.values())
             options.add_external_initializers(list(model.weights), list(values))
-        self._outputs = model.outputs  # and not the model, which holds copies of weights
+        # And not the model, which holds copies of weights.
+        self._outputs, self._refinements = model.outputs, model.refinements
         self._session = ort.InferenceSession(model.content, options, providers=[_PROVIDER])
         # The wrapper keeps the model, weights and all, to begin anew with other providers.
         self._session._model_bytes = None  # noqa: SLF001
@@ -229,13 +230,13 @@ class OnnxCompiledKernel:
 
     def run(self, inputs: Sequence[Value]) -> None:
         """Compute the results; those that somebody keeps get new memory."""
-        kept = []  # copies must live until the session has read them
+        read: dict[str, Array] = {}  # copies must live until the session has read them
         for place, (declared, at) in enumerate(self._sources):
             array = inputs[at]
             assert isinstance(array, np.ndarray)  # noqa: S101 - the signature says so
             if not (array.flags.c_contiguous and array.flags.aligned):
                 array = np.require(array, None, ["C", "A"])
-                kept.append(array)
+            read[declared.operand] = array
             address = address_of(array)
             if address != self._addresses[place]:
                 self._binding.bind_input(
@@ -246,6 +247,10 @@ class OnnxCompiledKernel:
             if buffer.renew():
                 self._bind_output(place)
         self._session.run_with_iobinding(self._binding)
+        for each in self._refinements:
+            source = each.source
+            x = read[each.operand] if source is None else self._buffers[source].memory
+            each.refine(x.reshape(-1), self._buffers[each.output].memory.reshape(-1))
 
     def checked(self, place: int, inputs: Sequence[Held]) -> Held:
         """Give the result of an operator, for its inputs.

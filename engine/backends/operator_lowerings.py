@@ -24,6 +24,8 @@ from engine.layers.activations import (
     leaky_relu,
     mish,
     prelu,
+    refine_gelu,
+    refine_gelu_by_tanh,
     relu,
     relu6,
     sigmoid,
@@ -273,7 +275,9 @@ def _mish(graph: Subgraph, input: Operand) -> Result:
 def _gelu(graph: Subgraph, input: Operand, approximate: str = "none") -> Result:
     read = graph.read(input)
     if approximate == "none":
+        graph.refine(input, refine_gelu)  # the libraries' ``1 + erf`` cancels
         return graph.node("Gelu", read, approximate="none")
+    graph.refine(input, refine_gelu_by_tanh)  # the exponential's operand is rounded
     # 1 + tanh(u) is 2 / (1 + exp(-2 u)), where nothing cancels.
     root = -2 * math.sqrt(2 / math.pi)
     cubic = graph.node("Mul", graph.node("Mul", read, read), graph.constant(0.044715 * root))

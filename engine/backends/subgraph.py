@@ -16,19 +16,31 @@ from engine.backends.lowering import LoweringError, Operand
 from engine.backends.native_sizes import require_elements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from engine.backends.lowering import LoweringTable
     from engine.promotion import DType
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["Node", "Result", "Subgraph", "SubgraphInput", "SubgraphOutput", "lower_operator"]
+__all__ = [
+    "Node",
+    "Refinement",
+    "Result",
+    "Subgraph",
+    "SubgraphInput",
+    "SubgraphOutput",
+    "keep_pairs",
+    "lower_operator",
+]
 
 # What a lowering gives: the value's name, and its shape where that must be set afterwards.
 Result: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
+# Nodes that sum products of their first two inputs.
+_SUMS_OF_PRODUCTS: Final = frozenset(["Attention", "Conv", "ConvTranspose", "Gemm", "MatMul"])
+_FACTORS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,28 @@ class SubgraphOutput:
     finite: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What is computed again after a run, element by element, into a result of it.
+
+    Attributes
+    ----------
+    refine : callable
+        Takes the operand and the result, float32 of shape (N,), and writes into the result.
+    output : int
+        Place of the result among the outputs.
+    operand : str
+        That the result is computed from.
+    source : int or None
+        Its place among the outputs; None where it is handed over.
+    """
+
+    refine: Callable[[Array, Array], None]
+    output: int
+    operand: str
+    source: int | None
+
+
 class Subgraph:
     """Nodes, constants, and the operands that they read and compute.
 
@@ -107,6 +141,7 @@ class Subgraph:
         By name.
     outputs : list of SubgraphOutput
         One for each operator that gives its result out, in order.
+    refinements : list of Refinement
     """
 
     def __init__(self) -> None:
@@ -114,6 +149,7 @@ class Subgraph:
         self.nodes: list[Node] = []
         self.constants: dict[str, Array] = {}
         self.outputs: list[SubgraphOutput] = []
+        self.refinements: list[Refinement] = []
         self._inputs: dict[str, SubgraphInput] = {}
         self._ends: list[tuple[str, int]] = []  # operands, and the nodes up to each
         # Operands that are computed here: the value's name, and its shape where that is known.
@@ -122,6 +158,9 @@ class Subgraph:
         self._reshaped: dict[tuple[str, tuple[int, ...]], str] = {}
         self._above_infinity: list[int] = []
         self._finite = False
+        self._refine: tuple[Callable[[Array, Array], None], str] | None = None
+        self._given: dict[str, int] = {}  # places among the outputs, by the names of operands
+        self._unrefined: set[str] = set()  # values that are refined after the run only
         self._count = 0
 
     @property
@@ -211,8 +250,21 @@ class Subgraph:
         -------
         str
             Name of the output.
+
+        Raises
+        ------
+        LoweringError
+            If it reads what is refined after the run, and does not sum products of it. In
+            such a sum the error is below the rounding of the other products.
         """
         output = self._name("v")
+        if not self._unrefined.isdisjoint(inputs):
+            if kind == "Reshape":
+                self._unrefined.add(output)
+            elif kind not in _SUMS_OF_PRODUCTS or not self._unrefined.isdisjoint(
+                inputs[_FACTORS:]
+            ):
+                raise LoweringError("an operand that is refined after the run")
         given = {k: v for k, v in attributes.items() if v is not None}
         self.nodes.append(Node(kind, inputs, output, given))
         return output
@@ -230,6 +282,19 @@ class Subgraph:
         For nodes that make them where there are none, or of others.
         """
         self._finite = True
+
+    def refine(self, operand: Operand, refine: Callable[[Array, Array], None]) -> None:
+        """Have the present operator's result refined after the run, from its operand.
+
+        For nodes that are inexact for few numbers.
+
+        Parameters
+        ----------
+        operand : Operand
+        refine : callable
+            See `Refinement`.
+        """
+        self._refine = refine, self._same.get(operand.name, operand.name)
 
     def give(
         self, operand: str, result: str, shape: tuple[int, ...] | None, *, out: bool = True
@@ -250,17 +315,31 @@ class Subgraph:
         Raises
         ------
         LoweringError
-            If nothing was computed.
+            If nothing was computed, or the result is not refined, or cannot be.
         """
         if not self._is_computed(result):
             raise LoweringError("nothing is computed")
+        if result in self._unrefined:
+            raise LoweringError("an operand that is refined after the run")
+        if self._refine is not None:
+            self._require_refined(result, *self._refine)
         if out:
+            self._given[operand] = len(self.outputs)
             self.outputs.append(
                 SubgraphOutput(result, shape, tuple(self._above_infinity), self._finite)
             )
         self._ends.append((operand, len(self.nodes)))
         self._computed[operand] = (result, self.natural if shape is None else None)
-        self._above_infinity, self._finite = [], False
+        self._above_infinity, self._finite, self._refine = [], False, None
+
+    def _require_refined(
+        self, result: str, refine: Callable[[Array, Array], None], operand: str
+    ) -> None:
+        source = self._given.get(operand)
+        if source is None and operand in self._computed:
+            raise LoweringError("an operand that is not given out, to refine a result from")
+        self.refinements.append(Refinement(refine, len(self.outputs), operand, source))
+        self._unrefined.add(result)
 
     def may_give(self, name: str) -> bool:
         """Whether a value is computed here, and no operator's result that is given out."""
@@ -277,6 +356,17 @@ class Subgraph:
         """Names of the values of operands that are computed here."""
         return frozenset(self._computed[operand][0] for operand in operands)
 
+    @property
+    def pairs(self) -> list[tuple[str | None, str]]:
+        """Of each refinement, the values that it reads and writes; None for no output."""
+        return [
+            (
+                None if r.source is None else self.outputs[r.source].name,
+                self.outputs[r.output].name,
+            )
+            for r in self.refinements
+        ]
+
     def first_operand_beyond(self, count: int) -> str | None:
         """Return the first operand that needs more than so many nodes; None for no operand."""
         return next((operand for operand, end in self._ends if end > count), None)
@@ -284,6 +374,18 @@ class Subgraph:
     def _name(self, prefix: str) -> str:
         self._count += 1
         return f"{prefix}{self._count}"
+
+
+def keep_pairs(
+    free: Collection[str], pairs: Collection[tuple[str | None, str]]
+) -> frozenset[str]:
+    """Those of some values of which a pair is there, or none of the two.
+
+    What a library gives out in an order of its own it must give in that order with its pair.
+    """
+    sources = {source for source, result in pairs if result not in free}
+    results = {result for source, result in pairs if source not in free or source in sources}
+    return frozenset(free) - sources - results
 
 
 def lower_operator(

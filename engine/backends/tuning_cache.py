@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TuningCache", "describe_work", "key_of"]
 
-_SCHEMA: Final = 8  # also where kernels came or went, or compute otherwise than before
+_SCHEMA: Final = 9  # also where kernels came or went, or compute otherwise than before
 _MOST_ENTRIES: Final = 20_000
 _SECONDS_BETWEEN_SAVES: Final = 5.0
 

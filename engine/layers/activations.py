@@ -22,17 +22,19 @@ from engine.layers.random_numbers import uniform
 from engine.layers.registry import register
 from engine.layers.windows import working_dtype
 from engine.promotion import float_dtype
-from engine.special import erf, erfc_of_positive
+from engine.special import erf, erfc_of_positive, gelu_of_negative
 from engine.values import Array, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = ["elementwise", "prelu", "sigmoid"]
+__all__ = ["elementwise", "prelu", "refine_gelu", "refine_gelu_by_tanh", "sigmoid"]
 
 P = ParamSpec("P")
 
 _RUN: Final = 1 << 16  # elements that a formula gets at a time
+# Libraries' GELU is within 3 units in the last place above, and loses them all at -6.
+_INEXACT_GELU: Final = np.float32(-1)
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017; digits as in PyTorch.
 _SELU_ALPHA: Final = 1.6732632423543772
@@ -42,7 +44,6 @@ _SELU_SCALE: Final = 1.0507009873554805
 def elementwise(
     *types: str,
     integers: bool = False,
-    cancels: bool = False,
     random_unless: Mapping[str, Value] | None = None,
     unused: str = "",
 ) -> Callable[[Callable[Concatenate[Array, P], Array]], Callable[Concatenate[Array, P], Array]]:
@@ -53,9 +54,6 @@ def elementwise(
     *types : str
     integers : bool
         Whether integers stay integers; they become float32 otherwise.
-    cancels : bool
-        Whether PyTorch's formula cancels, so that elsewhere an element may be right only
-        beside its operand.
     random_unless : mapping of str to Value, optional
     unused : str, optional
         Both are as for `register`.
@@ -83,7 +81,7 @@ def elementwise(
                 result[start : start + _RUN] = formula(run, *args, **kwargs)
             return result.reshape(input.shape)
 
-        return layer if cancels else mark_elementwise(layer)
+        return mark_elementwise(layer)
 
     return decorate
 
@@ -220,7 +218,7 @@ def mish(input: Array) -> Array:
     return result
 
 
-@elementwise("nn.GELU", "F.gelu", "aten::gelu", cancels=True)
+@elementwise("nn.GELU", "F.gelu", "aten::gelu")
 def gelu(input: Array, approximate: str = "none") -> Array:
     """``x`` times the normal distribution function of x: ``torch.nn.GELU``.
 
@@ -230,19 +228,44 @@ def gelu(input: Array, approximate: str = "none") -> Array:
     if approximate == "none":
         root = np.sqrt(0.5).astype(input.dtype)
         result: Array = 0.5 * input * (1 + erf(input * root, fine=False))
-        return _in_double(input < -0.5, input, result, _gelu_of_negative)
+        return _recompute(input < -0.5, input, result, _gelu_of_negative)
     if approximate != "tanh":
         raise LayerError(f"approximate={approximate} is neither none nor tanh")
-    return _in_double(input < -0.5, input, _gelu_by_tanh(input), _gelu_by_tanh)
+    return _recompute(input < -0.5, input, _gelu_by_tanh(input), _in_double(_gelu_by_tanh))
 
 
-def _gelu_of_negative(x: Array, *, in_float32: bool) -> Array:
-    """``x / 2 * erfc(-x / sqrt(2))``, where ``1 + erf`` would cancel."""
-    result: Array = x / 2 * erfc_of_positive(-x * math.sqrt(0.5), in_float32=in_float32)
+def refine_gelu(input: Array, result: Array) -> None:
+    """Compute GELU again where a library's is inexact, into its result.
+
+    Parameters
+    ----------
+    input, result : ndarray of float32 and shape (N,)
+    """
+    _refine(input, result, _gelu_of_negative)
+
+
+def refine_gelu_by_tanh(input: Array, result: Array) -> None:
+    """Do what `refine_gelu` does for ``approximate=tanh``."""
+    _refine(input, result, _in_double(_gelu_by_tanh))
+
+
+def _refine(input: Array, result: Array, formula: Callable[[Array], Array]) -> None:
+    with np.errstate(all="ignore"):
+        for start in range(0, input.size, _RUN):
+            run = slice(start, start + _RUN)
+            x = input[run]
+            _recompute(x < _INEXACT_GELU, x, result[run], formula)
+
+
+def _gelu_of_negative(x: Array) -> Array:
+    """Compute it where ``1 + erf`` would cancel."""
+    if x.dtype == np.float32:
+        return gelu_of_negative(x)
+    result: Array = x / 2 * erfc_of_positive(-x * math.sqrt(0.5), in_float32=False)
     return result
 
 
-def _gelu_by_tanh(x: Array, **_: bool) -> Array:
+def _gelu_by_tanh(x: Array) -> Array:
     """``x / (1 + exp(-2 u))`` for ``x / 2 * (1 + tanh(u))``: the same, and nothing cancels."""
     root = -2 * math.sqrt(2 / math.pi)
     result: Array = x / (1 + np.exp(x * (root + 0.044715 * root * (x * x))))
@@ -269,10 +292,10 @@ def tanh(input: Array) -> Array:
 def tanhshrink(input: Array) -> Array:
     """``x - tanh(x)``: ``torch.nn.Tanhshrink``."""
     result: Array = input - np.tanh(input)
-    return _in_double(np.abs(input) < 1, input, result, _tanhshrink_of_small)
+    return _recompute(np.abs(input) < 1, input, result, _in_double(_tanhshrink_of_small))
 
 
-def _tanhshrink_of_small(x: Array, **_: bool) -> Array:
+def _tanhshrink_of_small(x: Array) -> Array:
     """``x - tanh(x)``, by its series where nothing would be left of the difference."""
     square = x * x
     return np.where(square < 1e-6, x * square / 3 * (1 - 0.4 * square), x - np.tanh(x))
@@ -351,12 +374,20 @@ def glu(input: Array, dim: int = -1) -> Array:
     return result
 
 
-def _in_double(where: Array, x: Array, result: Array, formula: Callable[..., Array]) -> Array:
-    """Compute some elements again in double precision, into the result: where they cancel."""
+def _recompute(
+    where: Array, x: Array, result: Array, formula: Callable[[Array], Array]
+) -> Array:
+    """Compute some elements again, into the result: where they cancel."""
     places = np.flatnonzero(where)  # many times as fast as the truths themselves
-    wide = x.take(places).astype(np.float64)
-    result.put(places, formula(wide, in_float32=x.dtype == np.float32))
+    if places.size:
+        # Of another dtype they would take three times as long to put.
+        result[places] = formula(x.take(places)).astype(result.dtype, copy=False)
     return result
+
+
+def _in_double(formula: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Have a formula compute in double precision."""
+    return lambda x: formula(x.astype(np.float64))
 
 
 def _divisor(x: Array) -> Array:

@@ -28,11 +28,6 @@ class Function:
         Operator types with their parameters.
     operands : int
     weights : mapping of str to ndarray
-    as_eager : mapping of (float, float) to float
-        PyTorch's own largest error by range of the input, in units in the last place, where
-        its formula loses more than a few and ours are held to twice as much.
-    reason : str
-        Why that is so.
     """
 
     right: Callable[..., np.ndarray]
@@ -40,8 +35,6 @@ class Function:
     kinds: tuple[tuple[str, Mapping[str, Any]], ...]
     operands: int = 1
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
-    as_eager: Mapping[tuple[float, float], float] = field(default_factory=dict)
-    reason: str = ""
 
 
 def _module(
@@ -106,11 +99,6 @@ _SELU: Final = 1.6732632423543772, 1.0507009873554805
 _SLOPES: Final = np.linspace(0.125, 1.0, 16, dtype=np.float32)
 _erf, _erfc = _each(math.erf), _each(math.erfc)
 
-# ``1 + erf`` and ``1 + tanh`` near -1: what is left is the rounding of 1, and at last 0.
-_GELU: Final = {(-88.0, -17.0): 0.0, (-17.0, -5.0): 1.68e7, (-5.0, -1.0): 3.1e6}
-_GELU_BY_TANH: Final = {(-17.0, -5.0): 1.68e7, (-5.0, -1.0): 4.8e6}
-_CANCELS: Final = "PyTorch adds 1 to a number near -1"
-
 FUNCTIONS: Final[dict[str, Function]] = {
     "relu": _module(lambda x: np.maximum(x, 0), "F.relu(x)", "nn.ReLU"),
     "relu6": _module(lambda x: np.clip(x, 0, 6), "F.relu6(x)", "nn.ReLU6"),
@@ -137,12 +125,10 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "hardswish": _module(lambda x: x * (np.clip(x + 3, 0, 6) / 6), "F.hardswish(x)",
                          "nn.Hardswish"),
     "mish": _module(lambda x: x * _tanh_of_softplus(x), "F.mish(x)", "nn.Mish"),
-    "gelu": Function(lambda x: x / 2 * _erfc(-x / math.sqrt(2)), "F.gelu(x)",
-                     (("nn.GELU", {"approximate": "none"}),), as_eager=_GELU,
-                     reason=_CANCELS),
-    "gelu by tanh": Function(_gelu_by_tanh, "F.gelu(x, approximate='tanh')",
-                             (("nn.GELU", {"approximate": "tanh"}),),
-                             as_eager=_GELU_BY_TANH, reason=_CANCELS),
+    "gelu": _module(lambda x: x / 2 * _erfc(-x / math.sqrt(2)), "F.gelu(x)", "nn.GELU",
+                    approximate="none"),
+    "gelu by tanh": _module(_gelu_by_tanh, "F.gelu(x, approximate='tanh')", "nn.GELU",
+                            approximate="tanh"),
     "softplus": _module(lambda x: np.where(x > 20, x, np.log1p(np.exp(np.minimum(x, 30)))),
                         "F.softplus(x)", "nn.Softplus"),
     "tanh": _module(np.tanh, "torch.tanh(x)", "nn.Tanh"),

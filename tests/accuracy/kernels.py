@@ -112,25 +112,28 @@ def _computed(
 
 
 def _graph(function: Function, kind: str, text: str, folder: Path) -> RuntimeGraph:
-    """A model of the function between convolutions by 1, which pass numbers on, and a ReLU."""
+    """A model of the function between convolutions by 1, which pass numbers on."""
     given = range(function.operands)
     names = " ".join(f"c{index}" for index in given)
-    weights = {f"conv{index}.weight": _ones() for index in given}
+    weights = {f"{name}.weight": _ones() for name in (*(f"conv{i}" for i in given), "after")}
     said = "".join(f" @{name}=({array.size})f32" for name, array in function.weights.items())
     weights |= {f"f.{name}": array for name, array in function.weights.items()}
     lines = [
         *(f"pnnx.Input in{index} 0 1 x{index}" for index in given),
-        *(
-            f"nn.Conv2d conv{index} 1 1 x{index} c{index} bias=False dilation=(1,1) groups=16 "
-            "in_channels=16 kernel_size=(1,1) out_channels=16 padding=(0,0) "
-            "padding_mode=zeros stride=(1,1) @weight=(16,1,1,1)f32"
-            for index in given
-        ),
+        *(_convolution(f"conv{index}", f"x{index}", f"c{index}") for index in given),
         f"{kind} f {function.operands} 1 {names} y {text}{said}",
-        "nn.ReLU after 1 1 y z",
+        _convolution("after", "y", "z"),
         "pnnx.Output out 1 0 z",
     ]
     return engine.load(_written(folder / "m.pnnx.param", lines, weights))
+
+
+def _convolution(name: str, operand: str, result: str) -> str:
+    return (
+        f"nn.Conv2d {name} 1 1 {operand} {result} bias=False dilation=(1,1) groups=16 "
+        "in_channels=16 kernel_size=(1,1) out_channels=16 padding=(0,0) padding_mode=zeros "
+        "stride=(1,1) @weight=(16,1,1,1)f32"
+    )
 
 
 def _ones() -> np.ndarray:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.special import digamma, erf, erfinv
+from engine.special import digamma, erf, erfinv, gelu_of_negative
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,26 @@ def test_the_argument_is_left_alone():
     x = np.array([5.0, -5.0], np.float32)
     x.flags.writeable = False
     assert not np.shares_memory(erf(x), x)
+
+
+def test_gelu_of_negative():
+    """Down to where float32 has no normal numbers any more, in more than one run."""
+    x = -np.concatenate([np.linspace(0.5, 12.9, 60_001), np.logspace(-0.3, 1.1, 20_001)])
+    x = x.astype(np.float32)
+    expected = np.array([v / 2 * math.erfc(-v / math.sqrt(2)) for v in x.tolist()])
+    found = gelu_of_negative(x)
+    assert found.dtype == np.float32
+    assert np.all(
+        np.abs(found - expected) <= 4 * np.spacing(np.abs(expected.astype(np.float32)))
+    )
+    far = np.array([-15, -16, -17, -1e6, -1e19, -3e38], np.float32)
+    np.testing.assert_array_equal(gelu_of_negative(far), 0)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_gelu_of_infinity():
+    """It is infinity times 0, as PyTorch computes it."""
+    assert np.isnan(gelu_of_negative(np.array([-math.inf], np.float32))).all()
 
 
 def test_erfinv():
