@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
+from engine.atomic import start_sync
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
@@ -123,6 +125,7 @@ def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> Non
                 watch(piece)
         if before:  # of an array without elements
             _write_both(file, before, memoryview(b""))
+        start_sync(file)
     finally:
         os.close(file)
 
@@ -156,7 +159,7 @@ def write_npz(
     OSError
         If the file cannot be written.
     """
-    with zipfile.ZipFile(path, "x", zipfile.ZIP_STORED) as archive:
+    with path.open("xb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays:
             header = _npy_header(array)
             # Without a date: equal arrays give equal files.
@@ -168,6 +171,7 @@ def write_npz(
                     entry.write(piece)
                     if watch is not None:
                         watch(piece)
+            start_sync(file.fileno())
 
 
 def write_safetensors(
@@ -218,6 +222,7 @@ def write_safetensors(
                 _write_all(file, piece)
                 if watch is not None:
                     watch(piece)
+            start_sync(file.fileno())
 
 
 def read_safetensors_metadata(path: Path) -> dict[str, str]:

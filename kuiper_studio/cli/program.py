@@ -7,12 +7,14 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
 from engine.backend_names import require_installed
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
+from engine.leftovers import find_leftovers
 from engine.text import format_count, format_duration
 from kuiper_studio.cli.arguments import (
     PARSERS,
@@ -103,8 +105,23 @@ def _dispatch(arguments: list[str], supervision: Supervision | None) -> int:
         parsed = PARSERS[name]().parse_args(arguments[1:])
         parsed.supervision = supervision
         with ended_by_signals():
+            _tell_leftovers()
             return _COMMANDS[name](parsed)
     return _open_window(window_parser().parse_args(arguments))
+
+
+def _tell_leftovers() -> None:
+    """Tell what was there before something that a killed process did not write to its end."""
+    for leftover in find_leftovers():
+        earlier, holder = (quote(str(p)) for p in (leftover.earlier, leftover.holder))
+        place = leftover.destination
+        restoring = "move it where you want it"
+        if not place.exists():
+            restoring = f"mv {earlier} {quote(str(place))} restores it"
+        complain(
+            f"{place} was about to be replaced when a process was killed; what was there is "
+            f"kept in {earlier}: {restoring}, rm -r {holder} removes it for good"
+        )
 
 
 def _sentence(error: Exception) -> str:

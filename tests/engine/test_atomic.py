@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.atomic import spoken, written_beside
+from engine import atomic
+from engine.atomic import spoken, write_file, written_beside
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory, monkeypatch) -> None:
+    """A cache of its own: what is left behind on purpose is not for other tests to find."""
+    monkeypatch.setenv("KUIPER_STUDIO_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -74,8 +83,19 @@ def test_a_failure_leaves_what_was_there(tmp_path, before, error):
     assert tree(tmp_path) == earlier
 
 
-@pytest.mark.parametrize("failing", [1, 2])
-def test_a_failed_exchange_puts_the_folder_back(tmp_path, monkeypatch, failing):
+@pytest.fixture
+def no_swap(monkeypatch):
+    """A file system that exchanges two names in two steps only."""
+    monkeypatch.setattr(atomic, "_swap", lambda *_: False)
+
+
+def test_a_folder_is_replaced_in_two_steps(tmp_path, no_swap):
+    test_a_folder_is_replaced_as_a_whole(tmp_path)
+
+
+# Asked for the name, moved away, put in the place of it.
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_failed_exchange_puts_the_folder_back(tmp_path, monkeypatch, no_swap, failing):
     write_folder(tmp_path / "x", "old")
     rename, calls = Path.rename, []
 
@@ -91,13 +111,13 @@ def test_a_failed_exchange_puts_the_folder_back(tmp_path, monkeypatch, failing):
     assert tree(tmp_path) == {"x/a": "old"}
 
 
-def test_what_cannot_be_put_back_is_kept(tmp_path, monkeypatch):
+def test_what_cannot_be_put_back_is_kept(tmp_path, monkeypatch, no_swap):
     write_folder(tmp_path / "x", "old")
     rename, calls = Path.rename, []
 
     def fail_after_one(self: Path, target: Path) -> Path:
         calls.append(target)
-        if len(calls) > 1:
+        if len(calls) > 2:
             raise OSError(errno.EIO, "broken")
         return rename(self, target)
 
@@ -137,6 +157,129 @@ def test_a_device_is_left_alone(tmp_path):
     with pytest.raises(OSError, match="device or a pipe"), written_beside(pipe):
         pytest.fail("nothing is to be written")
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_is_there_is_not_replaced_unasked(tmp_path, folder):
+    """Also where it came while this was written."""
+
+    def write(path: Path, text: str) -> None:
+        if folder:
+            write_folder(path, text)
+        else:
+            path.write_text(text)
+
+    def write_late() -> None:
+        with written_beside(tmp_path / "x", replace=False) as partial:
+            write(partial, "mine")
+            write(tmp_path / "x", "theirs")
+
+    with pytest.raises(FileExistsError):
+        write_late()
+    assert tree(tmp_path) == ({"x/a": "theirs"} if folder else {"x": "theirs"})
+
+
+def test_of_many_at_the_same_time_one_succeeds(tmp_path):
+    together = threading.Barrier(8)
+
+    def write(number: int) -> bool:
+        try:
+            with written_beside(tmp_path / "x", replace=False) as partial:
+                write_folder(partial, str(number))
+                together.wait()
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        succeeded = list(threads.map(write, range(8)))
+    assert succeeded.count(True) == 1
+    assert tree(tmp_path) == {"x/a": str(succeeded.index(True))}
+
+
+def test_many_replace_a_folder_at_the_same_time(tmp_path):
+    write_folder(tmp_path / "x", "old")
+
+    def write(number: int) -> None:
+        for _ in range(20):
+            with written_beside(tmp_path / "x", durable=False) as partial:
+                write_folder(partial, str(number))
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    assert tree(tmp_path)["x/a"] in "0123"
+    assert list(tree(tmp_path)) == ["x/a"]
+
+
+def test_a_file_system_without_links(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with written_beside(tmp_path / "x", replace=False) as partial:
+        partial.write_text("new")
+    assert tree(tmp_path) == {"x": "new"}
+    with (
+        pytest.raises(FileExistsError),
+        written_beside(tmp_path / "x", replace=False) as partial,
+    ):
+        partial.write_text("newer")
+    assert tree(tmp_path) == {"x": "new"}
+
+
+def test_all_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """The files and folders of what is written, then the name, then the folder that has it."""
+    events: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted_sync(file: int) -> None:
+        path = Path(f"/proc/self/fd/{file}").readlink()
+        parts = path.relative_to(tmp_path).parts
+        events.append("/".join("holder" if p.startswith(".kuiper-") else p for p in parts))
+        fsync(file)
+
+    def noted_rename(self: Path, target: Path) -> Path:
+        events.append(f"-> {target.name}")
+        return rename(self, target)
+
+    if not Path("/proc/self/fd").is_dir():
+        pytest.skip("no /proc here")
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    with written_beside(tmp_path / "x") as partial:
+        write_folder(partial, "new")
+        write_folder(partial / "b", "new")
+    assert events == [
+        "holder/new/a", "holder/new", "holder/new/b/a", "holder/new/b", "-> x", "",
+    ]  # fmt: skip
+
+
+def test_a_disk_that_fails_late_leaves_what_was_there(tmp_path, monkeypatch):
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    (tmp_path / "x").write_text("old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="full"):
+        write_file(tmp_path / "x", b"new")
+    assert tree(tmp_path) == {"x": "old"}
+
+
+def test_who_looks_at_what_is_replaced_may_refuse(tmp_path):
+    write_folder(tmp_path / "x", "old")
+    seen = []
+
+    def refuse(path: Path) -> None:
+        seen.append(tree(path))
+        raise OSError(errno.EBUSY, "no")
+
+    with (
+        pytest.raises(OSError, match="no"),
+        written_beside(tmp_path / "x", check=refuse) as new,
+    ):
+        write_folder(new, "new")
+    assert seen == [{"a": "old"}]
+    assert tree(tmp_path) == {"x/a": "old"}
 
 
 def test_no_folder_to_write_in(tmp_path):
