@@ -30,6 +30,7 @@ from engine.inputs import InputSource, parse_source, parse_supply, read_labels
 from engine.text import format_count
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
+from kuiper_studio.picture_files import write_picture
 from kuiper_studio.sample_models import default_sample
 from kuiper_studio.session import RunState, StudioSession
 from kuiper_studio.theme import Scheme, Theme
@@ -263,8 +264,7 @@ def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
 
 def _take_picture(window: MainWindow, path: Path) -> None:
     _wait_until(lambda: False, 0.5)  # let late pictures and statistics arrive
-    if not window.grab().save(str(path)):
-        raise EngineError(f"the picture {path} could not be written")
+    write_picture(window.grab().toImage(), path)
 
 
 def _require_working(session: StudioSession) -> None:

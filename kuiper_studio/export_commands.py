@@ -81,10 +81,12 @@ class ExportCommands(QObject):
         )
         if path is None:
             return
-        if self._tensor_view.save_picture(path):
-            self._session.workspace.announce(f"picture saved to {path}")
-        else:
-            self.failed.emit("The picture was not saved", f"{path} cannot be written.")
+        try:
+            self._tensor_view.save_picture(path)
+        except EngineError as exc:
+            self.failed.emit("The picture was not saved", str(exc))
+            return
+        self._session.workspace.announce(f"picture saved to {path}")
 
     def export_graph(self) -> None:
         """Save the graph as a picture."""

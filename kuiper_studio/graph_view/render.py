@@ -7,11 +7,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, QSize, QSizeF
-from PySide6.QtGui import QImage, QImageWriter, QPainter
+from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, QSize, QSizeF
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
-from engine.atomic import spoken, written_beside
+from engine.atomic import spoken, write_file
 from engine.collector import collector_paused
 from engine.errors import ExportError
 from kuiper_studio.graph_view.geometry import Geometry
@@ -19,6 +19,7 @@ from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import SceneState
 from kuiper_studio.layout import Orientation, layout, spell_graph, write_attributes
+from kuiper_studio.picture_files import write_picture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -175,10 +176,7 @@ def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
             f"{path.name}: there is no memory for {size.width()} x {size.height()}"
         )
     _paint(QPainter(image), theme, painter, area, scale)
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    QImageWriter(buffer, QByteArray(b"png")).write(image)
-    _write(path, bytes(buffer.data().data()))
+    write_picture(image, path, "png")
     note = ""
     if scale < 1:
         note = (
@@ -200,9 +198,8 @@ def _paint(
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write beside and rename, so that a failure leaves no half file."""
+    """Write the file, whole or not at all."""
     try:
-        with written_beside(path) as part:
-            part.write_bytes(data)
+        write_file(path, data)
     except OSError as exc:
         raise ExportError(f"{path} cannot be written: {spoken(exc)}") from exc

@@ -6,6 +6,7 @@ value is all it takes to use it.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,13 +16,16 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QMenu,
+    QMessageBox,
     QVBoxLayout,
     QWidget,
 )
 from typing_extensions import override
 
+from engine.errors import ExportError
 from engine.statistics import sampling_step
 from kuiper_studio.commands import Surface
+from kuiper_studio.picture_files import write_picture
 from kuiper_studio.tensor_view.actions import TensorActions, TensorState
 from kuiper_studio.tensor_view.body import Body
 from kuiper_studio.tensor_view.images import Coloring
@@ -34,8 +38,6 @@ from kuiper_studio.tensor_view.top_list import are_probabilities, best_scores
 from kuiper_studio.tensor_view.view_model import PAGE_SIZE, Element, Scope, TensorViewModel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from PySide6.QtGui import QKeyEvent
 
     from engine.statistics import TensorStatistics
@@ -181,9 +183,15 @@ class TensorPane(QWidget):
             self.model.set_channel(channel)
             self._show_channel()
 
-    def save_picture(self, path: str | Path) -> bool:
-        """Save the picture as it is shown, colour bar included; whether that worked."""
-        return self.body.grab().save(str(path))
+    def save_picture(self, path: Path) -> None:
+        """Save the picture as it is shown, colour bar included.
+
+        Raises
+        ------
+        ExportError
+            If it cannot be written.
+        """
+        write_picture(self.body.grab().toImage(), path)
 
     @property
     def picked(self) -> Element | None:
@@ -632,7 +640,10 @@ class TensorPane(QWidget):
         """Ask where to save the picture as it is shown."""
         path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
         if path:
-            self.save_picture(path)
+            try:
+                self.save_picture(Path(path))
+            except ExportError as exc:
+                QMessageBox.warning(self, "The picture was not saved", str(exc))
 
     @Slot(object)
     def _on_menu_requested(self, position: QPoint) -> None:

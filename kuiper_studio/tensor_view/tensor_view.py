@@ -10,9 +10,10 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
 
-from engine.errors import capitalized
+from engine.errors import ExportError, capitalized
 from engine.states import OperatorStatus
 from kuiper_studio.icons import icon
+from kuiper_studio.picture_files import write_picture
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
@@ -172,11 +173,21 @@ class TensorView(QWidget):
             del self._locked[index - 1]
             self.strip.tabs.removeTab(index)
 
-    def save_picture(self, path: str | Path) -> bool:
-        """Save the picture as it is shown, colour bar included; whether that worked."""
-        if self._stack.currentWidget() is self.gallery:
-            return self.gallery.grab().save(str(path))
-        return self._stack.currentWidget() is self.pane and self.pane.save_picture(path)
+    def save_picture(self, path: Path) -> None:
+        """Save the picture as it is shown, colour bar included.
+
+        Raises
+        ------
+        ExportError
+            If none is shown, or it cannot be written.
+        """
+        shown = self._stack.currentWidget()
+        if shown is self.gallery:
+            write_picture(self.gallery.grab().toImage(), path)
+        elif shown is self.pane:
+            self.pane.save_picture(path)
+        else:
+            raise ExportError("no tensor is shown")
 
     def fill_menu(self, menu: QMenu) -> None:
         """Add all actions to a menu, grouped."""

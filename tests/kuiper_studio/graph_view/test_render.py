@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -71,6 +73,38 @@ def test_too_large_for_png_is_said(theme, load_graph, tmp_path):
 def test_other_suffix_is_refused(theme, load_graph, tmp_path):
     with pytest.raises(ExportError, match=r"graph\.pdf: a graph is written as \.svg or \.png"):
         render_graph(load_graph(), tmp_path / "graph.pdf", theme)
+
+
+@pytest.mark.parametrize("name", ["graph.svg", "graph.png"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(
+    theme, load_graph, tmp_path, monkeypatch, name
+):
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    (tmp_path / name).write_text("precious")
+    monkeypatch.setattr(os, "fsync", fail)
+    graph = load_graph()
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(ExportError, match="cannot be written: the disk is full"):
+        render_graph(graph, tmp_path / name, theme)
+    assert (tmp_path / name).read_text() == "precious"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_links_are_neither_replaced_nor_written_through_by_chance(theme, load_graph, tmp_path):
+    """A link at the destination is followed; those of names that could be guessed are not."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "real.svg").write_text("old")
+    (tmp_path / "far" / "victim").write_text("precious")
+    (tmp_path / "graph.svg").symlink_to(tmp_path / "far" / "real.svg")
+    for suffix in (".part", ".tmp", "~", ".new"):
+        (tmp_path / f"graph.svg{suffix}").symlink_to(tmp_path / "far" / "victim")
+        (tmp_path / "far" / f"real.svg{suffix}").symlink_to(tmp_path / "far" / "victim")
+    render_graph(load_graph(), tmp_path / "graph.svg", theme)
+    assert (tmp_path / "graph.svg").is_symlink()
+    assert "<svg" in (tmp_path / "far" / "real.svg").read_text()
+    assert (tmp_path / "far" / "victim").read_text() == "precious"
 
 
 def test_unwritable_place_is_told(theme, load_graph, tmp_path):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QMenu, QToolButton
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QToolButton
 
+from engine.errors import ExportError
 from kuiper_studio.commands import Surface
 from kuiper_studio.tensor_view import TensorPane, view_model
 from kuiper_studio.tensor_view.actions import COMMANDS
@@ -424,9 +425,25 @@ def test_copying(pane, signed):
 
 def test_save_picture(pane, signed, tmp_path):
     pane.set_value("x", signed)
-    assert pane.save_picture(tmp_path / "x.png")
+    pane.save_picture(tmp_path / "x.png")
     assert QImage(str(tmp_path / "x.png")).width() > 500
-    assert not pane.save_picture(tmp_path / "missing" / "x.png")
+    with pytest.raises(ExportError, match="cannot be written: there is no such file or folder"):
+        pane.save_picture(tmp_path / "missing" / "x.png")
+
+
+def test_a_picture_that_cannot_be_saved_is_told(pane, signed, tmp_path, monkeypatch):
+    told = []
+    pane.set_value("x", signed)
+    path = str(tmp_path / "missing" / "x.png")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (path, ""))
+    monkeypatch.setattr(QMessageBox, "warning", lambda *args: told.append(args[1:]))
+    pane.ask_to_save()
+    assert told == [
+        (
+            "The picture was not saved",
+            f"{path} cannot be written: there is no such file or folder",
+        )
+    ]
 
 
 def test_menu_is_grouped(pane):

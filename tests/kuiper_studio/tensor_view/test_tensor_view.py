@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar
 
+from engine.errors import ExportError
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view import TensorView
 
@@ -43,7 +46,8 @@ def test_without_a_model(view_of, empty_session):
     view = view_of(empty_session)
     assert message(view).startswith("No tensor chosen")
     assert view.operand == ""
-    assert not view.save_picture("x.png")
+    with pytest.raises(ExportError, match="no tensor is shown"):
+        view.save_picture(Path("x.png"))
 
 
 def test_before_the_first_step(view):
@@ -266,7 +270,7 @@ def test_an_operand_can_be_looked_at_closely(failed):
 
 
 def test_picture_of_the_gallery(failed, tmp_path):
-    assert failed.save_picture(tmp_path / "x.png")
+    failed.save_picture(tmp_path / "x.png")
     assert (tmp_path / "x.png").stat().st_size > 0
 
 
