@@ -12,10 +12,11 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from engine.atomic import written_beside
+from engine.atomic import write_file
 from engine.backends import installed_version, libraries
 from engine.backends.fusion import SubgraphName
 from engine.cache import cache_folder
+from engine.file_versions import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -156,9 +157,7 @@ class ExclusionCache:
 
     def _read(self) -> _Table:
         try:
-            with self.path.open("rb") as file:
-                text = file.read(_LARGEST_FILE + 1)
-            content = json.loads(text) if len(text) <= _LARGEST_FILE else None
+            content = json.loads(read_regular(self.path, _LARGEST_FILE))
         except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(content, dict) or content.get("schema") != _SCHEMA:
@@ -175,11 +174,8 @@ class ExclusionCache:
         newest = dict(list(table.items())[-_MOST_MODELS:])
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with written_beside(self.path) as path:
-                path.write_text(
-                    json.dumps({"schema": _SCHEMA, "models": newest}, indent=1),
-                    encoding="utf-8",
-                )
+            text = json.dumps({"schema": _SCHEMA, "models": newest}, indent=1)
+            write_file(self.path, text.encode(), durable=False)
 
 
 def _mapping(value: object) -> Mapping[str, object]:

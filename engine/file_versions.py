@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
@@ -11,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["FileVersion", "Watched", "open_steady"]
+__all__ = ["FileVersion", "Watched", "open_steady", "read_regular"]
 
 # Times of files advance by the system's tick, a hundredth of a second at most, and on some
 # file systems by two seconds: what is written twice within that may look the same.
 _COARSEST_TICK: Final = 2_000_000_000  # ns
+# Without O_NONBLOCK, to open a pipe is to wait for whoever writes to it.
+_TO_READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class FileVersion(NamedTuple):
@@ -112,3 +116,29 @@ def open_steady(path: Path) -> Iterator[BinaryIO]:
         yield file
         if watched.was_written:
             raise OSError("it was written while it was read; choose it again")
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """Read the whole of a file that ends: no pipe, and no device.
+
+    Parameters
+    ----------
+    path : Path
+    most : int
+        Bytes that it may have.
+
+    Raises
+    ------
+    OSError
+        If it is no such file, is longer, or cannot be read.
+    """
+    with open(os.open(path, _TO_READ), "rb") as file:  # noqa: PTH123 - of a descriptor
+        status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "it is a device or a pipe, not a file", str(path))
+        data = file.read(most + 1)
+        if len(data) > most:
+            raise OSError(errno.EINVAL, f"it has more than {most} bytes", str(path))
+        return data

@@ -12,7 +12,7 @@ import numpy as np
 
 from engine.atomic import spoken
 from engine.errors import FeedError, UnknownNameError
-from engine.file_versions import open_steady
+from engine.file_versions import open_steady, read_regular
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
 from engine.shapes import InputShapes, require_closed, settle_shapes
@@ -54,6 +54,7 @@ IMAGE_SUFFIXES: Final = (
     ".webp",
     ".ppm",
 )
+_LONGEST_LABELS: Final = 16 << 20  # bytes
 Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
@@ -695,9 +696,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
         If the file cannot be read as text.
     """
     try:
-        if path.stat().st_size > 16 << 20:
-            raise FeedError(f"{path} is too large to be a list of labels")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(path, _LONGEST_LABELS).decode().splitlines()
     except OSError as exc:
         raise FeedError(f"labels cannot be read from {path}: {spoken(exc)}") from exc
     except UnicodeDecodeError as exc:

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
 
 __all__ = [
+    "MANIFEST",
     "SCHEMA",
+    "SUMMARY",
     "Facts",
     "Row",
     "file_hash",
-    "is_dump",
     "make_row",
     "manifest_head",
     "manifest_text",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 SCHEMA: Final = "kuiper-studio-dump"
+MANIFEST: Final = "manifest.json"
+SUMMARY: Final = "summary.csv"
 # 2: checksums may be missing; what the directory of the .bin says stands beside them
 # 3: the user's files of layers
 # 4: SHA-256 of the inputs whatever else
@@ -63,15 +66,6 @@ class Facts:
 
     statistics: TensorStatistics
     sha256: str | None
-
-
-def is_dump(folder: Path) -> bool:
-    """Whether a folder is one that was written here, and so may be replaced."""
-    try:
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("schema") == SCHEMA
 
 
 class ModelHashes(NamedTuple):

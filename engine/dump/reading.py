@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.array_files import read_safetensors_metadata
 from engine.atomic import spoken
-from engine.dump.manifest import SCHEMA
+from engine.dump.manifest import MANIFEST, SCHEMA, SUMMARY
 from engine.errors import DumpFileError
+from engine.file_versions import read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["kernels_of", "read_manifest", "seed_of"]
+__all__ = ["find_foreign_file", "is_dump", "kernels_of", "read_manifest", "seed_of"]
 
 _LARGEST_MANIFEST: Final = 1 << 30  # bytes; 100 000 operators take a twentieth of it
+# What file managers leave in a folder when somebody looks into it.
+_OF_THE_SYSTEM: Final = frozenset({".DS_Store", "Thumbs.db", "desktop.ini"})
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
@@ -51,10 +55,46 @@ def _text_of(path: Path) -> str | bytes:
         )
     if path.suffix.lower() == ".safetensors" and path.is_file():
         return read_safetensors_metadata(path).get("manifest", "{}")
-    file = path / "manifest.json" if path.is_dir() else path
-    if file.stat().st_size > _LARGEST_MANIFEST:
-        raise DumpFileError(path, "its manifest is too large to be one")
-    return file.read_bytes()
+    file = path / MANIFEST if path.is_dir() else path
+    return read_regular(file, _LARGEST_MANIFEST)
+
+
+def is_dump(folder: Path) -> bool:
+    """Whether a folder is one that was written here, and so may be replaced."""
+    try:
+        read_manifest(folder)
+    except DumpFileError:
+        return False
+    return True
+
+
+def find_foreign_file(folder: Path) -> Path | None:
+    """Find a file in the folder of a dump that is no part of the dump.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    Path or None
+        Within the folder; None where there is none but what the system puts everywhere.
+
+    Raises
+    ------
+    DumpFileError
+        If the manifest cannot be read.
+    """
+    operands = read_manifest(folder).get("operands")
+    rows = operands if isinstance(operands, list) else []
+    own = {MANIFEST, SUMMARY, *(row.get("file") for row in rows if isinstance(row, dict))}
+    for place, folders, files in os.walk(folder):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        for name in (*files, *links):
+            path = (Path(place) / name).relative_to(folder)
+            if path.as_posix() not in own and name not in _OF_THE_SYSTEM:
+                return path
+    return None
 
 
 def kernels_of(path: str | Path) -> Mapping[str, str]:

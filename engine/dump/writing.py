@@ -23,9 +23,10 @@ from engine.atomic import spoken, written_beside
 from engine.collector import collector_paused
 from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
+    MANIFEST,
+    SUMMARY,
     Facts,
     Row,
-    is_dump,
     make_row,
     manifest_head,
     manifest_text,
@@ -34,6 +35,7 @@ from engine.dump.manifest import (
 )
 from engine.dump.names import UniqueNames, archive_name
 from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions
+from engine.dump.reading import find_foreign_file, is_dump
 from engine.errors import DumpExistsError, ExportCancelledError, ExportError
 from engine.statistics import statistics
 from engine.text import format_bytes
@@ -94,8 +96,15 @@ def write_dump(
         check_destination(destination, session.graph, options)
         entries = collect_entries(session, options)
         _check_space(destination, entries, options)
-        with written_beside(destination) as partial, _Job(progress, cancelled) as job:
+        placing = written_beside(
+            destination,
+            replace=options.overwrite,
+            check=_check_replaced if options.is_folder else None,
+        )
+        with placing as partial, _Job(progress, cancelled) as job:
             _WRITERS[options.format](partial, session, options, entries, job)
+    except FileExistsError as exc:  # somebody else was quicker
+        raise _exists(destination, options) from exc
     except (OSError, MemoryError) as exc:
         raise _failure(destination, exc) from exc
     return destination
@@ -167,7 +176,13 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
         if own is not None and own.exists() and path.exists() and path.samefile(own):
             raise ExportError(f"{path} is the model itself; choose another name")
     if not options.overwrite:
-        raise DumpExistsError(f"{path} exists already; choose another name or overwrite it")
+        raise _exists(path, options)
+
+
+def _exists(path: Path, options: DumpOptions) -> DumpExistsError:
+    if options.is_folder:
+        return DumpExistsError(f"{path} holds a dump already; choose another or overwrite it")
+    return DumpExistsError(f"{path} exists already; choose another name or overwrite it")
 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
@@ -187,10 +202,23 @@ def _check_folder(path: Path, options: DumpOptions) -> None:
         raise ExportError(f"{path} is the current folder; name a new one in it")
     if not any(path.iterdir()):
         return
+    _check_replaced(path)
+    if not options.overwrite:
+        raise _exists(path, options)
+
+
+def _check_replaced(path: Path) -> None:
+    """Refuse to replace a folder with anything in it that was not written here."""
+    if not any(path.iterdir()):
+        return
     if not is_dump(path):
         raise ExportError(f"{path} exists and is no dump; choose a new folder")
-    if not options.overwrite:
-        raise DumpExistsError(f"{path} holds a dump already; choose another or overwrite it")
+    foreign = find_foreign_file(path)
+    if foreign is not None:
+        raise ExportError(
+            f"{path} holds {foreign}, which is no part of the dump there; move it away, or "
+            "choose another folder"
+        )
 
 
 def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> None:
@@ -334,8 +362,8 @@ def _write_folder(
         session, options, entries, files, job, None if options.statistics_only else write
     )
     for name, text in (
-        ("summary.csv", summary_text(rows)),
-        ("manifest.json", manifest_text(head, rows)),
+        (SUMMARY, summary_text(rows)),
+        (MANIFEST, manifest_text(head, rows)),
     ):
         (folder / name).write_text(text, encoding="utf-8", newline="")
 

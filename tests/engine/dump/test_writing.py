@@ -22,7 +22,13 @@ from PIL import Image
 import engine
 from engine.dump import FORMATS, DumpOptions, write_arrays, write_dump
 from engine.dump import writing as writing_module
-from engine.errors import ExportCancelledError, ExportError, InferenceError, UnknownNameError
+from engine.errors import (
+    DumpExistsError,
+    ExportCancelledError,
+    ExportError,
+    InferenceError,
+    UnknownNameError,
+)
 from engine.layers import unload_layers
 from engine.session import Session
 
@@ -731,6 +737,65 @@ def test_overwriting_is_asked_for(place, digits, name, options, sentence):
     if name == "dump":
         assert "ops/002_nn.ReLU__2.npy" in names_in(place / name)
         assert "ops/020_nn.AdaptiveAvgPool2d__20.npy" not in names_in(place / name)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "ops/mine.npy", "deep/er/x", "link"])
+def test_a_file_of_the_users_is_not_lost(digits, tmp_path, name):
+    """Overwriting is meant for what the dump wrote."""
+    dump(digits, tmp_path / "d", operators=("pool",))
+    (tmp_path / "far").mkdir()
+    own = tmp_path / "d" / name
+    own.parent.mkdir(parents=True, exist_ok=True)
+    if name == "link":
+        own.symlink_to(tmp_path / "far")
+    else:
+        own.write_text("precious")
+    earlier = state_of(tmp_path)
+    for overwrite in (False, True):
+        with pytest.raises(ExportError) as caught:
+            dump(digits, tmp_path / "d", overwrite=overwrite)
+        assert str(caught.value) == (
+            f"{tmp_path / 'd'} holds {name}, which is no part of the dump there; move it away, "
+            "or choose another folder"
+        )
+    assert state_of(tmp_path) == earlier
+
+
+def test_a_file_that_the_user_adds_meanwhile_is_not_lost(digits, tmp_path):
+    dump(digits, tmp_path / "d", operators=("pool",))
+
+    def progress(done: int, total: int) -> None:
+        if done == total:
+            (tmp_path / "d" / "notes.txt").write_text("precious")
+
+    with pytest.raises(ExportError, match=r"holds notes\.txt, which is no part of the dump"):
+        write_dump(digits, tmp_path / "d", DumpOptions(overwrite=True), progress)
+    assert (tmp_path / "d" / "notes.txt").read_text() == "precious"
+    assert (tmp_path / "d" / "manifest.json").is_file()
+
+
+def test_what_a_file_manager_leaves_is_in_nobodys_way(digits, tmp_path):
+    dump(digits, tmp_path / "d", operators=("pool",))
+    (tmp_path / "d" / ".DS_Store").write_bytes(b"\0")
+    dump(digits, tmp_path / "d", operators=("pool",), overwrite=True)
+    assert ".DS_Store" not in names_in(tmp_path / "d")
+
+
+@pytest.mark.parametrize("format_", ["folder", "npz", "safetensors"])
+def test_of_two_at_the_same_time_one_succeeds(digits, tmp_path, format_):
+    """Neither was asked to overwrite what the other has written."""
+    path = tmp_path / f"d.{format_}"
+    theirs = []
+
+    def other(done: int, _: int) -> None:
+        if done == 0 and not theirs:
+            dump(digits, path, format=format_, operators=("pool",))
+            theirs.append(path.stat().st_ino)
+
+    with pytest.raises(DumpExistsError, match="choose another"):
+        write_dump(digits, path, DumpOptions(format=format_), other)
+    assert [path.stat().st_ino] == theirs
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_empty_folder_is_taken(digits, tmp_path):
