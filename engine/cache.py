@@ -15,10 +15,14 @@ def cache_folder() -> Path:
     """Folder for what can be computed again.
 
     The system's folder for caches of this user has it; the environment variable
-    ``KUIPER_STUDIO_CACHE`` names another one.
+    ``KUIPER_STUDIO_CACHE`` names another one. For a user without a home it is no folder, and
+    cannot become one: whoever writes there meets an OSError, and goes without.
     """
     if given := os.environ.get(_CACHE_VARIABLE):
         return Path(given)
     from platformdirs import user_cache_path
 
-    return user_cache_path("kuiper-studio", appauthor=False)
+    try:
+        return user_cache_path("kuiper-studio", appauthor=False)
+    except RuntimeError:
+        return Path(os.devnull, "kuiper-studio")

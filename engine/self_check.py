@@ -18,7 +18,7 @@ from engine.backends import REFERENCE, all_backends, backend_of, usable_librarie
 from engine.backends.fusion import Draft, FusedSubgraph, Strategy, part_of, supported_parts
 from engine.backends.kernel import NumpyKernel, try_to_make
 from engine.backends.lowering import SpecialNumbersError
-from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.subgraph import Subgraph
 from engine.differences import TOLERANCE, Difference, difference
 from engine.errors import EngineError, SessionStateError
@@ -27,6 +27,7 @@ from engine.memory_bound import current_room
 from engine.runtime.activity import announce
 from engine.states import OperatorStatus, SessionState
 from engine.text import format_brief, format_count
+from engine.threads import thread_count
 from engine.values import materialise, value_nbytes
 
 if TYPE_CHECKING:

@@ -277,7 +277,10 @@ def _in_parts(
         return [work(_chunks_of(flat, length, step))]
     middle = flat.size // 2
     with ThreadPoolExecutor(1) as helper:
-        second = helper.submit(work, _chunks_of(flat[middle:], length, step))
+        try:
+            second = helper.submit(work, _chunks_of(flat[middle:], length, step))
+        except RuntimeError:  # the system lets no more threads start
+            return [work(_chunks_of(flat, length, step))]
         return [work(_chunks_of(flat[:middle], length, step)), second.result()]
 
 

@@ -6,10 +6,18 @@ import logging
 from functools import cache
 from pathlib import Path
 
-__all__ = ["load_fonts", "resources", "samples"]
+__all__ = ["home_folder", "load_fonts", "resources", "samples"]
 
 _log = logging.getLogger(__name__)
 _PACKAGE = Path(__file__).resolve().parent
+
+
+def home_folder() -> Path:
+    """The user's home; the root of the disk for a user who has none."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(Path.cwd().anchor)
 
 
 def resources() -> Path:

@@ -41,12 +41,13 @@ from engine.backends.kernel import (
     try_to_make,
 )
 from engine.backends.lowering import SpecialNumbersError
-from engine.backends.onnx_runtime import OnnxRuntimeBackend, thread_count
+from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.subgraph import Subgraph
 from engine.backends.tuning_cache import describe_work
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.memory_bound import current_room
+from engine.threads import thread_count
 from engine.values import LazyArray, materialise, materialise_all, value_nbytes
 
 if TYPE_CHECKING:

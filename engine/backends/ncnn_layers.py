@@ -29,6 +29,7 @@ __all__ = [
     "format_number",
     "format_params",
     "inner_product_params",
+    "layer_types",
     "weights_of",
 ]
 
@@ -145,6 +146,11 @@ def format_layer(
         hint = ",".join(map(str, [4 * len(results), *size * len(results)]))
         words.append(f"{_SHAPE_HINT_ID}={hint}")
     return " ".join(filter(None, words))
+
+
+def layer_types(text: str) -> set[str]:
+    """Types of the layers in the text of a ``.param`` file."""
+    return {line.split(None, 1)[0] for line in text.splitlines()[2:]}
 
 
 def weights_of(weight: Array, bias: Array | None) -> tuple[Array, ...]:

@@ -19,8 +19,8 @@ from engine.backend_names import PACKAGES
 from engine.backends.buffers import Buffer
 from engine.backends.heap import keeps_memory, unload
 from engine.backends.lowering import LoweringError, Operand, require_finite
-from engine.backends.ncnn_layers import MAGIC, format_layer, format_params
-from engine.backends.onnx_runtime import thread_count
+from engine.backends.ncnn_layers import MAGIC, format_layer, format_params, layer_types
+from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -148,6 +148,12 @@ def give_back_results() -> None:
     results.clear()
 
 
+@cache
+def _has_layer(kind: str) -> bool:
+    """Whether ncnn has a type of layers; it prints a line on standard error for one unknown."""
+    return bool(_library().layer_to_index(kind) >= 0)
+
+
 class NcnnNet:
     """A network, in float32 throughout.
 
@@ -182,7 +188,7 @@ class NcnnNet:
             setattr(net.opt, option, value)
         # Kept here as well: the network must not live longer than its pools.
         self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
-        if net.load_param_mem(text):
+        if not all(map(_has_layer, layer_types(text))) or net.load_param_mem(text):
             raise LoweringError("ncnn does not know a layer")
         arrays = [np.ascontiguousarray(weight) for weight in weights]
         if any(array.dtype != np.float32 for array in arrays):
@@ -202,7 +208,9 @@ def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyp
                 file.write(array.data)
                 unload(array)
             file.flush()
-            if not net.load_model(_OPEN_FILE.format(file.fileno())):
+            path = _OPEN_FILE.format(file.fileno())
+            # ncnn prints a line on standard error where it cannot open one.
+            if os.access(path, os.R_OK) and not net.load_model(path):
                 return b""
     content = b"".join(array.data for array in arrays)
     net.load_model_mem(content)

@@ -7,7 +7,6 @@ take the processor from all the others.
 
 from __future__ import annotations
 
-import os
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from engine.backends.lowering import (
 )
 from engine.backends.nchwc import nchwc_to_nchw
 from engine.text import format_count
+from engine.threads import thread_count
 from engine.values import LazyArray, address_of, materialise
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = [
     "OnnxCompiledKernel",
     "OnnxRuntimeBackend",
-    "thread_count",
 ]
 
 _PROVIDER: Final = "CPUExecutionProvider"
@@ -53,12 +52,6 @@ _RESULTS: Final[dict[str, DType]] = {
 # With fewer bytes of operands, waking another thread costs more than it brings; with more
 # than the second number it pays for certain; in between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
-
-
-def thread_count() -> int:
-    """How many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 @cache
@@ -215,7 +208,9 @@ class OnnxCompiledKernel:
             options.add_external_initializers(list(model.weights), list(values))
         # And not the model, which holds copies of weights.
         self._outputs, self._refinements = model.outputs, model.refinements
-        self._session = ort.InferenceSession(model.content, options, providers=[_PROVIDER])
+        self._session = ort.InferenceSession(
+            model.content, options, providers=[_PROVIDER], enable_fallback=False
+        )
         # The wrapper keeps the model, weights and all, to begin anew with other providers.
         self._session._model_bytes = None  # noqa: SLF001
         self._binding = self._session.io_binding()

@@ -22,6 +22,7 @@ from engine.backends.kernel import (
     try_to_make,
 )
 from engine.errors import InferenceError, InferStatus, SessionStateError
+from engine.threads import thread_count
 from engine.values import describe_value, materialise_all
 
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ class RecordedKernels(Kernels):
         self._names = _without(excluded, names)
         for operator in operators:
             name = SubgraphName.read(self._names[operator.name])
-            if name is not None:
-                self._subgraphs.setdefault(name.first, (name, []))[1].append(operator.index)
+            if name is not None and _is_possible(name, operator):
+                first_named, indices = self._subgraphs.setdefault(name.first, (name, []))
+                if name == first_named:
+                    indices.append(operator.index)
         self._built: dict[int, dict[object, FusedSubgraph | None]] = {}
 
     @override
@@ -155,3 +158,8 @@ def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str
         operator: REFERENCE if (operator, name) in gone or name in subgraphs else name
         for operator, name in names.items()
     }
+
+
+def _is_possible(name: SubgraphName, operator: RuntimeOperator) -> bool:
+    """Whether an operator may be of such a subgraph; whoever wrote the name may have erred."""
+    return name.first <= operator.index <= name.last and 1 <= name.threads <= thread_count()

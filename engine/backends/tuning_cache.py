@@ -21,8 +21,9 @@ import numpy as np
 
 from engine.atomic import written_beside
 from engine.backends.exclusions import describe_exclusion
-from engine.backends.onnx_runtime import thread_count
 from engine.cache import cache_folder
+from engine.file_versions import read_regular
+from engine.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -35,6 +36,7 @@ __all__ = ["TuningCache", "describe_work", "key_of"]
 
 _SCHEMA: Final = 9  # also where kernels came or went, or compute otherwise than before
 _MOST_ENTRIES: Final = 20_000
+_LARGEST_FILE: Final = 64 << 20  # bytes
 _SECONDS_BETWEEN_SAVES: Final = 5.0
 
 
@@ -135,7 +137,7 @@ class TuningCache:
 
     def _read(self) -> dict[str, str]:
         try:
-            content = json.loads(self.path.read_bytes())
+            content = json.loads(read_regular(self.path, _LARGEST_FILE))
             if content["schema"] != _SCHEMA or content["machine"] != self._machine:
                 return {}
             return {str(key): str(name) for key, name in content["backends"].items()}

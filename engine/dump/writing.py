@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import os
@@ -9,6 +10,7 @@ import shutil
 import threading
 from collections import deque
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -42,6 +44,7 @@ from engine.text import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from engine.runtime import RuntimeGraph
     from engine.session import Session
@@ -282,33 +285,40 @@ class _Job:
         lanes = [deque(kind) for kind in kinds]
         total = sum(map(len, lanes))
         finished: list[None] = []  # a number that two threads can add to
-
-        def work(lanes: Sequence[deque[Callable[[], None]]]) -> None:
-            for lane in lanes:
-                while True:
-                    try:
-                        task = lane.popleft()
-                    except IndexError:
-                        break
-                    self.check_cancelled()
-                    task()
-                    finished.append(None)
-
-        waiting = {self._threads.submit(work, order) for order in (lanes, lanes[::-1])}
-        result = meanwhile()
         told = 0
+
+        def work(
+            lanes: Sequence[deque[Callable[[], None]]], before: Callable[[], None]
+        ) -> None:
+            for task in chain.from_iterable(map(_drain, lanes)):
+                before()
+                task()
+                finished.append(None)
+
+        def report() -> None:
+            nonlocal told
+            self.ask()
+            while told < len(finished) * count // max(total, 1):
+                self.tell(told, count)
+                told += 1
+                self.ask()
+
+        waiting: set[Future[None]] = set()
+        for order in (lanes, lanes[::-1]):
+            # Where the system lets no more threads start, one does it all, or this one does.
+            with contextlib.suppress(RuntimeError):
+                waiting.add(self._threads.submit(work, order, self.check_cancelled))
+        result = meanwhile()
+        if not waiting:
+            work(lanes, report)
         while waiting:
             done, waiting = wait(
                 waiting, timeout=_SECONDS_BETWEEN_QUESTIONS, return_when=FIRST_EXCEPTION
             )
             for future in done:
                 future.result()
-            reached = len(finished) * count // max(total, 1) if waiting else count
-            self.ask()
-            while told < reached:
-                self.tell(told, count)
-                told += 1
-                self.ask()
+            report()
+        report()
         self.tell(count, count)
         return result
 
@@ -334,6 +344,16 @@ class _Job:
         """Tell how many items are done; for the caller's thread."""
         if self._progress is not None:
             self._progress(done, total)
+
+
+def _drain(lane: deque[T]) -> Iterator[T]:
+    """Take items off a queue, which others may take items off as well."""
+    while True:
+        try:
+            item = lane.popleft()
+        except IndexError:
+            return
+        yield item
 
 
 def _write_folder(

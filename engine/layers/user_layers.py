@@ -15,10 +15,11 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from engine.atomic import spoken
 from engine.errors import EngineError, LayerFileError
+from engine.file_versions import read_regular
 from engine.layers.places import USER_PACKAGE
 from engine.layers.registry import drop_file, registered_files, registering
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from engine.layers.registry import Registration
 
 __all__ = ["LayerFile", "layer_files", "layer_files_of", "load_layers", "unload_layers"]
+
+_LONGEST: Final = 64 << 20  # bytes of a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _module_name(file: Path) -> str:
 
 def _bytes_of(given: Path, file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return read_regular(file, _LONGEST)
     except OSError as exc:
         raise LayerFileError(given, f"it cannot be read: {spoken(exc)}") from exc
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from kuiper_studio.cli.supervisor import supervise
@@ -21,6 +22,19 @@ def main() -> int:
 
 def _run(arguments: Sequence[str], supervision: Supervision | None) -> int:
     # The process that watches over a command needs nothing of this.
+    _settle_threads()
     from kuiper_studio.cli.program import main as run
 
     return run(arguments, supervision)
+
+
+def _settle_threads() -> None:
+    """Have libraries work on one thread where the system lets none be started.
+
+    They read this when they are imported. NumPy's waits for ever for threads that there are
+    not, and OpenMP ends the process.
+    """
+    from engine.threads import can_start_threads
+
+    if not can_start_threads():
+        os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"))

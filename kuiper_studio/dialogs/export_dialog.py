@@ -30,6 +30,7 @@ from engine.text import format_bytes, format_count
 from engine.values import flatten_value, value_nbytes
 from kuiper_studio.icons import icon
 from kuiper_studio.item_models.text import caption_text, elided
+from kuiper_studio.resource_paths import home_folder
 
 if TYPE_CHECKING:
     from engine.dump import Format
@@ -85,7 +86,7 @@ class ExportDialog(QDialog):
         self.setWindowTitle("Export a dump of tensors")
         self._session = session
         self._theme = theme
-        self._folder = Path(folder) if folder and Path(folder).is_dir() else Path.home()
+        self._folder = Path(folder) if folder and Path(folder).is_dir() else home_folder()
         self._proposed = ""
         self.request: tuple[Path, DumpOptions] | None = None
         self.formats: dict[Format, QRadioButton] = {}

@@ -14,6 +14,7 @@ from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
 from kuiper_studio.panels.recents import RecentModel, Recents, folder_text, when_text
+from kuiper_studio.resource_paths import home_folder
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QContextMenuEvent, QPaintEvent, QResizeEvent
@@ -52,7 +53,7 @@ class RecentRow(QAbstractButton):
         self._theme = theme
         self.missing = not Path(entry.path).exists()
         self._name = Path(entry.path).name
-        self._folder = folder_text(entry.path, Path.home())
+        self._folder = folder_text(entry.path, home_folder())
         self._size = (
             "file not found" if self.missing else format_count(entry.operators, "operator")
         )

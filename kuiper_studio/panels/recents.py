@@ -122,7 +122,7 @@ def when_text(opened: str, now: datetime) -> str:
 def folder_text(path: str, home: Path) -> str:
     """Folder of a file, the home folder as ``~``."""
     folder = Path(path).parent
-    if folder.is_relative_to(home):
+    if home.name and folder.is_relative_to(home):  # not of who lives at the root
         inside = folder.relative_to(home).as_posix()
         return "~" if inside == "." else f"~/{inside}"
     return str(folder)

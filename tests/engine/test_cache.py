@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.backends.tuning_cache import TuningCache
 from engine.cache import cache_folder
+from engine.exclusions import ExclusionCache
+from engine.leftovers import find_leftovers
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +31,21 @@ def test_the_folders_that_earlier_versions_wrote_to(monkeypatch):
     assert cache_folder() == Path("/home/somebody/.cache/kuiper-studio")
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
     assert cache_folder() == Path("/somewhere/kuiper-studio")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the rules of Linux")
+def test_a_user_without_a_home(monkeypatch):
+    """There is no folder, and whoever wants to write to it is refused as by a full disk."""
+
+    def nobody(_: int) -> None:
+        raise KeyError("no such user")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", nobody)
+    folder = cache_folder()
+    assert not folder.exists()
+    with pytest.raises(NotADirectoryError):
+        folder.mkdir(parents=True, exist_ok=True)
+    TuningCache().save()
+    assert find_leftovers() == []
+    assert ExclusionCache().load("m") == {}

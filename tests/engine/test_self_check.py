@@ -12,12 +12,12 @@ from engine import backend_names
 from engine.backends import ncnn_operators, operator_lowerings
 from engine.backends.fusion import FusedSubgraph, is_fused
 from engine.backends.lowering import LoweringError
-from engine.backends.onnx_runtime import thread_count
 from engine.errors import InferenceError, SessionStateError
 from engine.layers.activations import relu, sigmoid
 from engine.layers.convolution import Convolution
 from engine.self_check import Verdict, self_check
 from engine.session import Session, SessionState
+from engine.threads import thread_count
 from engine.values import materialise
 
 pytest.importorskip("onnxruntime")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics as stdlib
+import threading
 import tracemalloc
 from fractions import Fraction
 
@@ -481,3 +482,17 @@ def test_a_histogram_of_the_least_numbers():
     assert histogram(array, 0.0, 3 * LEAST, 3).tolist() == [1, 2, 2]
     array = np.array([0.0, 0.6e-300, 1.4e-300, 1.8e-300, 2e-300])
     assert histogram(array, 0.0, 2e-300, 2).tolist() == [2, 3]
+
+
+def test_on_one_thread_where_no_other_may_start(monkeypatch):
+    """A large array is gone through in two halves, or else as a whole."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    array = np.arange(1 << 21, dtype=np.float32) % 7
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    found = statistics(array)
+    assert (found.count, found.min, found.max) == (1 << 21, 0, 6)
+    assert found.mean == pytest.approx(3, abs=1e-5)
+    assert histogram(array, 0, 6, 7).sum() == 1 << 21

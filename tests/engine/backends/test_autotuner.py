@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -96,6 +97,16 @@ def test_a_damaged_file_costs_measuring_again(tmp_path, conv, measured, content)
     tuning_cache.save()
     assert len(measured) == 1
     assert TuningCache(path).get(key_of(*conv)) == name
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "kernels.json")
+    tuning_cache = TuningCache(tmp_path / "kernels.json")
+    assert tuning_cache.get("key") is None
+    tuning_cache.put("key", "numpy/one-thread")
+    tuning_cache.save()
+    assert (tmp_path / "kernels.json").is_fifo()
 
 
 def test_backends_that_are_no_table(tmp_path):

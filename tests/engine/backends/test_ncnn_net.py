@@ -12,7 +12,8 @@ from engine.backends import heap
 
 pytest.importorskip("ncnn")
 
-from engine.backends.ncnn_net import NcnnBackend
+from engine.backends.lowering import LoweringError
+from engine.backends.ncnn_net import NcnnBackend, NcnnNet
 
 
 @pytest.fixture
@@ -61,7 +62,7 @@ def test_a_system_without_files_in_memory(compiled, monkeypatch):
     np.testing.assert_allclose(run([image])[0], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_system_without_names_of_open_files(compiled, monkeypatch, tmp_path):
+def test_a_system_without_names_of_open_files(compiled, monkeypatch, tmp_path, capfd):
     def elsewhere(_name):
         return os.open(tmp_path / "gone", os.O_WRONLY | os.O_CREAT)
 
@@ -70,3 +71,11 @@ def test_a_system_without_names_of_open_files(compiled, monkeypatch, tmp_path):
     monkeypatch.setattr("engine.backends.ncnn_net._OPEN_FILE", str(tmp_path / "no-such-{}"))
     run, image, expected = compiled(32, 0)
     np.testing.assert_allclose(run([image])[0], expected, rtol=1e-4, atol=1e-4)
+    assert capfd.readouterr().err == ""  # where ncnn says what it cannot open
+
+
+def test_a_layer_of_tomorrow(capfd):
+    text = "7767517\n2 2\nInput in0 0 1 in0\nOfTomorrow layer 1 1 in0 out0 0=1\n"
+    with pytest.raises(LoweringError, match="ncnn does not know a layer"):
+        NcnnNet(text, [], 1)
+    assert capfd.readouterr().err == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,33 @@ def test_what_was_not_computed_is_numpys(chain):
     kernels = {"in": "", "relu": "", "sigmoid": "supplied", "out": ""}
     session = run(chain, x, kernels)
     assert [r.kernel for r in session.records] == ["", "numpy", "numpy", ""]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "onnxruntime/segment-9999@1-2", "ncnn/elempack-500@1-2", "onnxruntime/nchw-0@1-2",
+        "onnxruntime/nchw-1@1-1", "onnxruntime/nchw-1@0-1", "onnxruntime/nchw-1@2-1",
+        "onnxruntime/nchw-1@7-9",
+    ],
+)  # fmt: skip
+def test_a_subgraph_that_cannot_be(chain, name):
+    """A manifest may be damaged, or made to harm: it starts no thread that it names."""
+    x = np.ones((1, 3, 8, 8), np.float32)
+    session = engine.Session(
+        chain, backend={"in": "", "relu": name, "sigmoid": name, "out": ""}
+    )
+    session.feed([x])
+    present = threading_count()
+    with pytest.raises(InferenceError, match="its recorded kernel .* cannot compute it here"):
+        session.run()
+    assert threading_count() < present + 10
+
+
+def threading_count() -> int:
+    """Threads of this process, those of libraries too, where the system tells."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) if tasks.is_dir() else 0
 
 
 REFUSED = [

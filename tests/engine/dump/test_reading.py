@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +90,22 @@ def test_seed(tmp_path, more, seed):
     manifest = {"schema": "kuiper-studio-dump", **more}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     assert seed_of(tmp_path) == seed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+@pytest.mark.parametrize("name", ["d", "m.json", "d.safetensors"])
+def test_a_pipe_or_a_device_is_no_dump(tmp_path, name):
+    """Nobody writes to the one, and the other never ends."""
+    (tmp_path / "d").mkdir()
+    os.mkfifo(tmp_path / "d" / "manifest.json" if name == "d" else tmp_path / name)
+    for path in (tmp_path / name, Path("/dev/full")):
+        if path.exists():
+            with pytest.raises(DumpFileError, match="it is a device or a pipe, not a file"):
+                kernels_of(path)
+
+
+def test_a_manifest_that_is_too_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.dump.reading._LARGEST_MANIFEST", 10)
+    (tmp_path / "manifest.json").write_text("{" + " " * 10)
+    with pytest.raises(DumpFileError, match="it has more than 10 bytes"):
+        kernels_of(tmp_path)

@@ -622,6 +622,40 @@ def test_progress(digits, tmp_path, format_):
     assert threads == {threading.current_thread()}
 
 
+@pytest.mark.parametrize("most", [0, 1])
+@pytest.mark.parametrize("format_", ["folder", "safetensors"])
+def test_as_many_threads_as_may_start(digits, tmp_path, monkeypatch, format_, most):
+    """With fewer than two the dump is the same, and progress is told all the same."""
+    start, started, told = threading.Thread.start, [], []
+
+    def limited(self: threading.Thread) -> None:
+        if len(started) >= most:
+            raise RuntimeError("can't start new thread")
+        started.append(self)
+        start(self)
+
+    dump(digits, tmp_path / "expected", format=format_)
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    options = DumpOptions(format=format_)
+    write_dump(digits, tmp_path / "found", options, lambda *args: told.append(args))
+    assert len(started) == most
+    assert state_of(tmp_path / "found") == state_of(tmp_path / "expected")
+    assert told == sorted(told)
+    assert told[-1] == (24, 24)
+    assert len(told) == 25
+
+
+def test_cancelling_where_no_thread_may_start(digits, tmp_path, monkeypatch):
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    asked = iter(range(100))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(ExportCancelledError):
+        write_dump(digits, tmp_path / "d", cancelled=lambda: next(asked) > 10)
+    assert list(tmp_path.iterdir()) == []
+
+
 LIMITED = """
 import resource, signal, sys
 import numpy as np
