@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from engine.atomic import write_file
 from engine.backends import installed_version, libraries
 from engine.backends.fusion import SubgraphName
 from engine.cache import cache_folder
+from engine.file_lock import locked
 from engine.file_versions import read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from engine.activity import Activity
@@ -30,6 +32,7 @@ __all__ = ["ExclusionCache", "model_key", "operators_at_work"]
 
 _SCHEMA: Final = 1
 _MOST_MODELS: Final = 256
+_PATIENCE: Final = 2.0  # seconds
 _LARGEST_FILE: Final = 4 << 20  # bytes; a file that is larger was not written here
 
 # By model, operator and library: the library's version.
@@ -136,24 +139,36 @@ class ExclusionCache:
             Names; see `operators_at_work`.
         library : str
         """
-        table = self._read()
-        excluded = table.pop(model, {})  # what was changed last stands last
-        for operator in operators:
-            excluded.setdefault(operator, {})[library] = installed_version(library)
-        table[model] = excluded
-        self._write(table)
+        with self._turn():
+            table = self._read()
+            excluded = table.pop(model, {})  # what was changed last stands last
+            for operator in operators:
+                excluded.setdefault(operator, {})[library] = installed_version(library)
+            table[model] = excluded
+            self._write(table)
 
     def forget(self, model: str, operator: str | None = None) -> None:
         """Let libraries compute an operator of a model again, or all of its operators."""
-        table = self._read()
-        operators = table.pop(model, None)
-        if operators is None:
+        if self.is_empty:
             return
-        if operator is not None:
-            operators.pop(operator, None)
-            if operators:
-                table[model] = operators
-        self._write(table)
+        with self._turn():
+            table = self._read()
+            operators = table.pop(model, None)
+            if operators is None:
+                return
+            if operator is not None:
+                operators.pop(operator, None)
+                if operators:
+                    table[model] = operators
+            self._write(table)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other processes that change the file, but not for ever."""
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with locked(self.path.with_suffix(".lock"), _PATIENCE):
+            yield
 
     def _read(self) -> _Table:
         try:
@@ -173,7 +188,6 @@ class ExclusionCache:
     def _write(self, table: _Table) -> None:
         newest = dict(list(table.items())[-_MOST_MODELS:])
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"schema": _SCHEMA, "models": newest}, indent=1)
             write_file(self.path, text.encode(), durable=False)
 

@@ -96,14 +96,18 @@ class Autotuner:
         key = key_of(operator, inputs, excluded)
         known = self._tuning_cache.get(key) or ""
         if known == ONE_THREAD:
-            return ONE_THREAD, reference
+            return ONE_THREAD, self._watched(key, reference)
         backend = self._backends.get(backend_of(known))
         if backend is not None and backend.name not in excluded:
             compile_kernel = candidates(backend, operator, inputs).get(known)
             compiled = None if compile_kernel is None else compile_kernel()
             if compiled is not None:
-                return known, compiled
+                return known, self._watched(key, compiled)
         return self._measured(operator, inputs, key)
+
+    def _watched(self, key: str, compiled: CompiledKernel) -> CompiledKernel:
+        expectation = self._tuning_cache.expect(key)
+        return compiled if expectation is None else expectation.watch(compiled)
 
     def _measured(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
@@ -131,9 +135,10 @@ class Autotuner:
                     typical = False
         best, compiled = trials.winner() if trials.variants else (ONE_THREAD, reference)
         trim_libraries()
-        if typical:  # NaN and infinities say little about other inputs
-            self._tuning_cache.put(key, best)
-        return best, compiled
+        if not typical:  # NaN and infinities say little about other inputs
+            return best, compiled
+        self._tuning_cache.put(key, best, trials.seconds(best))
+        return best, self._watched(key, compiled)
 
     def _allowed(self, operator: RuntimeOperator) -> list[Backend]:
         excluded = self._excluded[operator.name]
@@ -188,6 +193,10 @@ class _Trials:
             for name in self.variants:
                 self._time(name)
         return min(self.variants.items(), key=lambda item: self._least[item[0]])
+
+    def seconds(self, name: str) -> float | None:
+        """The least that a kernel took; None where it was not timed."""
+        return self._least.get(name)
 
     def _time(self, name: str) -> None:
         """Time a burst.

@@ -14,6 +14,7 @@ PyTorch's.
 from __future__ import annotations
 
 import re
+import time
 import weakref
 from dataclasses import dataclass
 from enum import Enum
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.backends.kernel import Kernel
+    from engine.backends.tuning_cache import Expectation
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
 
@@ -397,6 +399,8 @@ class FusedSubgraph:
         How many operators it is of, with those that only look at others' elements.
     indices : tuple of int
         Of the operators that it computes.
+    expectation : Expectation or None
+        Hears what each run takes.
 
     Raises
     ------
@@ -410,6 +414,7 @@ class FusedSubgraph:
         self._first = first.name
         announce(self._first, self.name)
         self._compiled = draft.compile()
+        self.expectation: Expectation | None = None
         self.strategy, self.length = draft.strategy, len(draft.parts)
         given = [part for part in draft.parts if part.given]
         self.indices = tuple(part.operator.index for part in given)
@@ -464,7 +469,10 @@ class FusedSubgraph:
         waiting, self._waiting = self._waiting, []
         if waiting:
             announce(self._first, self.name)
+            started = time.perf_counter()
             self._compiled.run(waiting)
+            if self.expectation is not None:
+                self.expectation.meet(time.perf_counter() - started)
             self._valid = self._fresh = True
 
     def serves(self, index: int, inputs: Sequence[Held]) -> bool:

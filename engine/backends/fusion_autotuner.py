@@ -43,7 +43,7 @@ from engine.backends.kernel import (
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.subgraph import Subgraph
-from engine.backends.tuning_cache import describe_work
+from engine.backends.tuning_cache import SECONDS_OF_WAKING, describe_work
 from engine.differences import agrees
 from engine.errors import EngineError
 from engine.memory_bound import current_room
@@ -70,11 +70,6 @@ _SECONDS: Final = 0.05
 _ROUNDS: Final = 6
 _FEWEST_ROUNDS: Final = 3
 _SECONDS_OF_ROUNDS: Final = 0.2
-# What an operator by itself takes in a pass beyond its time when it is tried again and again.
-# Its threads sleep, and its code and memory are in no cache; and where anything else runs on
-# the machine, a window that paints say, each waking has to wait for it. About 40 microseconds
-# in a pass that nothing disturbs, several hundred in one beside a busy process.
-_SECONDS_OF_WAKING: Final = 100e-6
 # What is computed by ncnn must take less by this, where weights come from memory in every
 # pass: its layout of them for Winograd's convolutions is up to four times as large, and so it
 # takes a third longer while other processes use the memory, where others take a tenth.
@@ -238,6 +233,8 @@ class FusingKernels(Kernels):
                 subgraph = self._remembered(
                     row[: known.count], values, known.strategy, known.shares
                 )
+                if subgraph is not None:
+                    subgraph.expectation = self._tuning_cache.expect(key)
             if subgraph is not None or known.strategy is None:
                 plans.decided.update(range(first, first + known.count))
                 return subgraph
@@ -297,7 +294,8 @@ class FusingKernels(Kernels):
         key: str,
     ) -> FusedSubgraph | None:
         """The subgraph that saves most of its operators' time; remember it."""
-        best: tuple[float, float, Strategy, Sequence[Part]] = (
+        best: tuple[float, float, float, Strategy, Sequence[Part]] = (
+            np.inf,
             np.inf,
             np.inf,
             Strategy.NCHW,
@@ -315,24 +313,27 @@ class FusingKernels(Kernels):
             trim_heap()
             if found is not None:
                 blocked |= strategy is Strategy.NCHWC
-                share, some = found
+                share, seconds, some = found
                 judged = share * _handicap(strategy, some)
                 if judged < best[0]:
-                    best = judged, share, strategy, some
-        _, share, strategy, parts = best
+                    best = judged, share, seconds, strategy, some
+        _, share, seconds, strategy, parts = best
         if share >= 1:
             self._tuning_cache.put(key, str(_TunedFusion(None, max(1, len(parts)))))
             return None
         whole = sum(part.seconds for part in parts)
         shares = tuple(round(_SHARE_UNITS * part.seconds / whole) for part in parts)
-        self._tuning_cache.put(key, str(_TunedFusion(strategy, len(parts), shares)))
+        self._tuning_cache.put(key, str(_TunedFusion(strategy, len(parts), shares)), seconds)
         known = {**values, **self._run_each(parts, values, given_out=True)}
-        return _built(_drafted(parts, known, strategy))
+        subgraph = _built(_drafted(parts, known, strategy))
+        if subgraph is not None:
+            subgraph.expectation = self._tuning_cache.expect(key)
+        return subgraph
 
     def _try_strategy(
         self, strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
-    ) -> tuple[float, Sequence[Part]] | None:
-        """Share of the time one by one, infinite if it differs, and of which parts.
+    ) -> tuple[float, float, Sequence[Part]] | None:
+        """Share of the time one by one, infinite if it differs, the time, and of which parts.
 
         None where there is no such subgraph.
         """
@@ -345,7 +346,9 @@ class FusingKernels(Kernels):
             return None
         right = self._is_right(subgraph, some, known)
         known.clear()  # whose memory the kernels take again, as they do in a pass
-        return self._share(subgraph, some, values) if right else np.inf, some
+        if not right:
+            return np.inf, np.inf, some
+        return *self._share(subgraph, some, values), some
 
     def _is_right(
         self,
@@ -367,8 +370,8 @@ class FusingKernels(Kernels):
 
     def _share(
         self, subgraph: FusedSubgraph, parts: Sequence[Part], values: Mapping[str, Held]
-    ) -> float:
-        """The time of a subgraph, as a share of that of its operators one by one."""
+    ) -> tuple[float, float]:
+        """The time of a subgraph, as a share of that of its operators one by one and in s."""
         one_by_one: list[float] = []
         fused: list[float] = []
         cold, cache = is_cold(part.operator for part in parts), ColdCache()
@@ -392,7 +395,8 @@ class FusingKernels(Kernels):
         # Medians, and not the least times: single kernels are disturbed more often, and that
         # is what a pass meets. The first round is for the memory that libraries take then and
         # keep, a fifth of the time of a subgraph of large images.
-        return median(fused[1:]) / (median(one_by_one[1:]) + count * _SECONDS_OF_WAKING)
+        seconds = median(fused[1:])
+        return seconds / (median(one_by_one[1:]) + count * SECONDS_OF_WAKING), seconds
 
     def _run_each(
         self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False

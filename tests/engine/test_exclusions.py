@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -156,3 +158,27 @@ def test_operators_at_work(make_pair):
     assert operators_at_work(graph, Activity("a", "ncnn/segment-2@1-2")) == ["a", "b"]
     assert operators_at_work(graph, Activity("a", "ncnn/segment")) == ["a"]
     assert operators_at_work(graph, Activity("a", "ncnn/segment-2@1-900")) == names[1:]
+
+
+def test_what_several_find_out_at_the_same_time_is_kept(tmp_path):
+    path = tmp_path / "exclusions.json"
+
+    def remember(number: int) -> None:
+        for index in range(10):
+            ExclusionCache(path).remember(f"m{number}", [f"conv{index}"], "ncnn")
+
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(remember, range(3)))
+    for number in range(3):
+        assert ExclusionCache(path).load(f"m{number}") == {
+            f"conv{index}": {"ncnn"} for index in range(10)
+        }
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names")
+def test_a_pipe_is_not_waited_for(memory):
+    memory.path.parent.mkdir()
+    os.mkfifo(memory.path)
+    assert memory.load("m") == {}
+    memory.remember("m", ["conv"], "ncnn")
+    assert memory.path.is_fifo()

@@ -121,7 +121,7 @@ def test_what_is_random(make_pair, announced):
 
 
 def test_operators_computed_at_once(network, tuning_cache, announced, monkeypatch):
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     session = engine.Session(network)
     for seed in (1, 2):
         session.feed([image(seed)])

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -16,8 +19,9 @@ from engine.backends import autotuner, libraries, make_kernels, missing_packages
 from engine.backends.autotuner import Autotuner
 from engine.backends.blas import one_blas_thread
 from engine.backends.exclusions import Exclusions
-from engine.backends.tuning_cache import TuningCache, key_of
+from engine.backends.tuning_cache import Expectation, TuningCache, key_of
 from engine.errors import SessionStateError
+from engine.file_lock import locked
 
 KERNEL = {"kernel_size": (3, 3), "bias": False, "padding": (1, 1)}
 
@@ -163,6 +167,138 @@ def test_the_newest_are_kept(tmp_path, monkeypatch):
         tuning_cache.put(str(number), "numpy")
     tuning_cache.save()
     assert list(json.loads(tuning_cache.path.read_text())["backends"]) == ["2", "3", "4"]
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from engine.backends.tuning_cache import TuningCache
+
+cache = TuningCache(Path(sys.argv[1]))
+cache.get("nothing")  # all have read the file before any of them writes it
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(200):
+    cache.put(f"{sys.argv[2]}-{number}", "numpy", 1e-3)
+    if number % 10 == 9:
+        cache.save()
+"""
+
+
+def test_what_several_processes_find_out_is_kept(tmp_path):
+    path = tmp_path / "kernels.json"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, path, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(3)
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    for writer in writers:
+        writer.communicate()
+        assert writer.returncode == 0
+    found = json.loads(path.read_text())
+    expected = {f"{number}-{i}" for number in range(3) for i in range(200)}
+    assert set(found["backends"]) == set(found["seconds"]) == expected
+
+
+def test_another_process_that_writes_is_waited_for(tmp_path):
+    path = tmp_path / "kernels.json"
+    tuning_cache = TuningCache(path)
+    tuning_cache.put("key", "numpy")
+    with locked(path.with_suffix(".lock"), 0) as held:
+        assert held
+        started = time.monotonic()
+        tuning_cache.save(patience=0.1)
+        assert time.monotonic() - started >= 0.1
+        assert not path.exists()
+    tuning_cache.save()  # what could not be written is written the next time
+    assert TuningCache(path).get("key") == "numpy"
+
+
+def test_what_others_found_out_meanwhile_is_known_after_saving(tmp_path):
+    mine, theirs = (TuningCache(tmp_path / "kernels.json") for _ in range(2))
+    assert mine.get("theirs") is None
+    theirs.put("theirs", "ncnn/gemm")
+    theirs.save()
+    mine.put("mine", "numpy")
+    mine.save()
+    assert mine.get("theirs") == "ncnn/gemm"
+
+
+@pytest.mark.parametrize(
+    ("measured", "passes", "doubted"),
+    [
+        pytest.param(10e-3, [10e-3] * 8, False, id="as measured"),
+        pytest.param(10e-3, [15e-3] * 8, False, id="half as much again"),
+        pytest.param(10e-3, [15.2e-3] * 8, True, id="slower"),
+        pytest.param(10e-3, [30e-3] * 7 + [10e-3], False, id="disturbed but for once"),
+        pytest.param(10e-3, [30e-3] * 7, False, id="too few passes"),
+        pytest.param(10e-3, [30e-3] * 8 + [10e-3], True, id="later ones do not count"),
+        pytest.param(15e-3, [9.8e-3] * 8, True, id="faster"),
+        pytest.param(15e-3, [10e-3] * 8, False, id="a little faster"),
+        pytest.param(20e-6, [100e-6] * 8, False, id="waking takes more than so little work"),
+        pytest.param(20e-6, [140e-6] * 8, True, id="slower than waking"),
+        pytest.param(100e-6, [10e-6] * 8, False, id="faster by less than waking takes"),
+    ],
+)
+def test_a_choice_that_turns_out_otherwise_is_made_anew(tmp_path, measured, passes, doubted):
+    own = TuningCache(tmp_path / "kernels.json")
+    own.put("key", "ncnn/gemm", measured)
+    expectation = own.expect("key")
+    for seconds in passes:
+        expectation.meet(seconds)
+    own.save()
+    for tuning_cache in (own, TuningCache(own.path)):
+        assert tuning_cache.get("key") == (None if doubted else "ncnn/gemm")
+        assert (tuning_cache.expect("key") is None) == doubted
+
+
+def test_what_is_doubted_and_chosen_again_is_not_doubted_for_ever(tmp_path):
+    """Beside other work it may always take longer than in trials."""
+    tuning_cache = TuningCache(tmp_path / "kernels.json")
+    for _ in range(2):  # sessions
+        tuning_cache.put("key", "ncnn/gemm", 10e-3)
+        expectation = tuning_cache.expect("key")
+        for _ in range(8):
+            expectation.meet(20e-3)
+    assert tuning_cache.get("key") == "ncnn/gemm"
+
+
+def test_what_was_not_timed_is_not_doubted(tmp_path):
+    tuning_cache = TuningCache(tmp_path / "kernels.json")
+    tuning_cache.put("key", "ncnn/gemm")
+    assert tuning_cache.expect("key") is None
+    assert tuning_cache.expect("other") is None
+
+
+def test_a_kernel_tells_what_it_takes(tmp_path, conv, monkeypatch):
+    """Whatever was measured: by a session that measures, and by one that remembers."""
+    for library in libraries():
+        pytest.importorskip(library)
+    heard: list[float] = []
+    monkeypatch.setattr(Expectation, "meet", lambda _, seconds: heard.append(seconds))
+    tuning_cache = TuningCache(tmp_path / "k.json")
+    choose(tuning_cache, conv)
+    choose(tuning_cache, conv)
+    assert len(heard) == 2
+    assert all(0 < seconds < 1 for seconds in heard)
+
+
+def test_a_choice_in_doubt_is_measured(tmp_path, conv, measured):
+    tuning_cache = TuningCache(tmp_path / "k.json")
+    choose(tuning_cache, conv)
+    tuning_cache.doubt(key_of(*conv), 1.0)
+    choose(tuning_cache, conv)
+    choose(tuning_cache, conv)
+    assert len(measured) == 2
 
 
 def test_many_threads_that_save(tmp_path):

@@ -68,7 +68,7 @@ def members(name):
 @pytest.fixture
 def at_once(monkeypatch):
     """Several operators at once are faster, whatever the clock says."""
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
 
 

@@ -217,7 +217,7 @@ def blocked(request, monkeypatch, tuning_cache):
     if request.param is Strategy.ELEMPACK:
         pytest.importorskip("ncnn")
     monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (request.param,))
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
     monkeypatch.setattr(fusion_autotuner, "_FEWEST", 2)
     return request.param
@@ -467,7 +467,7 @@ import engine
 from engine.backends import fusion_autotuner
 from engine.backends.fusion import Strategy
 fusion_autotuner._STRATEGIES = (Strategy.ELEMPACK,)
-fusion_autotuner._SECONDS_OF_WAKING = float("inf")
+fusion_autotuner.SECONDS_OF_WAKING = float("inf")
 session = engine.Session(engine.load(sys.argv[1]))
 for number in (1, 2):
     session.feed([np.full((1, 3, 14, 11), number, np.float32)])

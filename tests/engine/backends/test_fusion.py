@@ -12,7 +12,7 @@ from engine.backends import fusion_autotuner
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.ncnn_subgraph import NcnnCompiledSubgraph
 from engine.backends.onnx_runtime import OnnxCompiledKernel
-from engine.backends.tuning_cache import TuningCache
+from engine.backends.tuning_cache import Expectation, TuningCache
 
 pytest.importorskip("onnxruntime")
 
@@ -62,7 +62,7 @@ def fused(request, monkeypatch, tuning_cache):
     monkeypatch.setattr(
         fusion_autotuner, "_STRATEGIES", tuple(dict.fromkeys([request.param, Strategy.NCHW]))
     )
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
     return tuning_cache
 
@@ -263,7 +263,7 @@ def test_what_was_found_is_remembered(
     monkeypatch.setattr(
         fusion_autotuner.FusingKernels,
         "_share",
-        lambda self, subgraph, *_: share_of[subgraph.strategy],
+        lambda self, subgraph, *_: (share_of[subgraph.strategy], 1e-3),
     )
     first = passes(network, image(1), image(2))
     assert computed(first) == found
@@ -284,7 +284,9 @@ def test_what_was_found_is_remembered(
 
 def remembered(tuning_cache):
     """What is known of consecutive operators: the key, and the value."""
-    ((key, value),) = [(k, v) for k, v in tuning_cache._table().items() if v.count("/") == 2]
+    ((key, value),) = [
+        (k, v.name) for k, v in tuning_cache._table().items() if v.name.count("/") == 2
+    ]
     return key, value
 
 
@@ -302,6 +304,22 @@ def test_what_is_remembered_is_damaged(network, fused, value):
     assert computed(session) == FUSED
     assert remembered(fused)[0] == key
     assert remembered(fused)[1].split("/")[:2] == found.split("/")[:2]
+
+
+def test_a_choice_in_doubt_is_made_anew(network, fused, monkeypatch):
+    """Each pass tells what it took; what is in doubt is tried again with the second inputs."""
+    heard: list[float] = []
+    monkeypatch.setattr(Expectation, "meet", lambda _, seconds: heard.append(seconds))
+    passes(network, image(1), image(2))
+    key, _ = remembered(fused)
+    heard.clear()
+    session = passes(network, image(1), image(2))
+    assert computed(session) == FUSED
+    assert len(heard) == 2
+    fused.doubt(key, 1e-3)
+    assert computed(passes(network, image(1))) == []
+    assert computed(passes(network, image(1), image(2))) == FUSED
+    assert computed(passes(network, image(1))) == FUSED
 
 
 def test_time_is_shared_out_as_remembered(network, fused):

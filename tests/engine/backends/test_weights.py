@@ -66,8 +66,11 @@ class _NothingKnown:
     def get(self, _key):
         return None
 
-    def put(self, key, backend):
+    def put(self, key, backend, seconds=None):
         pass
+
+    def expect(self, _key):
+        return None
 
 
 def test_released_layers_prepare_again(pair):
