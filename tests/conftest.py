@@ -25,6 +25,10 @@ os.environ.setdefault("KUIPER_STUDIO_ENGINE", "thread")
 _cache = tempfile.TemporaryDirectory(prefix="kuiper-studio-tests-", ignore_cleanup_errors=True)
 os.environ["KUIPER_STUDIO_CACHE"] = _cache.name
 
+# Nor is what windows remember for the user's settings; processes that are started have it too.
+_config = tempfile.TemporaryDirectory(prefix="kuiper-studio-tests-", ignore_cleanup_errors=True)
+os.environ["XDG_CONFIG_HOME"] = _config.name
+
 # Machines are noisy, so no example has a time limit; continuous integration must not
 # meet a new example by chance.
 settings.register_profile("developer", deadline=None)

@@ -27,6 +27,7 @@ __all__ = ["find_param", "find_weights", "load", "load_copy", "pair"]
 
 _SHOWN: Final = 5  # names of files in a sentence
 _LONG: Final = 2000  # lines; what is made in a few milliseconds need not be deferred
+_PARAM_SUFFIXES: Final = (".param", ".pnnx.param")
 _NONE: Final = (0, 0)  # offset and bytes of a weight that is not in the archive
 
 
@@ -140,8 +141,8 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
     Parameters
     ----------
     path : path
-        A ``.param``; when `bin_path` is not given, also a ``.bin``, or a folder with one
-        ``.param`` in it.
+        A ``.param``, with its suffixes or without; a folder with one in it; when `bin_path` is
+        not given, also a ``.bin``.
     bin_path : path, optional
 
     Returns
@@ -155,11 +156,9 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
         If `path` is a ``.bin`` that no ``.param`` beside it fits, or a folder that holds
         no ``.param`` or several.
     """
-    given = Path(path)
+    given = _complete(Path(path))
     if bin_path is not None:
         return given, Path(bin_path)
-    if given.is_dir():
-        return _only_param(given), None
     if given.suffix.lower() != ".bin":
         return given, None
     param = find_param(given)
@@ -168,6 +167,18 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
             given, "no .param file in its folder lists these weights; open the .param instead"
         )
     return param, given
+
+
+def _complete(given: Path) -> Path:
+    """The file that a folder, or a name without suffixes, stands for."""
+    if given.is_dir():
+        return _only_param(given)
+    if not given.exists():
+        for suffix in _PARAM_SUFFIXES:
+            longer = given.with_name(f"{given.name}{suffix}") if given.name else given
+            if longer.is_file():
+                return longer
+    return given
 
 
 class _Structure:

@@ -18,7 +18,7 @@ from engine.errors import (
     UnsupportedOperatorError,
     describe_shapes,
 )
-from engine.pnnx import DTYPES
+from engine.pnnx import DTYPES, pair
 from engine.pnnx import load as load_pair
 from engine.runtime.executor import Executor, OperatorStatus, RunInputs
 from engine.runtime.layer_source import LayerSource
@@ -454,7 +454,8 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     Parameters
     ----------
     param_path : path
-        The ``.param`` file.
+        The ``.param`` file, or whatever else `engine.pnnx.pair` takes: a folder with one in it,
+        its name without suffixes, or the ``.bin``.
     bin_path : path, optional
         The ``.bin`` file; found by its content beside `param_path` when not given.
 
@@ -469,7 +470,7 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     ModelFileError
         With path, line and reason.
     """
-    graph = RuntimeGraph(param_path, bin_path)
+    graph = RuntimeGraph(*pair(param_path, bin_path))
     graph.init()
     graph.build()
     return graph

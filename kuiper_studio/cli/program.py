@@ -417,6 +417,10 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
 def _require_no_command(model: str | None) -> None:
     """Tell a command that does not exist from a model that does not."""
     if model is not None and model.isalpha() and not Path(model).exists():
+        from engine.pnnx import pair
+
+        if pair(model)[0].exists():  # its name without suffixes
+            return
         raise UsageError(
             f"{model!r} is neither a model nor a command; the commands are "
             f"{', '.join(_COMMANDS)}"

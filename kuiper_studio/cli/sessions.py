@@ -31,10 +31,9 @@ __all__ = [
 def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
     """Load the model, and the user's files of layers first."""
     import engine
-    from engine.pnnx import pair
 
     load_user_layers(arguments)
-    return engine.load(*pair(arguments.model, arguments.bin))
+    return engine.load(arguments.model, arguments.bin)
 
 
 def load_user_layers(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 import tracemalloc
 
 import numpy as np
@@ -96,6 +98,26 @@ def test_safetensors(tmp_path):
     assert all(same(found[name], array) for name, array in ARRAYS.items())
     with safetensors.safe_open(path, "np") as opened:
         assert opened.metadata() == {"manifest": 'with "quotes" and é'}
+
+
+def test_safetensors_lie_where_their_elements_may(tmp_path):
+    """Whoever maps the file can view each array in place."""
+    path = tmp_path / "x.safetensors"
+    arrays = {
+        "a": np.ones(3, np.uint8), "b": np.ones(5, np.float64), "c": np.ones(1, np.bool_),
+        "d": np.ones(3, np.float16), "e": np.ones((2, 1), "f4"), "f": np.ones(7, np.int64),
+    }  # fmt: skip
+    for more in ("", "x", "xxxxx"):  # the header is of any length
+        write_safetensors(path, arrays, {"manifest": more})
+        data = path.read_bytes()
+        (length,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + length])
+        assert (8 + length) % 8 == 0
+        for name, array in arrays.items():
+            begin, end = header[name]["data_offsets"]
+            assert (8 + length + begin) % array.itemsize == 0, name
+            assert end - begin == array.nbytes
+        path.unlink()
 
 
 def test_safetensors_without_anything(tmp_path):

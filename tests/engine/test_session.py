@@ -50,6 +50,19 @@ def failing(make_pair):
     return session
 
 
+def test_inputs_are_taken_back_with_the_overrides_that_go_with_them(chain):
+    chain.feed([[-1, 0, 2]])
+    chain.override("1", np.array([5, 6, 7], np.float32))
+    chain.run()
+    chain.clear_inputs()
+    assert chain.overrides == {}
+    assert (chain.state, chain.position) == (SessionState.NEED_INPUT, 0)
+    assert not chain.has_value("1")
+    chain.feed([[-1, 0, 2]])
+    chain.run()
+    np.testing.assert_array_equal(chain.value("1"), [0, 0, 2])
+
+
 def test_step_by_step(chain):
     assert chain.state is SessionState.NEED_INPUT
     chain.feed([[-1, 0, 2]])

@@ -59,6 +59,16 @@ NOISY = (
 )
 
 
+@pytest.fixture(autouse=True, scope="session")
+def no_settings_of_the_user(tmp_path_factory):
+    """Settings are in a folder of the tests also where the system has rules of its own."""
+    QSettings.setPath(
+        QSettings.Format.IniFormat,
+        QSettings.Scope.UserScope,
+        str(tmp_path_factory.mktemp("settings")),
+    )
+
+
 @pytest.fixture(autouse=True)
 def no_windows_left():
     """Delete windows with their test, and take off the style sheet, which all of them share.

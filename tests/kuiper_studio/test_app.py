@@ -7,12 +7,15 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtGui import QImage
 
+from engine.cache import cache_folder
 from kuiper_studio import app
 from kuiper_studio.cli import main
 from kuiper_studio.session import RunState
@@ -133,3 +136,13 @@ def test_window_without_a_model_needs_no_networkx(tmp_path):
     }
     ended = subprocess.run([sys.executable, "-c", code], check=False, env=environment)
     assert ended.returncode == 0
+
+
+def test_nothing_is_written_to_the_users_settings():
+    """Nor by the processes that tests start: they find their folder by the environment."""
+    temporary = Path(tempfile.gettempdir()).resolve()
+    settings = QSettings(
+        QSettings.Format.IniFormat, QSettings.Scope.UserScope, "kuiper-studio", "kuiper-studio"
+    )
+    for path in (settings.fileName(), os.environ["XDG_CONFIG_HOME"], cache_folder()):
+        assert Path(path).resolve().is_relative_to(temporary)

@@ -15,9 +15,11 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLabel,
     QLineEdit,
+    QMenu,
     QPushButton,
     QToolButton,
 )
+from shiboken6 import isValid
 
 from engine.dump import DumpOptions
 from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
@@ -155,6 +157,38 @@ def test_continue_restart_and_back(qtbot, window):
     trigger(qtbot, window, "debug.restart")
     assert (window.session.position, window.session.state) == (0, RunState.READY)
     assert not enabled(window, "debug.restart")
+
+
+def test_what_may_be_done_while_an_operator_runs(qtbot, open_window, make_pair, image, gate):
+    lines = [line.replace("nn.ReLU", "test.Gate") for line in CHAIN]
+    window = open_window(make_pair(*lines), [image])
+    window.session.select("relu")
+    assert enabled(window, "debug.supplyOutput")
+    assert not enabled(window, "debug.restart")
+    gate.close()
+    window.findChild(QAction, "debug.continue").trigger()
+    qtbot.waitUntil(lambda: window.session.state is RunState.RUNNING and gate.reached.is_set())
+    window.session.select("twice")
+    for command in ("debug.restart", "debug.stop"):
+        assert enabled(window, command), command
+    for command in ("debug.supplyOutput", "debug.step", "debug.continue", "debug.stepBack"):
+        assert not enabled(window, command), command
+    gate.open()
+    qtbot.waitUntil(lambda: window.session.state is RunState.FINISHED)
+    window.session.select("twice")
+    assert enabled(window, "debug.supplyOutput")
+
+
+@pytest.mark.parametrize("surface", [Surface.GRAPH, Surface.GRAPH_OPERATOR, Surface.OPERATORS])
+def test_a_context_menu_goes_when_it_is_closed(window, surface):
+    before = set(map(id, window.findChildren(QMenu)))
+    window.commands.popup(surface, window.mapToGlobal(QPoint(100, 100)))
+    menu = QApplication.activePopupWidget()
+    assert isinstance(menu, QMenu)
+    menu.close()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert not isValid(menu)
+    assert set(map(id, window.findChildren(QMenu))) <= before
 
 
 def test_run_to_selected_and_breakpoint(qtbot, window):

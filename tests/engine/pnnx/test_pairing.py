@@ -251,6 +251,27 @@ class TestPair:
         folder = files(m__ncnn_param=OTHER, m__pnnx_param=ONE)
         assert pair(folder) == (folder / "m.pnnx.param", None)
 
+    def test_folder_and_bin(self, files):
+        folder = files(m_param=ONE, w_bin=ONE)
+        assert pair(folder, folder / "w.bin") == (folder / "m.param", folder / "w.bin")
+
+    @pytest.mark.parametrize("suffix", [".param", ".pnnx.param"])
+    def test_without_suffixes(self, tmp_path, suffix):
+        path = tmp_path / f"m{suffix}"
+        path.write_text("")
+        assert pair(tmp_path / "m") == (path, None)
+        if suffix == ".pnnx.param":
+            assert pair(tmp_path / "m.pnnx") == (path, None)
+
+    def test_a_file_of_the_very_name_comes_first(self, tmp_path):
+        for name in ("m", "m.param"):
+            (tmp_path / name).write_text("")
+        assert pair(tmp_path / "m") == (tmp_path / "m", None)
+
+    def test_nothing_of_the_name(self, tmp_path):
+        assert pair(tmp_path / "m") == (tmp_path / "m", None)
+        assert pair(tmp_path / "none" / "..") == (tmp_path / "none" / "..", None)
+
     @pytest.mark.parametrize(
         ("named", "found"),
         [({}, "none"), ({"a_param": ONE, "b_param": ONE}, "a.param, b.param")],

@@ -331,3 +331,12 @@ def test_tensors_of_an_operand_alias(make_pair):
     tensors = graph.operand("0").tensors(value)
     assert [type(t) for t in tensors] == [Tensor] * 3
     assert all(np.shares_memory(t.data, value) for t in tensors)
+
+
+@pytest.mark.parametrize(
+    "named", ["linear", "linear/linear", "linear/linear.pnnx", "linear/linear.pnnx.bin"]
+)
+def test_whatever_the_command_line_takes_is_loaded(samples, named):
+    graph = engine.load(samples / named)
+    assert graph.param_path == samples / "linear" / "linear.pnnx.param"
+    assert graph.bin_path == samples / "linear" / "linear.pnnx.bin"
