@@ -90,7 +90,7 @@ def strategy(request, monkeypatch, tuning_cache):
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no NCHWc here")
     monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (request.param,))
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS_OF_WAKING", np.inf)
+    monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
     monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
     return request.param
 
