@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.layers.notes import OperatorNote
     from engine.pnnx.attribute import WeightArchive
     from engine.runtime.operator import RuntimeOperator
+    from engine.runtime.structure import GraphStructure
 
 __all__ = [
     "ArchiveDescription",
@@ -78,6 +79,7 @@ class GraphDescription:
         The user's files of layers that it was built with.
     owners : mapping of str to Path
         Types of operators whose layers are the user's, and the file.
+    structure : GraphStructure
     """
 
     param_path: Path
@@ -86,8 +88,9 @@ class GraphDescription:
     archive: ArchiveDescription | None
     errors: Mapping[int, EngineError] = field(repr=False)
     random: frozenset[int] = field(repr=False)
-    layer_files: tuple[LayerFile, ...] = ()
-    owners: Mapping[str, Path] = field(default_factory=dict, repr=False)
+    layer_files: tuple[LayerFile, ...]
+    owners: Mapping[str, Path] = field(repr=False)
+    structure: GraphStructure = field(repr=False)
 
 
 def describe(graph: RuntimeGraph) -> GraphDescription:
@@ -125,6 +128,7 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
         frozenset(random),
         graph.layer_files,
         owners,
+        graph.structure,
     )
 
 
@@ -148,7 +152,7 @@ def graph_of(
     """
     copy = description.param, description.version
     file = load_copy(description.param_path, copy, archive)
-    return RuntimeGraph.of_file(description.param_path, file, layers)
+    return RuntimeGraph.of_file(description.param_path, file, layers, description.structure)
 
 
 def collect_notes(graph: RuntimeGraph) -> dict[str, OperatorNote]:

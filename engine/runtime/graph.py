@@ -24,6 +24,7 @@ from engine.runtime.executor import Executor, OperatorStatus, RunInputs
 from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
+from engine.runtime.structure import find_structure
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
 from engine.text import format_shape
 from engine.values import flatten_value, materialise_all
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from engine.pnnx import Graph, Operator
     from engine.runtime.executor import StepRecord
     from engine.runtime.operator import LayerProvider
+    from engine.runtime.structure import GraphStructure
     from engine.shapes import ExportedShape
     from engine.values import Array, Held, Value
 
@@ -75,6 +77,7 @@ class RuntimeGraph:
         self._file: Graph | None = None
         self._layers: LayerProvider | None = None
         self._parts: _Parts | None = None
+        self._structure: GraphStructure | None = None
         self._lock = Lock()
 
     # Life
@@ -88,11 +91,17 @@ class RuntimeGraph:
             With path, line and reason.
         """
         self._file = load_pair(self.param_path, self._bin_argument)
-        self._layers = self._parts = None
+        self._layers = self._parts = self._structure = None
         self.state = GraphState.NEED_BUILD
 
     @classmethod
-    def of_file(cls, param_path: Path, file: Graph, layers: LayerProvider) -> RuntimeGraph:
+    def of_file(
+        cls,
+        param_path: Path,
+        file: Graph,
+        layers: LayerProvider,
+        structure: GraphStructure | None = None,
+    ) -> RuntimeGraph:
         """Wrap a graph that was read already, whose layers come from elsewhere.
 
         Parameters
@@ -100,6 +109,8 @@ class RuntimeGraph:
         param_path : Path
         file : Graph
         layers : LayerProvider
+        structure : GraphStructure, optional
+            Of the graph; found when it is asked for by default.
 
         Returns
         -------
@@ -109,6 +120,7 @@ class RuntimeGraph:
         graph = cls(param_path, file.weights_path)
         graph._file, graph._layers = file, layers
         graph._parts = graph._make_parts(layers) if file.is_made else None
+        graph._structure = structure
         graph.state = GraphState.COMPLETE
         return graph
 
@@ -250,6 +262,25 @@ class RuntimeGraph:
         """Operators that cannot run; each one's `reason` says why."""
         with collector_paused():
             return tuple([op for op in self.operators if op.error is not None])
+
+    @property
+    def structure(self) -> GraphStructure:
+        """Which operators are connected, and how far each is from the inputs."""
+        if self._structure is None:
+            import networkx as nx
+
+            with collector_paused():
+                digraph = nx.DiGraph()
+                digraph.add_nodes_from(range(len(self.operators)))
+                digraph.add_edges_from(
+                    (operand.producer.index, operator.index)
+                    for operator in self.operators
+                    for operand in operator.inputs
+                    if operand.producer is not None
+                )
+                self._structure = find_structure(digraph)
+                digraph.clear()  # its views would keep it until the collector runs
+        return self._structure
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Copy the structure into networkx.

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final, cast
@@ -50,9 +51,12 @@ def main(arguments: list[str]) -> None:
     server = EngineServer(send, activity.clear)
     watch(activity.write)
     Thread(target=_receive, args=(connection, server), daemon=True).start()
-    registered_types()  # imports all layers while the window imports Qt
+    # What a model needs is imported while the window imports Qt: all layers, and networkx.
+    registered_types()
+    import_module("networkx")
     if param:
         server.prepare(Path(param), Path(bin_path) if bin_path else None)
+        import_module("engine.session")
     server.work()
 
 

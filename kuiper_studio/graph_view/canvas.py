@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import threading
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import (
@@ -164,7 +163,7 @@ class GraphCanvas(QWidget):
     def _connect(self) -> None:
         session = self._session
         session.graph_changed.connect(self._on_graph_changed)
-        session.state_changed.connect(self._on_state_changed)
+        session.state_changed.connect(self._on_position_changed)
         session.position_changed.connect(self._on_position_changed)
         session.failed.connect(self._on_position_changed)
         session.stepped.connect(self._on_stepped)
@@ -321,8 +320,8 @@ class GraphCanvas(QWidget):
     def _begin_layout(self) -> None:
         if self._layout_waits:
             self._layout_waits = False
-            key, cancelled = ("layout", self._layout_number), self._layout_cancel.is_set
-            self._background.submit(key, lay_out, self._scene, self._flow, cancelled)
+            number, cancelled = self._layout_number, self._layout_cancel.is_set
+            self._background.submit(number, lay_out, self._scene, self._flow, cancelled)
 
     def _accept(self, result: Layout) -> None:
         self._geometry = Geometry(self._scene, result)
@@ -551,13 +550,6 @@ class GraphCanvas(QWidget):
         self._describe()
 
     @Slot()
-    def _on_state_changed(self) -> None:
-        if self._session.state is RunState.LOADING:
-            # Here it would hold up the window, for 0.15 s when the first model opens.
-            self._background.submit("networkx", import_module, "networkx")
-        self._on_position_changed()
-
-    @Slot()
     @Slot(object)
     def _on_position_changed(self, _failure: object = None) -> None:
         before = self._state.current
@@ -628,9 +620,7 @@ class GraphCanvas(QWidget):
 
     @Slot(object)
     def _on_answered(self, answer: Done) -> None:
-        kind, *rest = answer.key if isinstance(answer.key, tuple) else (answer.key,)
-        current = kind == "layout" and rest == [self._layout_number]
-        if current and isinstance(answer.result, Layout):
+        if answer.key == self._layout_number and isinstance(answer.result, Layout):
             self._accept(answer.result)
             self._pass_over()
 

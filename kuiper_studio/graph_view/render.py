@@ -141,7 +141,8 @@ def write_layout(
     """
     with collector_paused():
         request = make_scene(graph).request(orientation)
-        placed = write_attributes(request, layout(request))
+        placed = graph.to_networkx()
+        write_attributes(placed, request.sizes, layout(request))
         _write(path, spell_graph(placed, form))
 
 

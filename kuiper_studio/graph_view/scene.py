@@ -186,10 +186,11 @@ class Scene:
 
     def request(self, orientation: Orientation) -> LayoutRequest:
         """Ask for a layout of the scene, whose edges are the layout's lines."""
-        import networkx as nx
-
+        components, generations = ((), ()) if self.graph is None else self.graph.structure
         return LayoutRequest(
-            nx.MultiDiGraph() if self.graph is None else self.graph.to_networkx(),
+            components,
+            generations,
+            tuple((edge.source, edge.target, edge.operand) for edge in self.edges),
             tuple((box.width, BOX_HEIGHT) for box in self.boxes),
             orientation,
             label_widths=self.edge_widths,
@@ -200,14 +201,8 @@ def lay_out(
     scene: Scene, orientation: Orientation, cancelled: Callable[[], bool] | None = None
 ) -> Layout:
     """Lay a scene out, see `layout`; on any thread, while the cycle collector rests."""
-    if not scene.boxes:
-        return Layout(orientation)  # without networkx, which takes a while to import
     with collector_paused():  # of many edges it took half of the time
-        request = scene.request(orientation)
-        try:
-            return layout(request, cancelled)
-        finally:
-            request.graph.clear()  # networkx's views would keep it until the collector runs
+        return layout(scene.request(orientation), cancelled)
 
 
 @cache

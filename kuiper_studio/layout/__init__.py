@@ -1,8 +1,9 @@
 """Layered graph layout: a graph and sizes in, numbers out.
 
-networkx finds components and generations; rows, lanes and routes are our own. Knows boxes and
-edges, no operators, no Qt. `layout` is a pure function of its request, so it can run on any
-thread; `write_attributes` puts what it found into the graph, and the graph goes into files.
+Components and generations come with the graph, found by networkx; rows, lanes and routes are
+our own. Knows boxes and edges, no operators, no Qt. `layout` is a pure function of its request,
+so it can run on any thread; `write_attributes` puts what it found into a graph of networkx, and
+that goes into files.
 """
 
 from __future__ import annotations

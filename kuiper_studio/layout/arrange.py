@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from kuiper_studio.layout.layering import (
-    assign_layers,
-    connected_components,
-    find_generations,
-    make_dag,
-)
+from kuiper_studio.layout.layering import assign_layers, make_dag
 from kuiper_studio.layout.model import Floats, Layout, LayoutCancelledError, LayoutRequest
 from kuiper_studio.layout.routing import Label, Placed, Spacing, place_component
 from kuiper_studio.layout.rows import assign_rows
@@ -21,9 +16,7 @@ from kuiper_studio.layout.rows import assign_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import networkx as nx
-
-    from kuiper_studio.layout.model import Line, Orientation
+    from kuiper_studio.layout.model import Line
 
 __all__ = ["layout"]
 
@@ -53,7 +46,7 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
     Raises
     ------
     ValueError
-        If there is not one size for each node, or the graph has a cycle.
+        If there is not one size for each node.
     LayoutCancelledError
         If `cancelled` said so.
     """
@@ -63,39 +56,18 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
             raise LayoutCancelledError
 
     check()
-    graph, count = request.graph, len(request.sizes)
-    if len(graph) != count:
-        raise ValueError(f"{count} sizes were given for {len(graph)} nodes")
+    count, nodes = len(request.sizes), len(request.generations)
+    if nodes != count:
+        raise ValueError(f"{count} sizes were given for {nodes} nodes")
     if not count:
         return Layout(request.orientation)
-    members = connected_components(graph)
-    generations = find_generations(graph)
-    lines = _find_lines(graph)
-    check()
-    parts = _place_parts(request, lines, members, generations, check)
+    parts = _place_parts(request, check)
     offsets = _pack([part.size for part in parts], _COMPONENT_GAP * request.sibling_gap)
-    return _assemble(request.orientation, lines, members, parts, offsets)
+    return _assemble(request, parts, offsets)
 
 
-def _find_lines(graph: nx.MultiDiGraph) -> tuple[Line, ...]:
-    """Each operand on its way to each of its consumers, in the order of their inputs."""
-    place = {node: index for index, node in enumerate(graph)}
-    inputs = sorted(
-        (place[target], position, place[source], operand)
-        for source, target, (operand, position) in graph.in_edges(keys=True)
-    )
-    return tuple(
-        dict.fromkeys((source, target, operand) for target, _, source, operand in inputs)
-    )
-
-
-def _place_parts(
-    request: LayoutRequest,
-    lines: Sequence[Line],
-    members: Sequence[Sequence[int]],
-    generations: Sequence[int],
-    check: Callable[[], None],
-) -> list[Placed]:
+def _place_parts(request: LayoutRequest, check: Callable[[], None]) -> list[Placed]:
+    members = request.components
     turned = request.orientation == "top-down"
     sizes = np.asarray(request.sizes, np.float64).reshape(-1, 2)
     if turned:
@@ -109,7 +81,7 @@ def _place_parts(
     edges: list[list[Line]] = [[] for _ in members]
     widths: list[list[float]] = [[] for _ in members]
     labelled = bool(request.label_widths) and not turned
-    for number, (source, target, operand) in enumerate(lines):
+    for number, (source, target, operand) in enumerate(request.lines):
         edges[component[source]].append((local[source], local[target], operand))
         if labelled:
             widths[component[source]].append(request.label_widths[number])
@@ -118,7 +90,7 @@ def _place_parts(
         if number % 64 == 0:
             check()
         pairs = ((source, target) for source, target, _ in edges[number])
-        dag = make_dag(pairs, [generations[node] for node in nodes])
+        dag = make_dag(pairs, [request.generations[node] for node in nodes])
         layers = assign_layers(dag)
         rows = assign_rows(dag, layers, check)
         parts.append(
@@ -145,13 +117,10 @@ def _pack(sizes: Sequence[tuple[float, float]], gap: float) -> list[tuple[float,
 
 
 def _assemble(
-    orientation: Orientation,
-    lines: tuple[Line, ...],
-    members: Sequence[Sequence[int]],
-    parts: Sequence[Placed],
-    offsets: Sequence[tuple[float, float]],
+    request: LayoutRequest, parts: Sequence[Placed], offsets: Sequence[tuple[float, float]]
 ) -> Layout:
-    count, line_count = sum(map(len, members)), len(lines)
+    orientation, lines, members = request.orientation, request.lines, request.components
+    count, line_count = len(request.sizes), len(lines)
     turned = orientation == "top-down"
     positions = np.zeros((count, 2))
     layers, rows, components = (np.zeros(count, np.int64) for _ in range(3))

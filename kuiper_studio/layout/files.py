@@ -8,11 +8,11 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import networkx as nx
 
-    from kuiper_studio.layout.model import Layout, LayoutRequest
+    from kuiper_studio.layout.model import Layout
 
 __all__ = ["FILE_FORMATS", "spell_graph", "write_attributes"]
 
@@ -24,26 +24,26 @@ _NODE_ATTRIBUTES: Final = (
 )  # fmt: skip
 
 
-def write_attributes(request: LayoutRequest, layout: Layout) -> nx.MultiDiGraph:
+def write_attributes(
+    graph: nx.MultiDiGraph, sizes: Sequence[tuple[float, float]], layout: Layout
+) -> None:
     """Write a layout into the graph that was laid out.
+
+    Nodes get `x` and `y` of their top left corner, `width`, `height`, `layer`, `row` and
+    `component`; edges get a `route`, a list of points. The graph itself gets its `orientation`.
 
     Parameters
     ----------
-    request : LayoutRequest
+    graph : networkx.MultiDiGraph
+        As `RuntimeGraph.to_networkx` gives it: the key of an edge is the operand that it
+        carries and the position among the consumer's inputs.
+    sizes : sequence of (float, float)
+        Width and height of each node.
     layout : Layout
-        Of the request.
-
-    Returns
-    -------
-    networkx.MultiDiGraph
-        The request's own. Nodes have `x` and `y` of their top left corner, `width`, `height`,
-        `layer`, `row` and `component`; edges have a `route`, a list of points. The graph
-        itself has its `orientation`.
     """
-    graph = request.graph
     graph.graph["orientation"] = layout.orientation
     columns = zip(
-        graph.nodes.values(), layout.positions.tolist(), request.sizes,
+        graph.nodes.values(), layout.positions.tolist(), sizes,
         layout.layers.tolist(), layout.rows.tolist(), layout.components.tolist(),
         strict=True,
     )  # fmt: skip
@@ -55,7 +55,6 @@ def write_attributes(request: LayoutRequest, layout: Layout) -> nx.MultiDiGraph:
     routes = dict(zip(layout.lines, layout.routes, strict=True))
     for source, target, (operand, _), edge in graph.edges(keys=True, data=True):
         edge["route"] = routes[place[source], place[target], operand].tolist()
-    return graph
 
 
 def spell_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
@@ -68,7 +67,7 @@ def spell_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
     Parameters
     ----------
     graph : networkx.MultiDiGraph
-        From `write_attributes`.
+        As `write_attributes` leaves it.
     form : {'graphml', 'json'}
         JSON is what `networkx.node_link_data` gives with ``edges="edges"``. GraphML has no
         lists, so that a route is a text there, ``"112.0,47.0 165.0,47.0"``. What XML cannot

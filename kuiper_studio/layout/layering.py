@@ -1,4 +1,4 @@
-"""Ranks along the flow: components, generations and layers."""
+"""Ranks along the flow: from generations to layers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import networkx as nx
-
-__all__ = ["Dag", "assign_layers", "connected_components", "find_generations", "make_dag"]
+__all__ = ["Dag", "assign_layers", "make_dag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,39 +32,6 @@ class Dag:
     generations: Sequence[int]
     order: Sequence[int]
     heights: Sequence[int]
-
-
-def connected_components(graph: nx.MultiDiGraph) -> list[list[int]]:
-    """Places of the nodes of each weakly connected component, ascending.
-
-    Components are in the order of their first nodes.
-    """
-    import networkx as nx
-
-    place = {node: index for index, node in enumerate(graph)}
-    members = (
-        sorted(map(place.__getitem__, nodes)) for nodes in nx.weakly_connected_components(graph)
-    )
-    return sorted(members)
-
-
-def find_generations(graph: nx.MultiDiGraph) -> list[int]:
-    """Generation of each node.
-
-    Raises
-    ------
-    ValueError
-        If the graph has a cycle.
-    """
-    import networkx as nx
-
-    generations = dict.fromkeys(graph, 0)
-    try:
-        for number, nodes in enumerate(nx.topological_generations(graph)):
-            generations.update(dict.fromkeys(nodes, number))
-    except nx.NetworkXUnfeasible:
-        raise ValueError("a graph with a cycle has no layers") from None
-    return list(generations.values())
 
 
 def make_dag(pairs: Iterable[tuple[int, int]], generations: Sequence[int]) -> Dag:

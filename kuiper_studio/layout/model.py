@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    import networkx as nx
+    from collections.abc import Sequence
 
 __all__ = [
     "LAYER_GAPS",
@@ -39,10 +39,14 @@ class LayoutRequest:
 
     Attributes
     ----------
-    graph : networkx.MultiDiGraph
-        As `RuntimeGraph.to_networkx` gives it: the key of an edge is the operand that it
-        carries and the position among the consumer's inputs. An operand's edges from one
-        producer are one net: they share their way as far as they can.
+    components : sequence of sequence of int
+        The nodes of each connected component, ascending.
+    generations : sequence of int
+        Edges on the longest path to each node.
+    lines : sequence of (int, int, str)
+        Each operand on its way to each of its consumers, in the order of the consumers and
+        their inputs. An operand's lines from one producer are one net: they share their way
+        as far as they can.
     sizes : tuple of (float, float)
         Width and height of each node.
     orientation : {'left-right', 'top-down'}
@@ -51,11 +55,13 @@ class LayoutRequest:
     sibling_gap : float
         Distance between the rows of a layer.
     label_widths : tuple of float
-        Width of each line's text, see `Layout.lines`. In a left-right layout gaps grow to the
-        texts in them. Empty for no texts.
+        Width of each line's text. In a left-right layout gaps grow to the texts in them. Empty
+        for no texts.
     """
 
-    graph: nx.MultiDiGraph
+    components: Sequence[Sequence[int]]
+    generations: Sequence[int]
+    lines: tuple[Line, ...]
     sizes: tuple[tuple[float, float], ...]
     orientation: Orientation = "left-right"
     layer_gap: float | None = None
@@ -96,8 +102,7 @@ class Layout:
     components : ndarray of shape (N,), int64
         Number of the connected component.
     lines : tuple of (int, int, str)
-        What is drawn of the edges: each operand on its way to each of its consumers, once
-        however often the consumer takes it; in the order of the consumers and their inputs.
+        What is drawn of the edges; the request's.
     routes : tuple of ndarray of shape (K, 2)
         Polyline of each line from producer to consumer, corners square.
     branches : tuple of ndarray of shape (K, 2)

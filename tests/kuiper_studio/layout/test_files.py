@@ -35,8 +35,12 @@ def laid_out(names=("in", "relu", "add", "out"), operand="0"):
     graph.add_edge(first, third, (operand, 1))
     graph.add_edge(first, third, (operand, 2))
     graph.add_edge(third, last, ("2", 0))
-    request = LayoutRequest(graph, SIZES)
-    return write_attributes(request, layout(request))
+    # Each operand once on its way to a consumer.
+    lines = ((0, 1, operand), (1, 2, "1"), (0, 2, operand), (2, 3, "2"))
+    write_attributes(
+        graph, SIZES, layout(LayoutRequest([range(4)], [0, 1, 2, 3], lines, SIZES))
+    )
+    return graph
 
 
 def opened(form, graph):
@@ -70,8 +74,10 @@ def test_second_component_and_row():
     graph.add_nodes_from(range(5))
     for source, target, position in [(0, 1, 0), (0, 2, 0), (1, 3, 0), (2, 3, 1)]:
         graph.add_edge(source, target, (str(source), position))
-    request = LayoutRequest(graph, ((112.0, 94.0),) * 5)
-    write_attributes(request, layout(request))
+    lines = ((0, 1, "0"), (0, 2, "0"), (1, 3, "1"), (2, 3, "2"))
+    sizes = ((112.0, 94.0),) * 5
+    request = LayoutRequest([range(4), [4]], [0, 1, 1, 2, 0], lines, sizes)
+    write_attributes(graph, sizes, layout(request))
     assert [node["row"] for node in graph.nodes.values()] == [0, 0, 1, 0, 0]
     assert [node["layer"] for node in graph.nodes.values()] == [0, 1, 1, 2, 0]
     assert [node["component"] for node in graph.nodes.values()] == [0, 0, 0, 0, 1]
@@ -96,8 +102,9 @@ def test_files_open_again(form):
 
 @pytest.mark.parametrize("form", ["graphml", "json"])
 def test_graph_of_nothing(form):
-    request = LayoutRequest(nx.MultiDiGraph(), ())
-    assert len(opened(form, write_attributes(request, layout(request)))) == 0
+    graph = nx.MultiDiGraph()
+    write_attributes(graph, (), layout(LayoutRequest((), (), (), ())))
+    assert len(opened(form, graph)) == 0
 
 
 def test_graphml_has_types_and_texts():
