@@ -38,15 +38,12 @@ application.exec()
 """
 _STUDIO: Final = """
 import os, sys, time
-from kuiper_studio.cli import main
-from engine.collector import collector_paused
+from kuiper_studio.cli.program import import_window, main
 from kuiper_studio.engine_service.transport import start_early
 from pathlib import Path
 start_early(Path(sys.argv[1]))
-with collector_paused():  # in the order of the command line
-    import engine.cost, engine.inputs, engine.runtime.description
-    import networkx
-    from kuiper_studio.graph_view.canvas import GraphCanvas
+import_window()  # in the order of the command line
+from kuiper_studio.graph_view.canvas import GraphCanvas
 
 paint = GraphCanvas.paintEvent
 def paint_and_end(canvas, event):

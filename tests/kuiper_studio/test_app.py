@@ -119,22 +119,25 @@ def test_nothing_to_demonstrate(tmp_path, qapp, capsys):
 
 
 @pytest.mark.slow
-def test_window_without_a_model_needs_no_networkx(tmp_path):
-    """Importing it takes a tenth of the start."""
+def test_window_needs_no_networkx(tmp_path, make_pair):
+    """Importing it takes a tenth of the start; the engine's process has it."""
     code = (
         "import sys\n"
         "from kuiper_studio.app import make_window\n"
-        "window = make_window()\n"
+        "window = make_window(sys.argv[1], engine='process')\n"
         "window.show()\n"
+        "laid_out = window.graph_view.canvas.laid_out\n"
         "window.close()\n"
-        "sys.exit('networkx' in sys.modules)\n"
+        "sys.exit(not laid_out or 'networkx' in sys.modules)\n"
     )
+    model = make_pair("pnnx.Input in 0 1 0 #0=(2)f32", "pnnx.Output out 1 0 0")
     environment = {
         **os.environ,
         "XDG_CONFIG_HOME": str(tmp_path),
         "QT_QPA_PLATFORM": "offscreen",
     }
-    ended = subprocess.run([sys.executable, "-c", code], check=False, env=environment)
+    command = [sys.executable, "-c", code, str(model)]
+    ended = subprocess.run(command, check=False, env=environment)
     assert ended.returncode == 0
 
 
@@ -146,3 +149,18 @@ def test_nothing_is_written_to_the_users_settings():
     )
     for path in (settings.fileName(), os.environ["XDG_CONFIG_HOME"], cache_folder()):
         assert Path(path).resolve().is_relative_to(temporary)
+
+
+@pytest.mark.slow
+def test_window_is_imported_by_plain_imports():
+    """PySide6's own, which reads the source of each module, is there again afterwards."""
+    code = (
+        "import builtins, sys\n"
+        "from kuiper_studio.cli.program import import_window\n"
+        "import_window()\n"
+        "read = sys.modules['linecache'].cache if 'linecache' in sys.modules else {}\n"
+        "assert not [name for name in read if 'kuiper_studio' in name], read.keys()\n"
+        "assert 'feature' in builtins.__import__.__name__, builtins.__import__\n"
+        "assert 'kuiper_studio.main_window' in sys.modules\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
