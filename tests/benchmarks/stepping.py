@@ -1,9 +1,11 @@
-"""Single steps, and what a session costs beside the kernels."""
+"""Single steps, and what a session and the window cost beside the kernels."""
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
+import tempfile
 import time
 import tracemalloc
 from pathlib import Path
@@ -26,6 +28,7 @@ NETWORKS = {"resnet18": 224, "mobilenet_v2": 224, "efficientnet_b0": 224, "swin_
 MICROSECONDS, MEGABYTES = 40, 2  # two copies of the input are 1.2
 PASSES = 5  # in a round
 _WARMING = 4  # passes until nothing is found out any more
+_REST = 0.3  # seconds in which a window draws what a run has left
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -47,6 +50,15 @@ def _of_network(bench: Bench, name: str, path: Path, size: int) -> Iterator[Row]
     )
     beside = found["beside"] * 1e6
     yield Row("… a step beside its kernel", f"{beside:.1f} µs", beside, MICROSECONDS, unit="µs")
+    window = answer_of(runs_in_window, str(path), size, bench.rounds)
+    yield Row(
+        "… run() in the window",
+        spell_seconds(window["window"]),
+        window["ratio"],
+        1.15,
+        "run()",
+        spell_seconds(window["run"]),
+    )
     memory = answer_of(memory_of_reuse, str(path), size)
     for which in ("second", "later"):
         yield Row(
@@ -94,6 +106,61 @@ def steps(path: str, size: int, rounds: int) -> dict[str, float]:
         "run": times.median("run"),
         "ratio": times.ratio("steps", "run"),
         "beside": statistics.median(beside),
+    }
+
+
+def runs_in_window(path: str, size: int, rounds: int) -> dict[str, float]:
+    """Time a pass in the window, from the command to the state; for a process of its own.
+
+    Returns
+    -------
+    dict
+        Seconds of it and of a session's run in the median, and the ratio.
+    """
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from PySide6.QtCore import QEventLoop, QSettings, QTimer
+
+    from kuiper_studio.app import make_window
+    from kuiper_studio.session import RunState
+
+    session, image = _warm(path, size), _image(size, 1)
+    with tempfile.TemporaryDirectory() as folder:
+        settings = QSettings(f"{folder}/settings.ini", QSettings.Format.IniFormat)
+        window = make_window(path, [image], settings=settings, engine="process")
+    window.show()
+    shown, loop, ended = window.session, QEventLoop(window), [0.0]
+
+    def note_end() -> None:
+        if shown.state is RunState.FINISHED:
+            ended[0] = time.perf_counter()
+            loop.quit()
+
+    def rest() -> None:
+        QTimer.singleShot(round(1e3 * _REST), loop.quit)
+        loop.exec()
+
+    def in_window() -> float:
+        shown.restart()
+        rest()
+        started = time.perf_counter()
+        shown.resume()
+        loop.exec()
+        rest()  # what is left to draw is not the session's
+        return ended[0] - started
+
+    def alone() -> float:
+        session.feed([image])
+        started = time.perf_counter()
+        session.run()
+        return time.perf_counter() - started
+
+    shown.state_changed.connect(note_end)
+    times = alternate({"window": in_window, "run": alone}, PASSES * rounds)
+    window.close()
+    return {
+        "window": times.median("window"),
+        "run": times.median("run"),
+        "ratio": times.ratio("window", "run"),
     }
 
 
