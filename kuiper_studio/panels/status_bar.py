@@ -232,8 +232,10 @@ class StatusBar(QStatusBar):
         if progress is None:
             self._detail.setText(self._describe())
             return
+        self._progress_bar.setUpdatesEnabled(False)  # or it would paint the window at once
         self._progress_bar.setRange(0, progress.total)
         self._progress_bar.setValue(progress.done)
+        self._progress_bar.setUpdatesEnabled(True)
         self._detail.setText(progress.label)
 
 

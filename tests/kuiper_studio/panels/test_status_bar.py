@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
+from typing_extensions import override
 
 from engine.inputs import InputSource
+from kuiper_studio.engine_service.protocol import Progress
 from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.session import RunState
 from kuiper_studio.theme import Scheme
@@ -48,6 +51,30 @@ def test_long_run_shows_progress_and_can_be_cancelled(qtbot, running, gate):
     assert session.position == 2
     assert not cancel.isVisible()
     assert bar.findChild(QLabel, "statusDetail").text() == "after slow · 2 of 4 run"
+
+
+def test_progress_waits_for_the_next_frame(qtbot, empty_session, theme):
+    """Qt's bar paints at once when its value changes, and the whole window with it."""
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    bar.show()
+    painted = []
+
+    class Watch(QObject):
+        @override
+        def eventFilter(self, _watched, event):
+            if event.type() is QEvent.Type.Paint:
+                painted.append(shown.value())
+            return False
+
+    shown, watch = bar.findChild(QProgressBar), Watch()
+    shown.installEventFilter(watch)
+    empty_session.progress_changed.emit(Progress("writing", 1, 4))
+    qtbot.waitUntil(lambda: 1 in painted)
+    painted.clear()
+    empty_session.progress_changed.emit(Progress("writing", 3, 4))
+    assert not painted
+    qtbot.waitUntil(lambda: 3 in painted)
 
 
 def test_counts_of_nan_take_the_colour_of_another_theme(qtbot, empty_session, theme):
