@@ -605,12 +605,15 @@ class Done:
         Indexes of operators that a run has passed by because they have no layer.
     text : str
         What was done, where that leaves no other trace.
+    stepped : Stepped or None
+        The last operators of a run, where any have not been reported.
     """
 
     run_id: int
     status: Status
     passed_by: tuple[int, ...] = ()
     text: str = ""
+    stepped: Stepped | None = None
 
 
 @dataclass(frozen=True, slots=True)

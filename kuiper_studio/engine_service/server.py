@@ -81,7 +81,7 @@ __all__ = ["EngineServer"]
 _log = logging.getLogger(__name__)
 
 # Records are sent in bundles while a model runs freely: a window repaints at most so often.
-_SECONDS_BETWEEN_REPORTS: Final = 1 / 30
+_SECONDS_BETWEEN_REPORTS: Final = 1 / 15
 _LONG: Final = 0.2  # seconds, after which computing a value again shows its progress
 # Weights are copied ahead in pieces that take 10 ms, and of files that take a third of a second
 # in all. Larger ones are read when they are needed: the copy takes as much room on the disk.
@@ -476,11 +476,16 @@ class EngineServer:
                     reports.add(session.step(self._check_cancelled(request.run_id)))
             else:
                 session.run(request.until, reports.add, self._is_cancelled(request.run_id))
+        except BaseException:
+            reports.flush()
+            raise
         finally:
             self._rest()
-            reports.flush()
         self._stop = self._why(session, "step" if request.steps == 1 else "", request.until)
-        self._done(request.run_id, passed_by=self._passed_by(session, first))
+        # One message: a window would paint between the last operators and the end of the run.
+        last = reports.take()
+        stepped = self._stepped(request.run_id, last) if last else None
+        self._done(request.run_id, self._passed_by(session, first), stepped=stepped)
 
     @staticmethod
     def _passed_by(session: Session, first: int) -> tuple[int, ...]:
@@ -510,9 +515,11 @@ class EngineServer:
         return StopReason("breakpoint" if name in session.breakpoints else "cancelled", name)
 
     def _report(self, run_id: int, records: Sequence[StepRecord]) -> None:
+        self._send(self._stepped(run_id, records))
+
+    def _stepped(self, run_id: int, records: Sequence[StepRecord]) -> Stepped:
         reports = tuple(map(self._record, records))
-        values = self._followed(records[-1])
-        self._send(Stepped(run_id, reports, records[-1].index + 1, values))
+        return Stepped(run_id, reports, records[-1].index + 1, self._followed(records[-1]))
 
     def _record(self, record: StepRecord) -> Record:
         """A record as it is sent, and remember what it is of."""
@@ -576,8 +583,14 @@ class EngineServer:
         found = self_check(session, request.tolerance, report, cancelled)
         self._send(SelfChecked(request.run_id, found, self._status()))
 
-    def _done(self, run_id: int, passed_by: tuple[int, ...] = (), text: str = "") -> None:
-        self._send(Done(run_id, self._status(), passed_by, text))
+    def _done(
+        self,
+        run_id: int,
+        passed_by: tuple[int, ...] = (),
+        text: str = "",
+        stepped: Stepped | None = None,
+    ) -> None:
+        self._send(Done(run_id, self._status(), passed_by, text, stepped))
 
     def _status(self) -> Status:
         session = self._session
@@ -737,11 +750,17 @@ class _Reports:
                 self._due = time.monotonic() + _SECONDS_BETWEEN_REPORTS
                 self._changed.notify()
 
-    def flush(self) -> None:
-        """Hand on what there is."""
+    def take(self) -> list[StepRecord]:
+        """Take what has not been handed on."""
         with self._changed:
             bundle, self._bundle = self._bundle, []
             self._due = math.inf
+            return bundle
+
+    def flush(self) -> None:
+        """Hand on what there is."""
+        with self._changed:
+            bundle = self.take()
             if bundle:
                 self._report(self._run_id, bundle)
 

@@ -667,7 +667,8 @@ class StudioSession(SessionView):
         if looks.operand in graph.operands:
             self.show_operand(looks.operand)
 
-    def _on_stepped(self, answer: Stepped, request: Request) -> None:
+    def _on_stepped(self, answer: Stepped, request: Request, end: Done | None = None) -> None:
+        """Take in what was run, and with the last of it that the run has ended."""
         if self._graph is None:
             return
         goes_back = len(self._told.records) > answer.records[0].index
@@ -679,7 +680,10 @@ class StudioSession(SessionView):
             self._kernel_texts[record.kernel] = record.kernel_text
             if record.status is OperatorStatus.UNSUPPORTED:  # blocked ones follow from it
                 self.workspace.log("warning", record.reason)
-        self._refresh()
+        if end is None:
+            self._refresh()
+        else:
+            self._settle(end, request)
         for name, value in answer.values.items():
             self.tensors.put(name, value)
         self.stepped.emit(answer.records)
@@ -696,7 +700,10 @@ class StudioSession(SessionView):
         if answer.status.generation != self._told.generation:
             self._refresh()  # of an engine without the model, which was told to do something
             return
-        self._settle(answer, request)
+        if answer.stepped is not None:
+            self._on_stepped(answer.stepped, request, answer)
+        else:
+            self._settle(answer, request)
         if answer.text:
             self.workspace.announce(answer.text)
         if isinstance(request, FeedRequest) or (

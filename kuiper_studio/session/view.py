@@ -451,7 +451,7 @@ class SessionView(QObject):
 
     def _tell_state(self) -> None:
         self._long_step.stop()
-        if self.is_stepping:
+        if self.state is RunState.RUNNING:
             self._long_step.start()
         else:
             self.state_changed.emit()

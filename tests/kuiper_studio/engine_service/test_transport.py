@@ -88,6 +88,20 @@ class Line:
                 return reply
             assert not isinstance(reply, (WorkFailed, EngineLost)), reply
 
+    def run(self, run_id, steps=None):
+        """Run; the records, the value that came with the last of them, and the end."""
+        self.send(RunRequest(run_id, steps, None, frozenset()))
+        records, values = [], {}
+        while True:
+            reply = self.next((Stepped, Done))
+            stepped = reply.stepped if isinstance(reply, Done) else reply
+            if stepped is not None:
+                records += stepped.records
+                values = stepped.values
+                assert stepped.position == records[-1].index + 1
+            if isinstance(reply, Done):
+                return records, values, reply.status
+
 
 @pytest.fixture(params=["process", "thread"])
 def line(request):
@@ -127,12 +141,11 @@ def open_and_feed(line, path, value=1.0):
 def test_a_run(line, model):
     opened = open_and_feed(line, model, 3.0)
     assert opened.graph.param_path == model
-    line.send(RunRequest(3, None, None, frozenset()))
-    stepped = line.next(Stepped)
-    assert [r.operator.name for r in stepped.records] == ["in", "double", "relu", "out"]
-    assert {r.status for r in stepped.records} == {OperatorStatus.EXECUTED}
-    assert (stepped.position, line.next(Done).status.state) == (4, SessionState.FINISHED)
-    outputs = stepped.records[1].outputs
+    records, _, status = line.run(3)
+    assert [r.operator.name for r in records] == ["in", "double", "relu", "out"]
+    assert {r.status for r in records} == {OperatorStatus.EXECUTED}
+    assert (status.position, status.state) == (4, SessionState.FINISHED)
+    outputs = records[1].outputs
     line.send(FetchRequest(7, "1", outputs.serial, "value"))
     answer = line.next(Answer)
     assert (answer.ticket, answer.found) == (7, True)
@@ -145,20 +158,16 @@ def test_a_run(line, model):
 
 def test_what_a_window_shows_comes_with_a_step(line, model):
     open_and_feed(line, model, 4.0)
-    line.send(RunRequest(3, 1, None, frozenset()))
-    assert list(line.next(Stepped).values) == ["0"]
-    line.next(Done)
-    line.send(RunRequest(4, 1, None, frozenset()))
-    np.testing.assert_array_equal(line.next(Stepped).values["1"], np.full((2, 3), 8))
+    assert list(line.run(3, 1)[1]) == ["0"]
+    np.testing.assert_array_equal(line.run(4, 1)[1]["1"], np.full((2, 3), 8))
 
 
 def test_an_output_shows_what_it_takes(line, model):
     open_and_feed(line, model, 4.0)
-    line.send(RunRequest(3, None, None, frozenset()))
-    stepped = line.next(Stepped)
-    assert [record.operator.name for record in stepped.records][-1] == "out"
-    assert list(stepped.values) == ["2"]
-    np.testing.assert_array_equal(stepped.values["2"], np.full((2, 3), 8))
+    records, values, _ = line.run(3)
+    assert records[-1].operator.name == "out"
+    assert list(values) == ["2"]
+    np.testing.assert_array_equal(values["2"], np.full((2, 3), 8))
 
 
 def test_weights(line, model):
@@ -171,8 +180,7 @@ def test_weights(line, model):
 
 def test_a_value_of_an_earlier_pass_is_not_sent(line, model):
     open_and_feed(line, model)
-    line.send(RunRequest(3, None, None, frozenset()))
-    serial = line.next(Stepped).records[1].outputs.serial
+    serial = line.run(3)[0][1].outputs.serial
     line.send(FetchRequest(7, "1", serial + 100, "value"))
     answer = line.next(Answer)
     assert not answer.found
