@@ -54,8 +54,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    # Loaded when first used: the package's small modules (errors, inputs) are asked for by
-    # parts of the window that must appear before the layers are needed.
+    # Imported on first use: parts of the window need only small modules (errors, inputs), and
+    # must appear before the layers are imported.
     if name not in _HOME:
         raise AttributeError(f"module 'engine' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

@@ -1,8 +1,8 @@
-"""What a process computes at the moment, where another one can read it after its end.
+"""The running kernel of a process, readable by another process after a crash.
 
-Native code can end a process by a signal, and then nothing in it can say what it was doing. So
-it notes the operator and the kernel before it enters native code, in memory that it shares with
-the process that started it.
+Native code can end a process by a signal, and then nothing in it can report what it was doing.
+So it writes operator and kernel, before it enters native code, to memory that it shares with
+its parent process.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTHING: Final = bytes(_HEAD.size)
 
 
 class Activity(NamedTuple):
-    """What a process was computing.
+    """The operator and kernel that a process was running.
 
     Attributes
     ----------
@@ -45,10 +45,9 @@ class Activity(NamedTuple):
 class ActivityNote:
     """Shared memory for one `Activity`.
 
-    It has no name in any file system and goes with the last process that holds it. A child that
-    is forked shares it as it is; one that `multiprocessing` starts takes it as an argument. One
-    thread writes at a time. Whoever reads what two wrote at once, or what was cut short, gets
-    None.
+    It has no name in a file system and disappears with the last process that holds it. A forked
+    child shares it; `multiprocessing` passes it as an argument. One thread writes at a time. A
+    reader gets None for an incomplete note.
 
     Examples
     --------
@@ -58,21 +57,21 @@ class ActivityNote:
     Activity(operator='conv1', kernel='ncnn')
     """
 
-    _close_descriptor: Final = staticmethod(os.close)  # `os` goes before the last note does
+    _close_descriptor: Final = staticmethod(os.close)  # `os` may be gone at exit
 
     def __init__(self) -> None:
         self._attach(_create())
 
     @classmethod
     def inherited(cls, descriptor: int) -> ActivityNote:
-        """Open the note whose `descriptor` a process inherits; taken over."""
+        """Open the note of an inherited `descriptor`, and own it."""
         note = cls.__new__(cls)
         note.__setstate__(descriptor)
         return note
 
     @property
     def descriptor(self) -> int:
-        """What a child process is to inherit; on Windows there is none."""
+        """The descriptor that a child process inherits; not on Windows."""
         if not isinstance(self._handle, int):
             raise OSError("a note has no descriptor on this system")
         return self._handle
@@ -99,19 +98,19 @@ class ActivityNote:
             self.close()
 
     def close(self) -> None:
-        """Let go of the memory; the note can be used no more."""
+        """Release the memory; the note can no longer be used."""
         self._memory.close()
         if isinstance(self._handle, int) and self._handle >= 0:
             self._close_descriptor(self._handle)
             self._handle = -1
 
     def write(self, operator: str, kernel: str) -> None:
-        """Note what is computed from now on; takes about a microsecond.
+        """Note the running kernel; takes about a microsecond.
 
         Parameters
         ----------
         operator, kernel : str
-            Names; of very long ones only the beginning is kept.
+            Names; very long ones are truncated.
         """
         first = operator.encode(errors="surrogatepass")[:_LONGEST_NAME]
         second = kernel.encode(errors="surrogatepass")[:_LONGEST_NAME]
@@ -120,11 +119,11 @@ class ActivityNote:
         self._memory[: _HEAD.size + len(names)] = head + names
 
     def clear(self) -> None:
-        """Note that nothing is computed."""
+        """Note that no kernel is running."""
         self._memory[: _HEAD.size] = _NOTHING
 
     def read(self) -> Activity | None:
-        """What was noted last; None where nothing is computed or the note is damaged."""
+        """Return the last note; None if no kernel is running or the note is damaged."""
         checksum, first, second = _HEAD.unpack_from(self._memory)
         names = self._memory[_HEAD.size : _HEAD.size + first + second]
         if not names or zlib.crc32(names, first) != checksum:

@@ -1,13 +1,13 @@
-"""Every array that NumPy makes, asked about before there is memory for it.
+"""Checks every array of NumPy before its memory is allocated.
 
-NumPy lets a program say where the memory of arrays comes from (NEP 49), for the present
-thread and context. Here it goes on coming from where it came from, but a function is asked
-first, with the number of bytes. So what a layer makes on its way is seen too, whoever wrote
-it, and no layer can forget to ask.
+NumPy lets a program replace the allocator of arrays (NEP 49) for the current thread and
+context. Here the memory still comes from NumPy's own allocator, but a function is called
+first with the number of bytes. So the intermediate arrays of a layer count, too, whoever wrote
+it, and no layer can forget the check.
 
-The few functions of NumPy's C interface that this takes have had the same places in its table
-since NumPy 1.22. What is freed goes to NumPy's own function directly, for arrays may live
-longer than Python's functions do at the end of a process.
+The functions of NumPy's C interface that this needs have had the same places in its table
+since NumPy 1.22. Freeing calls NumPy's own function directly, because arrays may outlive
+Python's functions at the end of a process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SET_HANDLER: Final = 304  # PyDataMem_SetHandler, PyDataMem_GetHandler
 _GET_HANDLER: Final = 305
 _CAPSULE: Final = b"mem_handler"
 _VERSION: Final = 1
-_SMALL: Final = 1 << 12  # bytes; a question takes as long as small arrays do
+_SMALL: Final = 1 << 12  # bytes; the check of a smaller array would take longer than the array
 
 _VOID, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _MALLOC: Final = ctypes.PYFUNCTYPE(_VOID, _VOID, _SIZE)
@@ -64,12 +64,12 @@ def _pointer_in(capsule: object, name: bytes | None) -> int:
 
 @cache
 def get_allocator_setter() -> Callable[[object], object]:
-    """Give NumPy's function that lets the present context use an allocator.
+    """Return NumPy's function that sets the allocator of the current context.
 
     Returns
     -------
     callable
-        Takes an allocator and returns the one before.
+        Takes an allocator and returns the previous one.
     """
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)
     function: Callable[[object], object] = kind(_table()[_SET_HANDLER])
@@ -77,19 +77,18 @@ def get_allocator_setter() -> Callable[[object], object]:
 
 
 def make_checked_allocator(fits: Callable[[int], bool]) -> object:
-    """Make an allocator that asks first.
+    """Make an allocator that calls a check first.
 
     Parameters
     ----------
     fits : callable
-        Takes a number of bytes; where it says no, NumPy raises MemoryError with shape and
-        dtype. Not asked about a few. Must not raise.
+        Takes a number of bytes; if it returns False, NumPy raises MemoryError with shape and
+        dtype. Not called for small arrays. Must not raise.
 
     Returns
     -------
     object
-        For `get_allocator_setter`. NumPy's own where that is of a kind that is not known
-        here.
+        For `get_allocator_setter`. NumPy's own allocator if its version is unknown here.
     """
     present = ctypes.PYFUNCTYPE(ctypes.py_object)(_table()[_GET_HANDLER])()
     own = _Handler.from_address(_pointer_in(present, _CAPSULE))
@@ -110,7 +109,7 @@ def make_checked_allocator(fits: Callable[[int], bool]) -> object:
     functions = (_MALLOC(malloc), _CALLOC(calloc), _REALLOC(realloc))
     pointers = (ctypes.cast(function, _VOID) for function in functions)
     handler = _Handler(b"asking", _VERSION, own.context, *pointers, own.free)
-    # Arrays look into it when they are freed, which may be after Python forgot its modules.
+    # Kept alive: arrays may be freed after Python has cleared its modules.
     for kept in (present, handler, *functions):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
     make = ctypes.pythonapi.PyCapsule_New

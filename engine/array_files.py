@@ -1,8 +1,8 @@
-"""Files of arrays, written piece by piece: ``.npy``, ``.npz`` and ``.safetensors``.
+"""Writes arrays in pieces: ``.npy``, ``.npz`` and ``.safetensors``.
 
-NumPy and safetensors have writers of their own. These ones differ in that they ask between
-pieces whether to go on, hand every piece to whoever wants to add it up, never hold a copy of
-a whole array, and leave the reason in an OSError when the disk says no.
+Unlike the writers of NumPy and safetensors, these check between pieces whether the export was
+cancelled, pass every piece to a callback such as a hash, never copy a whole array, and raise
+the system's reason as an OSError.
 
 Elements are written in C order and little-endian, whatever the array's own order is.
 """
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _PIECE: Final = 1 << 24  # bytes; Linux keeps large pieces of a file in large pages
-_BUFFER: Final = 1 << 18  # bytes that are turned round at a time
+_BUFFER: Final = 1 << 18  # bytes whose order is reversed at a time
 _WORTH_RESERVING: Final = 1 << 16  # bytes
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -53,19 +53,19 @@ SAFETENSORS_DTYPES: Final = {
         "c8": "C64",
     }.items()
 }  # fmt: skip
-"""Name that safetensors has for a dtype; complex64 is known to its newer readers only."""
+"""Safetensors' name of each dtype; only its newer readers know complex64."""
 
-# What its readers take; a hostile or careless length must not make them ask for memory.
+# Limit of its readers: a hostile length must not make them allocate memory.
 _LONGEST_HEADER: Final = 100_000_000
 
 
 def is_numeric(array: Array | ArrayMetadata) -> bool:
-    """Whether an array holds numbers or bools, and not objects, text or records."""
+    """Return whether an array holds numbers or bools, not objects, text or records."""
     return array.dtype.kind in "biufc"
 
 
 def pieces(array: Array) -> Iterator[memoryview]:
-    """Bytes of an array, in C order and little-endian.
+    """Yield the bytes of an array, in C order and little-endian.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def pieces(array: Array) -> Iterator[memoryview]:
     Yields
     ------
     memoryview
-        At most 16 MiB each. Views of the array where it lies as wanted already; else of a
-        buffer that the next piece overwrites.
+        At most 16 MiB each. Views of the array if its layout allows; else of a buffer that the
+        next piece overwrites.
     """
     dtype = array.dtype.newbyteorder("<")
     if array.flags.c_contiguous and array.dtype == dtype:
@@ -112,8 +112,8 @@ def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> Non
     OSError
         If the file cannot be written.
     """
-    # No file object: beside other threads the few steps of the interpreter are what it costs
-    # to write a small array, for after each of them it may have to wait for its turn.
+    # No file object: beside other threads, writing a small array costs mostly interpreter
+    # steps, after each of which this thread may have to wait.
     file = os.open(path, _NEW_FILE, 0o666)
     try:
         before = _npy_header(array)
@@ -123,7 +123,7 @@ def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> Non
             before = b""
             if watch is not None:
                 watch(piece)
-        if before:  # of an array without elements
+        if before:  # an array without elements
             _write_both(file, before, memoryview(b""))
         start_sync(file)
     finally:
@@ -131,9 +131,9 @@ def write_npy(path: str | Path, array: Array, watch: Watch | None = None) -> Non
 
 
 def _reserve(file: int, nbytes: int) -> None:
-    """Have the disk find all the room of a new file at once, not page by page as it is written.
+    """Allocate all the disk space of a new file at once.
 
-    That takes a fifth off the time on ext4. Where it cannot be done, writing tells why.
+    That takes a fifth less time on ext4. If it fails, writing reports the reason.
     """
     if nbytes >= _WORTH_RESERVING and hasattr(os, "posix_fallocate"):
         with contextlib.suppress(OSError):
@@ -150,7 +150,7 @@ def write_npz(
     path : Path
         Must not exist yet.
     arrays : iterable of (str, ndarray)
-        Names without ``.npy``, all different. Taken one after the other.
+        Unique names without ``.npy``, and the arrays in order.
     watch : callable, optional
         Called with each piece of the arrays' bytes; what it raises ends the writing.
 
@@ -193,16 +193,16 @@ def write_safetensors(
     watch : callable, optional
         Called with each piece of the arrays' bytes; what it raises ends the writing.
     load : callable, optional
-        Gives the array of a name, of which there is only metadata, when it is to be written.
+        Returns the array of a name that has only metadata, when it is written.
 
     Raises
     ------
     ValueError
-        If the header grows larger than readers take.
+        If the header is larger than readers accept.
     OSError
         If the file cannot be written.
     """
-    # The widest elements first, so that every array lies at a multiple of its itemsize.
+    # The widest elements first, so that every array is aligned to its itemsize.
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
@@ -214,7 +214,7 @@ def write_safetensors(
     text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
     text += b" " * (-len(text) % 8)
     if len(text) > _LONGEST_HEADER:
-        raise ValueError(f"the header takes {len(text)} bytes, readers take {_LONGEST_HEADER}")
+        raise ValueError(f"the header has {len(text)} bytes, readers accept {_LONGEST_HEADER}")
     with path.open("xb", buffering=0) as file:
         _write_all(file, memoryview(struct.pack("<Q", len(text)) + text))
         for name, array in ordered:
@@ -226,12 +226,12 @@ def write_safetensors(
 
 
 def read_safetensors_metadata(path: Path) -> dict[str, str]:
-    """Read what a ``.safetensors`` file says besides its arrays.
+    """Read the metadata of a ``.safetensors`` file.
 
     Raises
     ------
     ValueError, RecursionError
-        If it is no such file.
+        If it is not such a file.
     OSError
         If it cannot be read.
     """
@@ -239,12 +239,12 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
         if not 2 <= length <= _LONGEST_HEADER:
-            raise ValueError(f"the header takes {length} bytes")
+            raise ValueError(f"the header has {length} bytes")
         header = json.loads(file.read(length))
     try:
         return {str(key): str(value) for key, value in header.get("__metadata__", {}).items()}
     except AttributeError as exc:
-        raise ValueError("the header is no table of texts") from exc
+        raise ValueError("the header is not a table of texts") from exc
 
 
 def _npy_header(array: Array) -> bytes:
@@ -253,7 +253,7 @@ def _npy_header(array: Array) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _header_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """Header that NumPy spells; in the shapes of one network there is little variety."""
+    """Return NumPy's header, cached because a network has few different shapes."""
     buffer = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(dtype)
     header = {"descr": descr, "fortran_order": False, "shape": shape}
@@ -262,7 +262,7 @@ def _header_of(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 
 def _write_both(file: int, before: bytes, data: memoryview) -> None:
-    """Write to a descriptor, which may take things in parts."""
+    """Write to a descriptor, which may accept a part at a time."""
     if before and hasattr(os, "writev"):  # not on Windows
         written = os.writev(file, [before, data]) - len(before)
         if written < 0:
@@ -276,6 +276,6 @@ def _write_both(file: int, before: bytes, data: memoryview) -> None:
 
 
 def _write_all(file: BinaryIO | io.FileIO, data: memoryview) -> None:
-    """Write all of `data`, which an unbuffered file may take in parts."""
+    """Write all of `data` to an unbuffered file, which may accept a part at a time."""
     while len(data):
         data = data[file.write(data) :]

@@ -23,19 +23,19 @@ from engine.leftovers import HOLDER_PREFIX, NEW, OLD, noted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["spoken", "start_sync", "write_file", "written_beside"]
+__all__ = ["format_os_error", "start_sync", "write_file", "written_beside"]
 
 _WORDS: Final = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "the file would be larger than allowed",
-    errno.EROFS: "the disk can only be read",
+    errno.EFBIG: "the file would exceed the allowed size",
+    errno.EROFS: "the disk is read-only",
     errno.EACCES: "permission was denied",
     errno.EPERM: "permission was denied",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ENOENT: "there is no such file or folder",
     errno.EISDIR: "it is a folder",
-    errno.ENOTDIR: "a part of its path is no folder",
+    errno.ENOTDIR: "a part of its path is not a folder",
     errno.EBUSY: "it is in use",
 }
 _OCCUPIED: Final = frozenset({errno.ENOTEMPTY, errno.EEXIST})
@@ -44,12 +44,12 @@ _RENAME_EXCHANGE: Final = 2
 _SYNC_FILE_RANGE_WRITE: Final = 2
 
 
-def spoken(error: OSError) -> str:
-    """Say in words what the system found wrong, without number and path."""
+def format_os_error(error: OSError) -> str:
+    """Format a system error in words, without number and path."""
     if error.errno in _WORDS:
         return _WORDS[error.errno]
     text = error.strerror or str(error)
-    return text[:1].lower() + text[1:] or "the system does not say why"
+    return text[:1].lower() + text[1:] or "the system gives no reason"
 
 
 @contextmanager
@@ -80,8 +80,8 @@ def written_beside(
     Yields
     ------
     Path
-        Where to write; does not exist yet. When the block raises, it is removed and the
-        destination stays as it was.
+        Temporary path, which does not exist yet. If the block raises, it is removed and the
+        destination stays unchanged.
 
     Raises
     ------

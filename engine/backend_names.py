@@ -1,4 +1,4 @@
-"""The backends' names and what they need, for whoever lists them and computes nothing."""
+"""Names of the backends and the packages they need, without importing any."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ BACKEND_NAMES: Final = ("auto", "numpy", "onnxruntime", "ncnn")
 PACKAGES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {"onnxruntime": ("onnxruntime", "onnx"), "ncnn": ("ncnn",)}
 )
-"""What each library's backend needs."""
+"""Packages that each library's backend needs."""
 
 
 def missing_packages(name: str) -> tuple[str, ...]:
-    """What a backend needs and is not installed."""
+    """Return the packages that a backend needs and that are not installed."""
     return tuple(package for package in PACKAGES.get(name, ()) if find_spec(package) is None)
 
 
 def require_installed(name: str) -> None:
-    """Make sure that there is a backend and its library is installed.
+    """Check that a backend exists and its library is installed.
 
     Raises
     ------
@@ -46,12 +46,12 @@ def require_installed(name: str) -> None:
         )
     if missing := missing_packages(name):
         raise SessionStateError(
-            f"backend {name} needs what is not installed: pip install {' '.join(missing)}"
+            f"backend {name} lacks packages: pip install {' '.join(missing)}"
         )
 
 
 def installed_version(name: str) -> str:
-    """Version of a backend's library; ``""`` where it is not installed or does not say."""
+    """Return the version of a backend's library; ``""`` if it is unknown."""
     if missing_packages(name):
         return ""
     try:

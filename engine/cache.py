@@ -1,4 +1,4 @@
-"""Where the engine keeps what can be made again."""
+"""The user's cache folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CACHE_VARIABLE: Final = "KUIPER_STUDIO_CACHE"
 
 
 def cache_folder() -> Path:
-    """Folder for what can be computed again.
+    """Return the folder for files that can be computed again.
 
     The system's folder for caches of this user has it; the environment variable
     ``KUIPER_STUDIO_CACHE`` names another one. For a user without a home it is no folder, and

@@ -1,14 +1,14 @@
-"""What an operator costs: multiply-accumulates, operations, bytes moved, parameters.
+"""The cost of an operator: multiply-accumulates, operations, bytes moved, parameters.
 
 Conventions, as published tables use them:
 
 - A multiply-accumulate (MAC) is two floating point operations. Convolutions, products of
-  matrices, attention and recurrent layers are counted in MACs; adding a bias is none.
+  matrices, attention and recurrent layers are counted in MACs; adding a bias counts none.
 - Normalisations, activations, pooling and everything element-wise count one operation for
-  each element of their largest operand; what only moves or renames elements counts none.
-- Parameters are what training learns: running statistics, tables of integers and constants
-  that the exporter took from the code are none. pnnx folds a batch norm into the convolution
-  before it, so that a channel has one bias where PyTorch has weight and bias of the norm.
+  each element of their largest operand; operators that only move elements count none.
+- Parameters are trained numbers, without running statistics, tables of integers and constants
+  from the code. pnnx folds a batch norm into the convolution before it, so that a channel has
+  one bias where PyTorch has weight and bias of the norm.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Shape = tuple[int, ...]
 
 
 class ValueSource(Protocol):
-    """Whatever knows the values computed so far, such as a session."""
+    """A source of computed values, such as a session."""
 
     def has_value(self, operand: str, /) -> bool:
         """Whether an operand has been computed."""
         ...
 
     def metadata(self, operand: str, /) -> ValueMetadata:
-        """What is known of the value of an operand that has been computed."""
+        """Return the metadata of a computed operand's value."""
         ...
 
 
@@ -58,7 +58,7 @@ class Cost:
     nbytes : int
         Bytes of inputs, outputs and weights together.
     parameters : int
-        Elements of learnt weights.
+        Elements of trained weights.
     """
 
     macs: int = 0
@@ -68,18 +68,18 @@ class Cost:
 
 
 def cost(operator: RuntimeOperator, session: ValueSource | None = None) -> Cost:
-    """Cost of an operator.
+    """Compute the cost of an operator.
 
     Parameters
     ----------
     operator : RuntimeOperator
     session : ValueSource, optional
-        Where given, shapes are those of its values; else those that the file states.
+        Source of actual shapes; without it the file's shapes are used.
 
     Returns
     -------
     Cost
-        With zeros where a shape is not known.
+        With zeros for unknown shapes.
     """
     inputs = [_metadata(operand, session) for operand in operator.inputs]
     outputs = [_metadata(operand, session) for operand in operator.outputs]
@@ -105,8 +105,7 @@ class Memory:
     total : int
         Bytes of all that is computed.
     needed : int
-        The most bytes that exist at once where each value is dropped when the last operator
-        that takes it has run.
+        The most bytes that exist at once if each value is dropped after its last consumer.
     """
 
     total: int = 0
@@ -114,7 +113,7 @@ class Memory:
 
 
 def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
-    """Memory that the values of one pass take, its inputs and weights left out.
+    """Compute the memory of the values of one pass, without inputs and weights.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
     Returns
     -------
     Memory
-        What has no known size counts as nothing.
+        Values of unknown size count as 0.
     """
     total = needed = alive = 0
     uses = {name: len(operand.consumers) for name, operand in graph.operands.items()}
@@ -141,7 +140,7 @@ def memory(graph: RuntimeGraph, session: ValueSource | None = None) -> Memory:
         for operand in operator.inputs:
             uses[operand.name] -= 1
         for operand in {*operator.inputs, *operator.outputs}:
-            # What the model gives stays.
+            # The model's outputs stay.
             if not uses[operand.name] and not any(c.is_output for c in operand.consumers):
                 alive -= sizes.get(operand.name, 0)
     return Memory(total, needed)
@@ -166,7 +165,7 @@ class _Call:
         self.outputs = list(map(_shape, operator.outputs, outputs))
 
     def argument(self, name: str, position: int) -> Shape | None:
-        """Shape of an argument: an attribute, a named input, or an unnamed one by position."""
+        """Return the shape of an argument: a weight, a named input, or one by position."""
         if name in self.weights:
             return self.weights[name]
         if name in self.names:
@@ -174,7 +173,7 @@ class _Call:
         return self.input(position) if not any(self.names) else None
 
     def input(self, position: int = 0) -> Shape | None:
-        """Shape of an input; None where it is not there or not known."""
+        """Return the shape of an input; None if it is missing or unknown."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     @property
@@ -185,12 +184,12 @@ class _Call:
 
 @lru_cache(maxsize=1024)
 def _kind(operator_type: str) -> str:
-    """Last part of a type, in lower case: nn.Conv2d and F.conv2d cost the same."""
+    """Return the last part of a type in lower case, as nn.Conv2d and F.conv2d cost the same."""
     return re.split("[.:]+", operator_type)[-1].lower()
 
 
 def _metadata(operand: RuntimeOperand, session: ValueSource | None) -> ValueMetadata:
-    """What is known of an operand's value; None where there is none."""
+    """Return the metadata of an operand's value; None if there is none."""
     if session is not None and session.has_value(operand.name):
         return session.metadata(operand.name)
     return None
@@ -202,7 +201,7 @@ def _shape(operand: RuntimeOperand, metadata: ValueMetadata) -> Shape | None:
     return metadata.shape if isinstance(metadata, ArrayMetadata) else None
 
 
-# In long models shapes recur.
+# Cached: in long models shapes recur.
 @lru_cache(maxsize=4096)
 def _known(shape: ExportedShape | None) -> Shape | None:
     if shape is None:
@@ -227,7 +226,7 @@ def _operand_nbytes(operand: RuntimeOperand, metadata: ValueMetadata) -> int:
 # Parameters
 
 _STATISTICS: Final = frozenset({"running_mean", "running_var", "num_batches_tracked"})
-_CONSTANT: Final = re.compile(r"pnnx_\d+")  # how pnnx names what it took from the code
+_CONSTANT: Final = re.compile(r"pnnx_\d+")  # pnnx's names of constants from the code
 
 
 def _parameters(operator: RuntimeOperator) -> int:
@@ -244,7 +243,7 @@ def _parameters(operator: RuntimeOperator) -> int:
 
 
 def _convolution(call: _Call) -> int:
-    """Each output element takes its group's input channels times the kernel."""
+    """Each output element needs its group's input channels times the kernel."""
     out, weight = call.output, call.argument("weight", 1)
     return math.prod(out) * math.prod(weight[1:]) if out is not None and weight else 0
 
@@ -263,7 +262,7 @@ def _linear(call: _Call) -> int:
 
 
 def _product(left: str, position: int) -> Callable[[_Call], int]:
-    """Product of matrices: each output element takes a row of the left factor."""
+    """Product of matrices: each output element needs a row of the left factor."""
 
     def rule(call: _Call) -> int:
         out, factor = call.output, call.argument(left, position)
@@ -273,7 +272,7 @@ def _product(left: str, position: int) -> Callable[[_Call], int]:
 
 
 def _einsum(call: _Call) -> int:
-    """All indices of two factors run against each other; of one factor nothing is multiplied.
+    """The product of all index sizes of two factors; none for a single factor.
 
     More than two factors are multiplied one after the other.
     """
@@ -364,7 +363,7 @@ _RULES: Final[Mapping[str, Callable[[_Call], int]]] = {
 
 # Operations of everything else
 
-# Types that move, rename or make elements without arithmetic, in lower case.
+# Types without arithmetic, in lower case.
 _FREE_TYPES: Final = """
     _to_copy alias alpha_dropout alphadropout arange argwhere attribute bool
     broadcast_tensors broadcast_to cat channel_shuffle channelshuffle chunk circularpad1d

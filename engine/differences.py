@@ -1,4 +1,4 @@
-"""How far results are from those that were expected."""
+"""Measures the differences between results and expected results."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["TOLERANCE", "Difference", "Spot", "agrees", "difference"]
 TOLERANCE: Final = 1e-3
 
 _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
-# float32 cannot add up more finely, relative to the largest number.
+# Rounding of sums in float32, relative to the largest number.
 _FINEST: Final = 1e-6
-# Times the smallest normal number: up to here differences of elements are none. Libraries flush
-# what is smaller than that number to 0, also on the way to a result.
+# Times the smallest normal number: smaller differences do not count. Libraries flush subnormal
+# numbers to 0, also in intermediate results.
 _FLUSHED: Final = 128.0
 
 
@@ -36,11 +36,11 @@ class Spot:
     Attributes
     ----------
     member : int
-        Which of the arrays, nested tuples taken apart.
+        Index of the array, with nested tuples flattened.
     place : tuple of int
         Index in it.
     found, expected : float or complex
-        What is there.
+        The elements there.
     """
 
     member: int = 0
@@ -58,13 +58,13 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is different between results and expected ones.
+    """The difference between results and expected results.
 
     Attributes
     ----------
     largest : float
-        Largest absolute difference of two elements; inf where one is NaN or infinite and the
-        other is not the same.
+        Largest absolute difference of two elements; inf if one is NaN or infinite and the other
+        is not the same.
     relative : float
         `largest`, relative to the largest of the expected numbers.
     beyond : int
@@ -72,19 +72,19 @@ class Difference:
     count : int
         Number of elements.
     member : int
-        Which of the arrays has the largest difference, nested tuples taken apart.
+        Index of the array with the largest difference, with nested tuples flattened.
     place : tuple of int
-        Index of the element with the largest difference; empty where nothing differs.
+        Index of the element with the largest difference; empty for no difference.
     found, expected : float or complex
         The elements there.
     unlike : str
-        What makes the two incomparable, e.g. another shape; ``""`` for nothing.
+        Why the two cannot be compared, e.g. different shapes; ``""`` if they can.
     of_element : float
         Largest difference of two elements, relative to the larger of the two: 0.83 where one
         is six times the other; inf as for `largest`. Where elements are sums, those that
         cancel to less than the tolerance allows do not count.
     element : Spot
-        Where that is.
+        Its position.
     """
 
     largest: float = 0.0
@@ -106,7 +106,7 @@ class Difference:
 
     @property
     def where(self) -> str:
-        """The largest difference in words; ``""`` where there is none."""
+        """The largest difference as text; ``""`` for none."""
         return str(self._spot) if self.largest else ""
 
     @property
@@ -115,7 +115,7 @@ class Difference:
 
     @property
     def words(self) -> str:
-        """Where the differences are largest, in words; ``""`` where there are none."""
+        """The positions of the largest differences as text; ``""`` for none."""
         if not self.of_element or self.element == self._spot:
             return self.where
         return f"{self.where}; of the element {self.element}"
@@ -128,7 +128,7 @@ def agrees(
     *,
     elementwise: bool = False,
 ) -> bool:
-    """Whether results are the expected ones, up to rounding; see `difference`."""
+    """Return whether results equal the expected ones up to rounding; see `difference`."""
     return difference(found, expected, tolerance, elementwise=elementwise).agrees
 
 
@@ -146,8 +146,8 @@ def difference(
     found, expected : sequence of Value
         One per output.
     tolerance : float
-        Relative, and absolute beside a largest number of 1 or more. Integers and other
-        values must be equal.
+        Relative; absolute if the largest number is below 1. Integers and other values must be
+        equal.
     elementwise : bool
         Whether each element is computed by itself, so that the tolerance is relative to it
         alone. Elements that are sums may cancel to anything.
@@ -155,7 +155,7 @@ def difference(
     Returns
     -------
     Difference
-        Of the array where it is largest.
+        Of the array with the largest difference.
     """
     mine, theirs = list(flatten_value(tuple(found))), list(flatten_value(tuple(expected)))
     if len(mine) != len(theirs):
@@ -197,7 +197,7 @@ def _word(value: Value) -> str:
 
 
 class _Allowed:
-    """How far elements may be from the expected ones.
+    """Return the allowed differences of elements.
 
     Parameters and meaning are as for `difference`.
     """
@@ -213,13 +213,13 @@ class _Allowed:
             self._absolute = max(tolerance * min(1.0, self.scale), _FINEST * self.scale)
 
     def beyond(self, distance: Array, found: Array, expected: Array) -> int:
-        """How many distances are too large, for numbers of these sizes."""
+        """Count the differences that are too large, for numbers of these sizes."""
         sizes = np.maximum(found, expected) if self._elementwise else expected
         allowed = self._absolute + self._relative * sizes
         return int(np.count_nonzero((distance > allowed) | np.isinf(distance)))
 
     def of_elements(self, distance: Array, found: Array, expected: Array) -> Array:
-        """Distances relative to the larger of two numbers; 0 where they do not count."""
+        """Return differences relative to the larger of two numbers; 0 if they do not count."""
         larger = np.maximum(found, expected)
         small = distance <= self._flushed if self._elementwise else larger <= self._absolute
         counts = (distance > 0) & ~small & np.isfinite(distance)
@@ -266,7 +266,7 @@ def _spot(found: Array, expected: Array, member: int, index: int) -> Spot:
 
 
 def _chunks(found: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Flat pieces of both, with the index that they begin at."""
+    """Yield flat chunks of both arrays, with the index of their start."""
     mine, theirs = found.reshape(-1), expected.reshape(-1)
     for start in range(0, mine.size, _CHUNK):
         piece = slice(start, start + _CHUNK)
@@ -274,14 +274,14 @@ def _chunks(found: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]
 
 
 def _distance(found: Array, expected: Array) -> Array:
-    """Absolute differences; inf where NaN or an infinity is not the same on both sides."""
+    """Return absolute differences; inf where NaN or an infinity differs."""
     work = np.complex128 if found.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore", over="ignore"):
         distance: Array = np.abs(found.astype(work) - expected.astype(work))
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     distance[same] = 0.0
     distance[np.isnan(distance)] = np.inf
-    distance[~same & (distance == 0)] = 1.0  # integers that no double tells apart
+    distance[~same & (distance == 0)] = 1.0  # integers that float64 cannot distinguish
     return distance
 
 
@@ -294,5 +294,5 @@ def _largest_number(array: Array) -> float:
 
 
 def _sizes(array: Array) -> Array:
-    """Absolute values in double precision, of bools too."""
+    """Return absolute values in float64, also of bools."""
     return np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))

@@ -1,8 +1,8 @@
-"""Every error that the engine raises, as one tree that carries facts.
+"""The one tree of the engine's errors.
 
-Each class takes the facts, builds its sentence once and keeps the facts as attributes, so
-that the command line prints the sentence and the window can mark the operator. A layer says
-*what* is wrong; the frame around it says *where* by raising one of these from it.
+Each class takes facts, builds its message from them and keeps them as attributes. So the
+command line prints the message and the window can mark the operator. A layer reports *what* is
+wrong; the runtime adds *where* by raising one of these from it.
 
 The status names are those of KuiperInfer (``include/status_code.hpp`` before its
 a039f71, where parameter and inference statuses still were two enumerations), so that its
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class ParseParameterAttrStatus(Enum):
-    """What is missing or wrong in an operator's parameters and attributes."""
+    """Status of an operator's parameters and attributes."""
 
     kParameterMissingUnknown = -1
     kParameterAttrParseSuccess = 0
@@ -118,7 +118,7 @@ _STATUS_OF_PARAMETER = {
 
 
 class InferStatus(Enum):
-    """How the execution of an operator ended."""
+    """Status of an operator's execution."""
 
     kInferUnknown = -1
     kInferSuccess = 0
@@ -130,30 +130,30 @@ class InferStatus(Enum):
 
 
 def capitalized(text: str) -> str:
-    """Begin a sentence with a capital; a name at its head, such as ``in_channels``, stays."""
+    """Capitalise a sentence, unless it begins with a name such as ``in_channels``."""
     first = text.partition(" ")[0].rstrip(",")
     return f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text
 
 
 def describe_shapes(shapes: Iterable[tuple[int, ...] | str]) -> str:
-    """Format several shapes: ``1×64×56×56, 3``; words stay words."""
+    """Format several shapes: ``1×64×56×56, 3``; words are unchanged."""
     texts = (shape if isinstance(shape, str) else format_shape(shape) for shape in shapes)
     return ", ".join(texts) or "none"
 
 
 class EngineError(Exception):
-    """Base of everything that the engine raises on purpose; can be pickled with its facts."""
+    """Base of all errors of the engine; can be pickled with its facts."""
 
     @override
     def __reduce__(self) -> tuple[Callable[..., EngineError], tuple[object, ...]]:
-        # Exception would call the class with the finished sentence, which takes the facts.
+        # By default the class would be called with the message instead of the facts.
         return restore_error, (type(self), self.args, self.__dict__)
 
 
 def restore_error(
     kind: type[EngineError], args: tuple[object, ...], facts: Mapping[str, object]
 ) -> EngineError:
-    """Make an error again that was pickled."""
+    """Rebuild a pickled error."""
     error = kind.__new__(kind, *args)
     error.args = args
     error.__dict__.update(facts)
@@ -167,9 +167,9 @@ class ModelFileError(EngineError):
     ----------
     path : Path
     line : int or None
-        Line of the ``.param`` file, counted from 1; None where no line is to blame.
+        Line of the ``.param`` file, counted from 1; None for the whole file.
     reason : str
-        What is wrong and what to do, without the place.
+        What is wrong and what to do, without the file.
     """
 
     def __init__(self, path: Path | str, reason: str, line: int | None = None) -> None:
@@ -183,13 +183,13 @@ class RegistrationError(EngineError, ValueError):
 
 
 class LayerFileError(EngineError):
-    """A user's file of layers cannot be loaded; nothing of it counts.
+    """A layer file cannot be loaded; none of its layers is registered.
 
     Attributes
     ----------
     path : Path
     line : int or None
-        Line of the file, counted from 1; None where no line is to blame.
+        Line of the file, counted from 1; None for the whole file.
     reason : str
         What is wrong, without the place.
     """
@@ -206,7 +206,7 @@ class UnknownNameError(EngineError, KeyError):
     Attributes
     ----------
     name, suggestion : str
-        `suggestion` is empty when nothing is near.
+        `suggestion` is empty if no name is similar.
     """
 
     def __init__(self, kind: str, name: str, known: Collection[str]) -> None:
@@ -218,19 +218,18 @@ class UnknownNameError(EngineError, KeyError):
 
     @override
     def __str__(self) -> str:
-        return self.sentence  # KeyError would quote it
+        return self.sentence  # KeyError would add quotes
 
 
 class LayerError(EngineError):
-    """What a layer finds wrong; the frame adds the operator.
+    """An error that a layer reports; the runtime adds the operator.
 
     Attributes
     ----------
     status : InferStatus
     pinned_by : str
-        Name of the argument that decides the size which the inputs do not have; where the
-        file states that argument, the operator runs at one size only. ``""`` for another
-        reason.
+        Name of the argument that fixes a size which the inputs do not have. If the file has
+        that argument, the operator runs at one size only. ``""`` for another reason.
     """
 
     def __init__(
@@ -277,7 +276,7 @@ class UnsupportedOperatorError(EngineError):
     Attributes
     ----------
     operator, operator_type, suggestion : str
-        `operator` is empty where the type alone was asked for.
+        `operator` is empty if only the type was requested.
     status : InferStatus
         Always kInferLayerNotImplement.
     """
@@ -299,12 +298,12 @@ class InferenceError(EngineError):
     ----------
     operator, operator_type, reason : str
     shapes : tuple of tuple of int or str
-        Shapes of the operator's inputs; a word for an input that is no tensor.
+        Shapes of the operator's inputs; a word for an input that is not a tensor.
     status : InferStatus
     diagnosis : str
-        What in the whole run may be to blame; ``""`` for nothing.
+        Possible cause elsewhere in the run; ``""`` for none.
     suspect : str
-        Name of the operator that may be to blame; ``""`` for none.
+        Name of the operator that may be the cause; ``""`` for none.
     """
 
     def __init__(
@@ -326,7 +325,7 @@ class InferenceError(EngineError):
         self.diagnosis, self.suspect = diagnosis, suspect
 
     def with_diagnosis(self, diagnosis: str, suspect: str = "") -> InferenceError:
-        """The same error with what in the whole run may be to blame."""
+        """Return the error with a diagnosis of the whole run."""
         return InferenceError(
             self.operator, self.operator_type, self.shapes, self.reason, self.status,
             diagnosis, suspect,
@@ -334,7 +333,7 @@ class InferenceError(EngineError):
 
 
 class ExpressionError(EngineError):
-    """An expression cannot be read or evaluated.
+    """An expression cannot be parsed or evaluated.
 
     Attributes
     ----------
@@ -356,15 +355,15 @@ class ExpressionError(EngineError):
 
 
 class TensorError(EngineError, ValueError):
-    """A Tensor cannot do what was asked: a wrong shape, index or count, or it is read-only."""
+    """A Tensor was used with a wrong shape, index or count, or it is read-only."""
 
 
 class FeedError(EngineError):
-    """What was fed does not fit the model's inputs."""
+    """Values do not fit the model's inputs."""
 
 
 class OpenShapeError(FeedError):
-    """The sizes of an input are not known, and must be asked for.
+    """The sizes of an input are open, and the user must choose them.
 
     Attributes
     ----------
@@ -373,16 +372,16 @@ class OpenShapeError(FeedError):
     """
 
     def __init__(self, sentence: str, suggestions: tuple[str, ...]) -> None:
-        super().__init__(f"{sentence}; say how large")
+        super().__init__(f"{sentence}; set its size")
         self.sentence, self.suggestions = sentence, suggestions
 
 
 class MemoryBoundError(EngineError):
-    """There is no room for what was asked, by the bound or in the machine."""
+    """Memory is exhausted, by the bound or in the machine."""
 
 
 class SessionStateError(EngineError):
-    """A call that the session's present state does not allow."""
+    """A call that the session's current state does not allow."""
 
 
 class ValueNotComputedError(EngineError, LookupError):
@@ -399,15 +398,15 @@ class ValueNotComputedError(EngineError, LookupError):
 
 
 class ExportError(EngineError):
-    """A dump could not be written; nothing half written is left behind."""
+    """A file could not be written; no partial file is left behind."""
 
 
 class DumpExistsError(ExportError):
-    """What would be written is there already, and may be overwritten if the user says so."""
+    """The destination exists; the user may allow overwriting it."""
 
 
 class ExportCancelledError(ExportError):
-    """An export ended because the user asked for it."""
+    """The user cancelled an export."""
 
 
 class DumpFileError(EngineError):

@@ -1,8 +1,8 @@
-"""Which library must not compute which operator of which model, remembered between sessions.
+"""The exclusion cache: libraries that must not compute certain operators of a model.
 
-A library that ended the process in an operator would end it there again. One small JSON file in
-the user's cache folder lists such libraries with their versions: a newer one gets another
-chance. A file that is damaged or cannot be written only costs that the process ends once more.
+A library that crashed in an operator would crash there again. A small JSON file in the user's
+cache folder lists such libraries with their versions; a newer version is tried again. If the
+file is damaged or cannot be written, the process may crash once more.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _Table: TypeAlias = dict[str, dict[str, dict[str, str]]]
 
 
 def model_key(file: Graph) -> str | None:
-    """Name a model by its content.
+    """Return a key of a model by its content.
 
     Parameters
     ----------
     file : engine.pnnx.Graph
-        As it was opened; ``RuntimeGraph.file``.
+        ``RuntimeGraph.file``.
 
     Returns
     -------
     str or None
-        Made of the SHA-256 of the ``.param`` and of the directory of the ``.bin``, which has
-        the CRC-32 of every weight. None where the ``.param`` was written again or removed.
+        SHA-256 of the ``.param`` and of the directory of the ``.bin``, which has the CRC-32 of
+        every weight. None if the ``.param`` was changed or removed.
     """
     if file.param_version is None:
         return None
@@ -68,18 +68,18 @@ def model_key(file: Graph) -> str | None:
 
 
 def operators_at_work(graph: RuntimeGraph, activity: Activity) -> list[str]:
-    """Name the operators that a kernel was computing.
+    """Return the operators that a kernel was computing.
 
     Parameters
     ----------
     graph : RuntimeGraph
     activity : Activity
-        From the note of a process that ended.
+        From the note of a crashed process.
 
     Returns
     -------
     list of str
-        All of a subgraph, for any of them may be at fault; else one.
+        All operators of a subgraph, because any of them may be the cause; else one.
     """
     subgraph = SubgraphName.read(activity.kernel)
     if subgraph is None:
@@ -88,7 +88,7 @@ def operators_at_work(graph: RuntimeGraph, activity: Activity) -> list[str]:
 
 
 class ExclusionCache:
-    """Remembered exclusions; each call reads the file, which other processes write too.
+    """The file of exclusions; each call reads it, because other processes write it, too.
 
     Parameters
     ----------
@@ -101,13 +101,13 @@ class ExclusionCache:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever excluded; then no model needs a key."""
+        """Whether there are no exclusions; then no model needs a key."""
         return not self.path.exists()
 
     def load(self, model: str | None) -> dict[str, frozenset[str]]:
         """Return the libraries that must not compute a model's operators.
 
-        Those of other versions may, and what is not installed cannot.
+        Only for the installed version of each library.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Files that somebody may write again while they are in use: whether one is still the same."""
+"""Detects whether a file was changed while it is in use."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 
 __all__ = ["FileVersion", "Watched", "open_steady", "read_regular"]
 
-# Times of files advance by the system's tick, a hundredth of a second at most, and on some
-# file systems by two seconds: what is written twice within that may look the same.
+# File times advance by the system's tick, at most a hundredth of a second, and on some file
+# systems by two seconds. A file that is written twice within that may look unchanged.
 _COARSEST_TICK: Final = 2_000_000_000  # ns
 # Without O_NONBLOCK, to open a pipe is to wait for whoever writes to it.
 _TO_READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 class FileVersion(NamedTuple):
-    """What a file looks like from outside: another one where it was written or replaced.
+    """Identity, size and time of a file, which change when it is written or replaced.
 
     Attributes
     ----------
     path : Path
     device, inode, size, modified : int
-        As `os.stat` gives them, the time in ns.
+        As in `os.stat`, the time in ns.
     """
 
     path: Path
@@ -40,7 +40,7 @@ class FileVersion(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> FileVersion | None:
-        """The version that has this path now; None where no file has."""
+        """Return the version at this path now; None if there is no file."""
         try:
             return cls._from(path, path.stat())
         except OSError:
@@ -48,7 +48,7 @@ class FileVersion(NamedTuple):
 
     @classmethod
     def opened(cls, path: Path, descriptor: int) -> FileVersion:
-        """The version that was opened by this path, which may have gone to another since."""
+        """Return the version of an open file, which may no longer be at this path."""
         return cls._from(path, os.fstat(descriptor))
 
     @classmethod
@@ -56,18 +56,18 @@ class FileVersion(NamedTuple):
         return cls(path, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def is_current(self) -> bool:
-        """Whether the path still leads to this version."""
+        """Return whether the file at the path is still this version."""
         return self == FileVersion.of(self.path)
 
 
 class Watched:
-    """An open file, to be asked whether it was written since.
+    """Watches an open file for changes.
 
     Parameters
     ----------
     path : Path
     descriptor : int
-        Of the file, which is open as long as this is asked.
+        Of the file, which must stay open.
 
     Attributes
     ----------
@@ -84,15 +84,15 @@ class Watched:
 
     @property
     def was_written(self) -> bool:
-        """Whether it is known to have been written since."""
+        """Return whether it has certainly changed."""
         return FileVersion.opened(self.version.path, self._descriptor) != self.version
 
     @property
     def is_untouched(self) -> bool:
-        """Whether it is known not to have been written since.
+        """Return whether it has certainly not changed.
 
-        Neither is known of a file that was renamed or removed, or that was so young at the
-        beginning that its times may not tell.
+        Neither is certain for a file that was renamed or removed, or that was too young at the
+        beginning for its times to prove anything.
         """
         return (
             self._settled
@@ -103,13 +103,13 @@ class Watched:
 
 @contextmanager
 def open_steady(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that is read at once, and as a whole or not at all.
+    """Open a file to read all of it, and fail if it changes meanwhile.
 
     Raises
     ------
     OSError
-        If it cannot be opened, or was written while the block read it: then what was read may
-        be of two files.
+        If it cannot be opened, or changed while the block read it: the data may be a mix of two
+        files.
     """
     with path.open("rb") as file:
         watched = Watched(path, file.fileno())

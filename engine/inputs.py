@@ -1,4 +1,4 @@
-"""Turn what a user names as an input into the array that the model takes."""
+"""Loads input sources of the user as arrays for the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
 from engine.memory_bound import current_room, format_refusal
@@ -59,7 +59,7 @@ Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
 class _Operand(Protocol):
-    """What is read of an operand here."""
+    """The properties of an operand that this module uses."""
 
     name: str
     shape: ExportedShape | None
@@ -73,7 +73,7 @@ class _Operand(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How a picture becomes a tensor: ``(pixel * scale - mean) / std``.
+    """How an image becomes a tensor: ``(pixel * scale - mean) / std``.
 
     Attributes
     ----------
@@ -110,8 +110,8 @@ class InputSource:
     member : str
         Array of an ``.npz``; ``""`` for the one that belongs to the input.
     seed : int
-        Of random values: uniform in [0, 1) for floats, 0 to 255 for integers, or as far
-        as the tables have rows that an input of a text model is looked up in.
+        Of random values: uniform in [0, 1) for floats, 0 to 255 for integers, or below the
+        number of rows for indexes into an embedding table.
     value : float
         Of a constant.
     array : ndarray or None
@@ -127,7 +127,7 @@ class InputSource:
 
     @property
     def text(self) -> str:
-        """The source as it is written on the command line."""
+        """The source in the command line's notation."""
         if self.kind == "constant":
             return {0.0: "zeros", 1.0: "ones"}.get(self.value, f"constant:{self.value:g}")
         if self.kind == "random":
@@ -143,13 +143,13 @@ def parse_number(text: str) -> float:
     Raises
     ------
     ValueError
-        With one sentence.
+        If it is not; the message is for the user.
     """
     top, slash, bottom = text.partition("/")
     try:
         number = float(top) / float(bottom) if slash else float(top)
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{text!r} is no number; write e.g. 0.5 or 1/255") from None
+        raise ValueError(f"{text!r} is not a number; write e.g. 0.5 or 1/255") from None
     if not math.isfinite(number):
         raise ValueError(f"{text!r} is not finite")
     return number
@@ -183,12 +183,12 @@ def parse_source(text: str) -> InputSource:
 
 
 def parse_seed(text: str) -> int:
-    """Read a seed as a user writes it.
+    """Parse a seed.
 
     Raises
     ------
     ValueError
-        With what a seed is.
+        If it is not a seed; the message is for the user.
     """
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
         raise ValueError("a seed is a whole number of at most 20 digits, such as 0")
@@ -202,8 +202,8 @@ def _file_source(text: str) -> InputSource:
     path = Path(text)
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         raise FeedError(
-            f"input {text!r} is no image, .npy or .npz file, nor random[:SEED], ones, zeros "
-            "or constant:VALUE"
+            f"input {text!r} is not an image, .npy or .npz file, nor random[:SEED], ones, "
+            "zeros or constant:VALUE"
         )
     if not path.is_file():
         raise FeedError(f"{text}: there is no such file")
@@ -211,7 +211,7 @@ def _file_source(text: str) -> InputSource:
 
 
 def _numpy_source(text: str) -> InputSource | None:
-    """The ``.npy`` or ``.npz`` that a text names; None where it names something else."""
+    """Parse the name of a ``.npy`` or ``.npz``; None for another text."""
     path, member = Path(text), ""
     if not path.exists() and ".npz:" in text:
         stem, _, member = text.rpartition(":")
@@ -244,8 +244,8 @@ def load_inputs(
     options : ImageOptions, optional
         For pictures.
     shapes : InputShapes, optional
-        Sizes to make values and pictures of, where the model leaves them open or is to run
-        at others than it was exported at. Arrays have theirs already, which must agree.
+        Sizes for generated values and images, if the model leaves them open or runs at another
+        size than it was exported at. Sizes of arrays must agree with them.
     inputs : sequence of operands, optional
         All inputs of the model; `operands` by default. Arrays of an ``.npz`` belong to them in
         order, if they are not named by operand.
@@ -258,10 +258,9 @@ def load_inputs(
     Raises
     ------
     OpenShapeError
-        If a value is to be made up whose size is not known.
+        If a value must be generated but its size is not known.
     FeedError
-        If the numbers do not match, or a source cannot be loaded or has another size than
-        it should.
+        If the number of sources is wrong, or a source cannot be loaded or has a wrong size.
     """
     sources = spread_source(sources, len(operands))
     if len(sources) != len(operands):
@@ -269,9 +268,9 @@ def load_inputs(
         given = format_count(len(sources), "input was", "inputs were")
         raise FeedError(f"{given} given, the model takes {len(operands)} ({names})")
     asked = shapes if shapes is not None else InputShapes()
-    by_kind = _sorted_out(sources, operands)
+    by_kind = _group_by_kind(sources, operands)
     loaded = _read_arrays(by_kind["array"], inputs or operands)
-    # Pictures are scaled, and numbers made up, to what symbols stand for in the arrays.
+    # The arrays decide the sizes of symbols for images and generated values.
     settled = settle_shapes(operands, asked, _shapes_of(loaded))
     for source, operand in by_kind["picture"]:
         shape = settled[operand.name]
@@ -305,7 +304,7 @@ def spread_source(sources: Sequence[InputSource], count: int) -> tuple[InputSour
     return tuple(replace(only, seed=only.seed + place) for place in range(count))
 
 
-def _sorted_out(
+def _group_by_kind(
     sources: Sequence[InputSource], operands: Sequence[_Operand]
 ) -> dict[str, list[tuple[InputSource, _Operand]]]:
     groups: dict[str, list[tuple[InputSource, _Operand]]] = {
@@ -358,11 +357,11 @@ def _path_of(source: InputSource) -> Path:
     return source.path
 
 
-# What stands for the outputs of operators
+# Overrides of operators' outputs
 
 
 def parse_supply(text: str) -> tuple[str, InputSource]:
-    """Read ``NAME=FILE`` as the command line takes it.
+    """Parse ``NAME=FILE`` of the command line.
 
     Parameters
     ----------
@@ -378,16 +377,16 @@ def parse_supply(text: str) -> tuple[str, InputSource]:
     Raises
     ------
     FeedError
-        If it is no such text, or the file is not there.
+        If the text is not of this form, or the file does not exist.
     """
     name, equals, file = text.partition("=")
     if not (name and equals):
-        raise FeedError(f"supply {text!r} is not like OPERAND=FILE.npy or OPERATOR=FILE.npz")
+        raise FeedError(f"supply {text!r} must be OPERAND=FILE.npy or OPERATOR=FILE.npz")
     return name, parse_array_file(file)
 
 
 def parse_array_file(text: str) -> InputSource:
-    """Read the name of an ``.npy``, an ``.npz`` or ``file.npz:name``.
+    """Parse the name of an ``.npy``, an ``.npz`` or ``file.npz:name``.
 
     Raises
     ------
@@ -396,12 +395,12 @@ def parse_array_file(text: str) -> InputSource:
     """
     source = _numpy_source(text)
     if source is None:
-        raise FeedError(f"{text!r} is no .npy or .npz file")
+        raise FeedError(f"{text!r} is not a .npy or .npz file")
     return source
 
 
 def named_outputs(graph: RuntimeGraph, name: str) -> tuple[RuntimeOperand, ...]:
-    """The operand of a name, else the outputs of the operator of that name.
+    """Return the operand of a name, or the outputs of the operator of that name.
 
     Raises
     ------
@@ -419,7 +418,7 @@ def named_outputs(graph: RuntimeGraph, name: str) -> tuple[RuntimeOperand, ...]:
 def load_outputs(
     source: InputSource, operands: Sequence[_Operand]
 ) -> dict[str, Array | tuple[Array, ...]]:
-    """Load what stands for the outputs of an operator.
+    """Load arrays that override the outputs of an operator.
 
     Parameters
     ----------
@@ -459,14 +458,14 @@ def load_outputs(
     return {operands[0].name: read_npy(_path_of(source))}
 
 
-# Numbers made up
+# Generated values
 
 
 def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -> Array:
     dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
     _require_room(operand.name, shape, dtype)
     if source.kind == "constant":
-        return np.full(shape, _fitting(source.value, dtype, operand.name), dtype=dtype)
+        return np.full(shape, _convert_number(source.value, dtype, operand.name), dtype=dtype)
     rng = np.random.default_rng(source.seed)
     if dtype.kind == "f":
         values: Array = rng.random(shape, dtype=np.float32)
@@ -481,7 +480,7 @@ def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -
 
 
 def _rows_of_tables(operand: _Operand) -> Iterator[int]:
-    """How many rows the tables have that an operand gives the places of."""
+    """Return the smallest number of rows of the tables that an operand indexes."""
     for consumer in operand.consumers:
         rows = consumer.params.get("num_embeddings")
         if isinstance(rows, int) and rows > 0:
@@ -501,8 +500,8 @@ def _require_room(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> No
         )
 
 
-def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
-    """A number as a dtype that can hold it; floats may be rounded, but not to infinity."""
+def _convert_number(value: float, dtype: np.dtype[Any], name: str) -> Array:
+    """Convert a number to a dtype that can hold it; floats may be rounded, not to infinity."""
     with np.errstate(all="ignore"):
         number = np.asarray(value).astype(dtype)
         fits = np.isfinite(number) if dtype.kind in "fc" else number == value
@@ -517,7 +516,7 @@ def _fitting(value: float, dtype: np.dtype[Any], name: str) -> Array:
 def _from_archive(
     source: InputSource, operands: Sequence[_Operand], inputs: Sequence[_Operand]
 ) -> dict[str, Array]:
-    """The array of each operand in an ``.npz``, by operand name."""
+    """Load the array of each operand from an ``.npz``, by operand name."""
     path = _path_of(source)
 
     def choose(names: tuple[str, ...]) -> Mapping[str, str]:
@@ -533,7 +532,7 @@ def _choose_members(
     operands: Sequence[_Operand],
     inputs: Sequence[_Operand],
 ) -> Mapping[str, str]:
-    """Array name of each operand."""
+    """Return the array name of each operand."""
     if member:
         if member not in names:
             raise FeedError(f"{path} has no array {member!r}; it has {', '.join(names)}")
@@ -555,22 +554,22 @@ def _choose_members(
 
 
 def read_image(path: Path) -> Array:
-    """Read a picture.
+    """Read an image.
 
     Returns
     -------
     ndarray of uint8 of shape (H, W, 3) or (H, W)
-        RGB, or grey where the file is; turned upright as its EXIF says.
+        RGB, or grey if the file is; rotated by its EXIF orientation.
 
     Raises
     ------
     FeedError
-        If it is no picture, or an unreasonably large one.
+        If it is not an image, or too large.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():  # what is wrong with the file we say ourselves
+        with warnings.catch_warnings():  # errors in the file are reported below
             warnings.simplefilter("ignore")
             with open_steady(path) as file, Image.open(file) as image:
                 limit = Image.MAX_IMAGE_PIXELS or 1 << 28
@@ -581,16 +580,18 @@ def read_image(path: Path) -> Array:
     except FeedError:
         raise
     except UnidentifiedImageError as exc:
-        raise FeedError(f"{path} cannot be read as a picture: its format is not known") from exc
+        raise FeedError(f"{path} cannot be read as an image: its format is unknown") from exc
     except Exception as exc:
-        # A damaged file makes decoders raise whatever they stumble over.
-        reason = spoken(exc) if isinstance(exc, OSError) else str(exc) or type(exc).__name__
-        raise FeedError(f"{path} cannot be read as a picture: {reason}") from exc
+        # Decoders raise any exception for a damaged file.
+        reason = (
+            format_os_error(exc) if isinstance(exc, OSError) else str(exc) or type(exc).__name__
+        )
+        raise FeedError(f"{path} cannot be read as an image: {reason}") from exc
 
 
 def _require_reasonable(path: Path, width: int, height: int, limit: int) -> None:
     if width * height > limit:
-        raise FeedError(f"{path} has {width}×{height} pixels, too many to read")
+        raise FeedError(f"{path} has {width}×{height} pixels, which is too large")
 
 
 def _image_tensor(
@@ -599,10 +600,10 @@ def _image_tensor(
     shape: ExportedShape | None,
     options: ImageOptions,
 ) -> Array:
-    """Picture as (1, C, H, W) or (C, H, W), as the operand has it; repeated over N."""
+    """Convert an image to (N, C, H, W) or (C, H, W), repeated over N."""
     if shape is not None and len(shape) not in {3, 4}:
         raise FeedError(
-            f"input {operand.name} of {format_shape(shape)} is no picture; give a .npy instead"
+            f"input {operand.name} of {format_shape(shape)} is not an image; use a .npy instead"
         )
     pixels = read_image(_path_of(source))
     channels, rows, columns = _picture_dims(shape, pixels, options)
@@ -625,7 +626,7 @@ def _image_tensor(
 def _picture_dims(
     shape: tuple[int | str | None, ...] | None, pixels: Array, options: ImageOptions
 ) -> tuple[int, int, int]:
-    """Channels, rows and columns: the model's, or where open the picture's."""
+    """Return channels, rows and columns: the model's, or the image's if they are open."""
     own = (1 if pixels.ndim == 2 else 3, pixels.shape[0], pixels.shape[1])
     wanted = shape[-3:] if shape is not None else (None, None, None)
     channels, rows, columns = (
@@ -634,9 +635,9 @@ def _picture_dims(
     if options.size is not None:
         rows, columns = options.size
     if channels not in {1, 3}:
-        raise FeedError(f"the model takes {channels} channels; a picture has 1 or 3")
+        raise FeedError(f"the model takes {channels} channels; an image has 1 or 3")
     if not (0 < rows <= 65536 and 0 < columns <= 65536):
-        raise FeedError(f"a picture cannot be made {rows}×{columns} pixels")
+        raise FeedError(f"an image cannot be resized to {rows}×{columns} pixels")
     return channels, rows, columns
 
 
@@ -649,7 +650,7 @@ def _with_channels(pixels: Array, channels: int) -> Array:
 
 
 def _fitted(picture: Array, rows: int, columns: int, fit: str) -> Array:
-    """Resize to (rows, columns), bilinear; `crop` keeps the picture's proportions."""
+    """Resize to (rows, columns), bilinear; `crop` keeps the aspect ratio."""
     from PIL import Image
 
     if picture.shape[:2] == (rows, columns):
@@ -688,7 +689,7 @@ def _normalised(planes: Array, options: ImageOptions, name: str) -> Array:
 
 
 def read_labels(path: Path) -> tuple[str, ...]:
-    """Read class names, one a line.
+    """Read class names, one per line.
 
     Raises
     ------
@@ -698,7 +699,7 @@ def read_labels(path: Path) -> tuple[str, ...]:
     try:
         lines = read_regular(path, _LONGEST_LABELS).decode().splitlines()
     except OSError as exc:
-        raise FeedError(f"labels cannot be read from {path}: {spoken(exc)}") from exc
+        raise FeedError(f"labels cannot be read from {path}: {format_os_error(exc)}") from exc
     except UnicodeDecodeError as exc:
         raise FeedError(f"labels cannot be read from {path}: it is not UTF-8 text") from exc
     while lines and not lines[-1].strip():

@@ -1,12 +1,12 @@
-"""How much memory values may take: asked before it is taken.
+"""The memory bound, which is checked before memory is allocated.
 
-A bound holds for what a session has and for what an operator adds to it. Inside `bounded`
-every array that NumPy makes is compared with what is left, and MemoryError, wherever it comes
-from, becomes one sentence. What takes no memory when it is made, such as a stretched view,
-asks by `require_memory`.
+The bound is for the values of a session together with what an operator adds. Inside `bounded`
+every array of NumPy is compared with what is left, and any MemoryError becomes a
+`MemoryBoundError` with one sentence. Code whose arrays take no memory at first, such as
+stretched views, calls `require_memory`.
 
-A memory *limit* (see `engine.store`) is another thing: it makes a session evict values and
-recompute them. It never refuses anything, the bound does.
+A memory *limit* (see `engine.store`) is different: it makes a session evict values and
+recompute them, and never refuses anything.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = [
 
 _PROCESS_GROUPS: Final = Path("/proc/self/cgroup")
 _GROUPS: Final = Path("/sys/fs/cgroup")
-_UNKNOWN: Final = 8 << 30  # a machine that does not say how much it has
+_UNKNOWN: Final = 8 << 30  # for a machine of unknown memory
 
 
 @dataclass(slots=True)
 class Room:
-    """Memory for values; whoever holds them says how much.
+    """Memory for values; their owner updates `held`.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Room:
     held : int
         Bytes that they take already.
     refused : int
-        Bytes that NumPy was refused last.
+        Bytes of the last array that was refused.
     """
 
     bound: int
@@ -78,12 +78,12 @@ _ROOM: Final[ContextVar[Room | None]] = ContextVar("room", default=None)
 
 
 def current_room() -> Room:
-    """Memory that the present work has; by default that of a machine with nothing held."""
+    """Memory of the current work; by default that of a machine without values."""
     return _ROOM.get() or Room(default_bound())
 
 
 class bounded:  # noqa: N801 - a context manager
-    """Hold what is done inside to a bound.
+    """Apply a bound to a block of code.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class bounded:  # noqa: N801 - a context manager
     Raises
     ------
     MemoryBoundError
-        In the place of any MemoryError that comes out of it.
+        Instead of any MemoryError of the block.
     """
 
     __slots__ = ("_before", "_room", "_token")
@@ -123,7 +123,7 @@ class bounded:  # noqa: N801 - a context manager
 
 @cache
 def _allocators() -> tuple[Callable[[object], object], object]:
-    """What lets NumPy use an allocator, and the one that asks whether there is room."""
+    """Return NumPy's setter of allocators, and the allocator that checks the bound."""
 
     def fits(nbytes: int) -> bool:
         present = _ROOM.get()
@@ -136,20 +136,20 @@ def _allocators() -> tuple[Callable[[object], object], object]:
 
 
 def require_extent(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Check an array whose elements lie in one another's place, such as a stretched one.
+    """Check an array with overlapping elements, such as a stretched view.
 
-    It takes no memory, but whoever looks at it, or writes it down, goes through all of it.
+    It takes no memory, but readers and writers process all of it.
 
     Raises
     ------
     LayerError
-        If it would be too large for the bound.
+        If it exceeds the bound.
     """
     _require(shape, dtype, Room(current_room().bound))
 
 
 def require_memory(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    """Check that there is room for an array, before memory is taken or work begun.
+    """Check that there is room for an array, before allocation or long work.
 
     Raises
     ------
@@ -166,13 +166,13 @@ def _require(shape: Sequence[int], dtype: np.dtype[Any], present: Room) -> None:
 
 
 def format_refusal(what: str, nbytes: int, present: Room) -> str:
-    """Say that something has no room, and what to do.
+    """Format the message that something exceeds the bound, and what to do.
 
     Parameters
     ----------
     what : str
     nbytes : int
-        That it would take.
+        Bytes that it would take.
     present : Room
     """
     taken = f", of which {format_bytes(present.held)} are taken" if present.held else ""
@@ -184,11 +184,11 @@ def format_refusal(what: str, nbytes: int, present: Room) -> str:
 
 
 def format_memory_error(error: MemoryError) -> str:
-    """Say what a MemoryError means: beyond the bound, or more than the machine has."""
+    """Format a MemoryError: beyond the bound, or more than the machine has."""
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     present = current_room()
     refused, present.refused = present.refused, 0
-    if refused and shape is None:  # by code of NumPy that does not say more
+    if refused and shape is None:  # NumPy gives no more details
         return format_refusal("an array", refused, present)
     if shape is None or dtype is None:
         return f"not enough memory: {error}" if str(error) else "not enough memory"
@@ -207,17 +207,17 @@ def _format_array(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
 
 @cache
 def default_bound() -> int:
-    """Half of the memory that this process may have."""
+    """Return half of the memory that this process may have."""
     return machine_memory() // 2
 
 
 def machine_memory(process: Path = _PROCESS_GROUPS, groups: Path = _GROUPS) -> int:
-    """Bytes of memory that this process may have: the least of what the system allows.
+    """Return the bytes of memory that this process may have: the lowest of all limits.
 
     Parameters
     ----------
     process, groups : Path
-        Where Linux says which control groups the process is in, and has their files.
+        Linux's list of the process's control groups, and the folder of their files.
     """
     known = [*_physical(), *_address_space(), *_of_control_groups(process, groups)]
     return min(known, default=_UNKNOWN)
@@ -253,7 +253,7 @@ def _address_space() -> Iterator[int]:
 
 
 def _of_control_groups(process: Path, groups: Path) -> Iterator[int]:
-    """Limits of the groups that the process is in, and of those around them."""
+    """Yield the limits of the process's groups and of their parents."""
     try:
         lines = process.read_text().splitlines()
     except OSError:
@@ -267,7 +267,7 @@ def _of_control_groups(process: Path, groups: Path) -> Iterator[int]:
 
 
 def _limits(top: Path, path: str, file: str) -> Iterator[int]:
-    # In a container the path may be that of the host, of which only the top is to be seen.
+    # In a container the path may be the host's, of which only the top is visible.
     inner = top / path.strip("/")
     for folder in (inner, *inner.parents):
         try:

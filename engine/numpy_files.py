@@ -1,7 +1,7 @@
-"""NumPy's files, read without believing them.
+"""Reads NumPy's files without trusting them.
 
-Nothing is unpickled, and the size that a header claims is compared with the file's before
-memory is taken.
+Nothing is unpickled, and the size in a header is compared with the file's before memory is
+allocated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.errors import FeedError
 from engine.file_versions import open_steady
 from engine.memory_bound import Room, current_room, format_refusal
@@ -51,7 +51,7 @@ def read_npy(path: Path) -> Array:
         with open_steady(path) as file:
             return _read_array(file, os.fstat(file.fileno()).st_size, str(path))
     except OSError as exc:
-        raise FeedError(f"{path} cannot be read: {spoken(exc)}") from exc
+        raise FeedError(f"{path} cannot be read: {format_os_error(exc)}") from exc
 
 
 def read_npz(
@@ -63,13 +63,13 @@ def read_npz(
     ----------
     path : Path
     choose : callable
-        Takes the names of the arrays, in the file's order, and gives the name of the array
-        for each key of the result; what it raises ends the reading.
+        Takes the names of the arrays in the file's order, and returns the name of the array for
+        each key of the result. Its exceptions end the reading.
 
     Returns
     -------
     dict of str to ndarray
-        By the keys of what `choose` gave. Read-only.
+        By the keys that `choose` returned. Read-only.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def read_npz(
                 loaded[key] = _read_member(archive, members[name], where, taken)
             return loaded
     except OSError as exc:
-        raise FeedError(f"{path} cannot be read as .npz: {spoken(exc)}") from exc
+        raise FeedError(f"{path} cannot be read as .npz: {format_os_error(exc)}") from exc
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as exc:
         reason = str(exc) or "it is cut short"
         raise FeedError(f"{path} cannot be read as .npz: {reason}") from exc
@@ -105,12 +105,12 @@ def _read_member(
     except (FeedError, MemoryError):
         raise
     except Exception as exc:
-        # Each of the ways to compress has exceptions of its own, and is not always installed.
+        # Each compression method has its own exceptions, and may not be installed.
         raise FeedError(f"{where} cannot be unpacked: {str(exc) or 'it is cut short'}") from exc
 
 
 def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> Array:
-    """Read one ``.npy`` whose bytes are at most `available`, beside others of the file."""
+    """Read one ``.npy`` of at most `available` bytes."""
     try:
         version = np.lib.format.read_magic(file)
         read_header = {
@@ -121,7 +121,7 @@ def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> A
             raise FeedError(f"{where} is of .npy version {version}, which is not supported")
         shape, fortran, dtype = read_header(file)
     except (ValueError, SyntaxError, TokenError, RecursionError, MemoryError) as exc:
-        raise FeedError(f"{where} is no .npy array: its header cannot be read") from exc
+        raise FeedError(f"{where} is not a .npy array: its header cannot be read") from exc
     if dtype.hasobject or dtype.kind not in "?biufc":
         raise FeedError(f"{where} holds {dtype}, not numbers")
     _require_shape(shape, dtype, where)
@@ -141,9 +141,9 @@ def _read_array(file: BinaryIO, available: int, where: str, taken: int = 0) -> A
 
 
 def _require_shape(shape: tuple[object, ...], dtype: np.dtype[Any], where: str) -> None:
-    """Refuse what a header may say of a shape, and no array has."""
+    """Refuse shapes in a header that no array can have."""
     if any(type(size) is not int or size < 0 for size in shape):
-        raise FeedError(f"{where} claims the shape {shape}, which no array has")
+        raise FeedError(f"{where} claims the impossible shape {shape}")
     if len(shape) > MOST_DIMENSIONS:
         raise FeedError(
             f"{where} claims {len(shape)} dimensions; arrays have {MOST_DIMENSIONS} at most"

@@ -1,4 +1,4 @@
-"""Pictures of tensors: colour tables, values to colours, channels side by side.
+"""Makes pictures of tensors: colour tables, values to colours, channels side by side.
 
 Everything here is NumPy on numbers: the window paints these arrays, dumps save them. Colours
 are RGBA, ``uint8``, not premultiplied.
@@ -73,8 +73,8 @@ NAN_COLOR: Final = (0xFF, 0x00, 0xC8, 0xFF)
 PINF_COLOR: Final = (0xFF, 0x8A, 0x00, 0xFF)
 NINF_COLOR: Final = (0x00, 0x91, 0xFF, 0xFF)
 
-# What a single value is widened by, as a share of it, and what counts as one: nothing may
-# divide by zero, nor by a number that is all but zero.
+# Relative width of the range of a single value, and of ranges that count as one, to prevent a
+# division by (almost) zero.
 _EPSILON: Final = 1e-6
 LEAST_SPAN: Final = 1e-300
 # Ranges outside of this do not survive float32 arithmetic.
@@ -82,7 +82,7 @@ _FLOAT32_SPANS: Final = (1e-30, 1e37)
 # Elements that one pixel of a shrunken picture averages, along each axis.
 _SAMPLES: Final = 8
 _MANY_SAMPLES: Final = 1 << 22
-# Pieces that lie side by side and are copied one after the other; of more it takes longer.
+# Maximum number of contiguous pieces to copy one by one; with more it is slower.
 _MOST_BREAKS: Final = 4
 _MIN_TILE: Final = 6
 # Tiles may be this much smaller for the sake of full rows.
@@ -128,7 +128,7 @@ def lookup_table(name: str) -> Array:
 
 
 def default_map(low: float, high: float) -> str:
-    """The map that suits values from `low` to `high`: diverging where they change sign."""
+    """Return the default map of values from `low` to `high`: diverging for both signs."""
     return "RdBu_r" if low < 0 < high else "viridis"
 
 
@@ -156,7 +156,7 @@ def fitted_range(low: float, high: float, *, symmetric: bool = False) -> tuple[f
 
 
 def real_values(array: Array) -> Array:
-    """What of an array can be given a colour.
+    """Return the real values of an array that can be coloured.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def quantize(values: Array, low: float | Array, high: float | Array) -> npt.NDAr
     with np.errstate(all="ignore"):
         span = high - low
         if not np.isfinite(span).all():
-            # Both ends are finite, their distance is not: measure in halves.
+            # Both ends are finite but their difference is not: compute in halves.
             values, low, high = values * 0.5, low * 0.5, high * 0.5
             span = high - low
         least, most = _FLOAT32_SPANS
@@ -322,7 +322,7 @@ def _run_means(
     `numpy.add.reduceat` takes four times as long.
     """
     planes = np.ascontiguousarray(planes)  # or `numpy.take` makes a copy each time
-    means = _taken(planes, starts, axis).astype(dtype, copy=False)
+    means = _take(planes, starts, axis).astype(dtype, copy=False)
     for place in range(1, int(lengths.max())):
         longer = np.flatnonzero(lengths > place)
         more = np.take(planes, starts[longer] + place, axis=axis)
@@ -339,8 +339,8 @@ def _along(axis: int, places: npt.NDArray[np.intp], size: int) -> tuple[Any, ...
     return (..., chosen, slice(None)) if axis == -2 else (..., chosen)
 
 
-def _taken(planes: Array, places: npt.NDArray[np.intp], axis: int) -> Array:
-    """`numpy.take`; where nearly all places lie side by side, in a third of its time."""
+def _take(planes: Array, places: npt.NDArray[np.intp], axis: int) -> Array:
+    """Like `numpy.take`, in a third of its time for mostly contiguous indexes."""
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     if axis != -1 or len(breaks) > _MOST_BREAKS:
         return np.take(planes, places, axis=axis)
@@ -459,7 +459,7 @@ def tile_grid(
 def _best_columns(
     count: int, plane: tuple[int, int], area: tuple[float, float], gap: int
 ) -> int:
-    """How many tiles in a row make the largest ones; in plain numbers, for all are tried."""
+    """Return the number of tiles per row that makes them largest, by trying all."""
     found: list[tuple[tuple[int, int], int, int, bool]] = []
     for columns in range(1, min(count, 64) + 1):
         rows = -(-count // columns)
@@ -501,7 +501,7 @@ def _tile_edge(length: int, scale: float) -> int:
 def tile_pictures(
     planes: Array, grid: TileGrid, sheet: npt.NDArray[np.uint32] | None = None
 ) -> npt.NDArray[np.uint8]:
-    """Set coloured tiles side by side in one picture.
+    """Arrange coloured tiles side by side in one picture.
 
     Parameters
     ----------
@@ -509,7 +509,7 @@ def tile_pictures(
         ``grid.count`` pictures; h and w divide the grid's tile size.
     grid : TileGrid
     sheet : ndarray of uint32, optional
-        A `tile_sheet` of this grid to write to, for fresh memory takes longer than the tiles.
+        A `tile_sheet` of this grid to write to, because fresh memory takes longer than tiles.
 
     Returns
     -------
@@ -583,7 +583,7 @@ def render_picture(
     count, height, width = planes.shape
     columns = max(1, min(count, round(math.sqrt(count * height / width))))
     gap = 1 if count > 1 else 0
-    # Small channels are enlarged, so that they can be seen at all.
+    # Small channels are enlarged, to be visible.
     factor = max(-(-32 // max(height, width)), -(-_MIN_TILE // min(height, width)))
     rows = -(-count // columns)
     area = (

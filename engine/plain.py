@@ -1,4 +1,4 @@
-"""Values as JSON can hold them."""
+"""Converts values to strict JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Plain: TypeAlias = bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 
 def plain(value: object) -> Plain:
-    """Make a value fit for strict JSON.
+    """Convert a value to strict JSON.
 
     Parameters
     ----------
@@ -23,8 +23,8 @@ def plain(value: object) -> Plain:
     Returns
     -------
     Plain
-        Numbers that JSON does not have become words: ``"inf"``, ``"-inf"``, ``"nan"``, and
-        complex ones Python's own, such as ``"(1+2j)"``. Everything unknown becomes its text.
+        Numbers that JSON lacks become texts: ``"inf"``, ``"-inf"``, ``"nan"``, and complex
+        numbers such as ``"(1+2j)"``. Other objects become their text.
     """
     if isinstance(value, np.generic):
         value = value.item()

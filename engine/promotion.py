@@ -1,4 +1,4 @@
-"""Which dtype an operation on several values has: PyTorch's type promotion.
+"""PyTorch's type promotion: the dtype of an operation on several values.
 
 Three ranks decide, the higher one first: arrays with dimensions, 0-d arrays, Python
 scalars and lists of them (which is how a file of pnnx's holds small constant tensors). A
@@ -50,7 +50,7 @@ _BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
 
 
 def category(dtype: DType) -> int:
-    """Rank of a dtype's kind: 0 bool, 1 integer, 2 float, 3 complex.
+    """Return the category of a dtype: 0 bool, 1 integer, 2 float, 3 complex.
 
     Raises
     ------
@@ -179,7 +179,7 @@ def _rank_and_dtype(value: object) -> tuple[int, DType]:
 
 
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:
-    """Let a lower rank raise the category of a higher one, never its width alone."""
+    """Raise the category of a higher rank by a lower one, never its width alone."""
     if higher is None or lower is None:
         return lower if higher is None else higher
     if category(lower) <= category(higher) and category(higher) != _BOOL:

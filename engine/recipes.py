@@ -1,4 +1,4 @@
-"""How the outputs of a step are computed again: by the kernel and the seed that it had."""
+"""Recipes, which recompute the outputs of a step with the same kernel and seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WEIGHT", "make_recipe"]
 
 WEIGHT: Final = "pnnx.Attribute"
-"""Type whose value is the model's, and takes nothing."""
+"""Type whose value belongs to the model and takes no memory."""
 
 
 def make_recipe(
@@ -72,13 +72,13 @@ def _recompute(
     given: Mapping[str, Value],
     arguments: Sequence[Value],
 ) -> dict[str, Value]:
-    """Compute the outputs of an operator by the kernel of that name."""
+    """Compute the outputs of an operator with the kernel of that name."""
     if operator.random:
         results, _ = run_kernel(operator, None, arguments, operator.generator(seed))
     else:
         kernel = kernels[operator.index]
         results, _ = run_kernel(operator, kernel, arguments, None)
-        if kernel.name != name:  # another one, which may round otherwise
+        if kernel.name != name:  # another kernel, which may round differently
             kernel = make_kernels({operator.name: name}, (operator,))[0]
             results, _ = run_kernel(operator, kernel, arguments, None)
     names = (operand.name for operand in operator.outputs)
@@ -86,7 +86,7 @@ def _recompute(
 
 
 def _last_use(operator: RuntimeOperator) -> float:
-    """Index of the last operator that takes an output; what the model gives has no last one."""
+    """Return the index of an output's last consumer; the model's outputs have none."""
     consumers = [each for operand in operator.outputs for each in operand.consumers]
     if any(consumer.is_output for consumer in consumers):
         return math.inf

@@ -1,4 +1,4 @@
-"""Whether the libraries compute what the reference does, on a model and data.
+"""The self-check: compares every library with the reference, on a model and data.
 
 The model is run once with NumPy. Every library that has a lowering of an operator then computes
 it from the reference's inputs, by each of its kernels, so that a difference belongs to the
@@ -47,9 +47,9 @@ _ROW: Final = 32  # operators that are computed at once
 
 
 class Verdict(Enum):
-    """What became of a comparison.
+    """Verdict of a comparison.
 
-    LEFT: the library does not compute this after all, and a session leaves it to NumPy.
+    LEFT: the library does not compute this operator, so NumPy does.
     """
 
     AGREES = "agrees"
@@ -59,7 +59,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One operator by one kernel.
+    """The comparison of one operator with one kernel.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Comparison:
     difference : Difference
         Of the operator's outputs from the reference's.
     seconds, reference_seconds : float
-        What the kernel and NumPy took.
+        Time of the kernel and of NumPy.
     reason : str
-        Why it was left to NumPy; ``""`` where it was not.
+        Why NumPy computes it; ``""`` if the library does.
     """
 
     operator: OperatorLabel
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What was found, with the operator."""
+        """The result as text, with the operator."""
         far, who = (
             self.difference,
             f"{self.operator.type} {self.operator.name} by {self.kernel}",
@@ -111,24 +111,24 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SelfCheck:
-    """What a self-check has found.
+    """The result of a self-check.
 
     Attributes
     ----------
     libraries : tuple of str
-        That took part.
+        The compared libraries.
     tolerance : float
     comparisons : tuple of Comparison
         In execution order.
     alone : tuple of OperatorLabel
-        Those that were computed, and that no library can or may compute: nothing to compare.
+        Operators that only NumPy can compute.
     not_run : mapping of OperatorLabel to str
         Those that failed or could not run, and why; ``""`` for those that the check did not
         come to, or that lack an input.
     error : EngineError or None
-        What the reference failed with.
+        Error of the reference.
     cancelled : bool
-        Whether the check was ended before all was compared.
+        Whether the check was cancelled.
     seconds : float
     """
 
@@ -143,17 +143,17 @@ class SelfCheck:
 
     @property
     def differing(self) -> tuple[Comparison, ...]:
-        """Those that differ by more than the tolerance."""
+        """The comparisons beyond the tolerance."""
         return tuple(c for c in self.comparisons if c.verdict is Verdict.DIFFERS)
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
-        """Those that computed something."""
+        """The comparisons with a result."""
         return tuple(c for c in self.comparisons if c.verdict is not Verdict.LEFT)
 
     @property
     def operator_count(self) -> int:
-        """How many operators were compared."""
+        """Number of compared operators."""
         return len({c.operator.index for c in self.compared})
 
     @property
@@ -163,7 +163,7 @@ class SelfCheck:
 
     @property
     def summary(self) -> str:
-        """All in a few sentences."""
+        """The result in a few sentences."""
         compared, worst = len(self.compared), self.worst
         whom = " and ".join(self.libraries)
         text = f"{format_count(self.operator_count, 'operator')}, "
@@ -203,7 +203,7 @@ class SelfCheck:
 
     @property
     def obstacle(self) -> str:
-        """Why an operator could not run."""
+        """Why the first operator could not run."""
         return next(filter(None, self.not_run.values()), "an input is missing")
 
     @property
@@ -230,8 +230,8 @@ def self_check(
     session : Session
         Fed; its inputs, supplied outputs, seed and exclusions are used, it stays as it is.
     tolerance : float
-        See `engine.differences.difference`. What computes each element by itself is held to it
-        element by element.
+        See `engine.differences.difference`. Element-wise operators must agree element by
+        element.
     progress : callable, optional
         Called with the number of operators done, and of all.
     cancelled : callable, optional
@@ -240,7 +240,7 @@ def self_check(
     Returns
     -------
     SelfCheck
-        Also where an operator failed or the check was cancelled: as far as it came.
+        If an operator failed or the check was cancelled, the results so far.
 
     Raises
     ------
@@ -250,8 +250,7 @@ def self_check(
     backends = usable_libraries()
     if not backends:
         raise SessionStateError(
-            "there is nothing to compare NumPy with: no other backend is installed; "
-            "pip install onnxruntime onnx ncnn"
+            "no other backend than NumPy is installed; pip install onnxruntime onnx ncnn"
         )
     if session.state is SessionState.NEED_INPUT:
         raise SessionStateError("the session has no input yet: feed() it first")
@@ -260,7 +259,7 @@ def self_check(
 
 
 class _Check:
-    """One check under way."""
+    """A running check."""
 
     def __init__(
         self,
@@ -275,7 +274,7 @@ class _Check:
         self._alone: list[OperatorLabel] = []
         self._ended = False
         names = {backend.name for backend in backends}
-        # Fusing needs ONNX Runtime's packages, whoever computes.
+        # Fusing needs ONNX Runtime's packages for every library.
         can_fuse = OnnxRuntimeBackend.name in names
         self._strategies = [
             strategy
@@ -291,7 +290,7 @@ class _Check:
         return self._reference.graph.operators
 
     def run(self, progress: Callable[[int, int], None] | None) -> SelfCheck:
-        """Go through the operators."""
+        """Check all operators."""
         started = time.perf_counter()
         error: EngineError | None = None
         operators = self._operators
@@ -300,7 +299,7 @@ class _Check:
                 progress(done, len(operators))
             if self._asked_to_end():
                 break
-            # Before the step: behind it they may be dropped, where there is a memory limit.
+            # Before the step: after it a memory limit may evict them.
             inputs = self._inputs_of(operators[done])
             try:
                 record = self._reference.step()
@@ -346,7 +345,7 @@ class _Check:
         before = len(self._comparisons)
         excluded = self._excluded(operator)
         for backend in all_backends():
-            # What is random has one source of numbers, and that is NumPy's.
+            # Random operators always use NumPy's generator.
             may = not operator.random and backend.name not in excluded
             if may and backend.supports(operator):
                 self._comparisons.extend(self._by(backend, record, inputs))
@@ -369,7 +368,7 @@ class _Check:
         inputs: Sequence[Value],
         expect: Callable[[], Sequence[Value]] | None = None,
     ) -> Comparison:
-        """Compare a kernel with the reference, or with what is expected of it instead."""
+        """Compare a kernel with the reference, or with other expected results."""
         comparison = Comparison(record.operator.label, kernel, Verdict.LEFT)
         announce(record.operator.name, kernel)
         try:
@@ -398,7 +397,7 @@ class _Check:
     # Operators that are fused
 
     def _follow(self, record: StepRecord, inputs: Sequence[Value]) -> None:
-        """Take an operator into the row that is going to be computed at once, or end it."""
+        """Add an operator to the current subgraph, or end it."""
         part, excluded = None, self._excluded(record.operator)
         if self._row and self._excluded(self._row[0][1].operator) != excluded:
             self._check_row()
@@ -431,7 +430,7 @@ class _Check:
                 continue
             parts = supported_parts(strategy, [part for part, _ in row], values)
             subgraph = try_to_make(partial(self._computed, parts, values, strategy))
-            if subgraph is not None:  # what cannot be computed at once never is
+            if subgraph is not None:  # operators without a role are never fused
                 self._check_subgraph(subgraph, row[: len(parts)], values)
 
     def _computed(
@@ -458,7 +457,7 @@ class _Check:
             if not part.given:
                 (own[part.output],) = operator.forward(seen)
                 continue
-            # Its operands are rounded otherwise there, which of a small element is much.
+            # Its operands are rounded differently there, which matters for small elements.
             expect = None
             if is_elementwise(operator.layer):
                 expect = partial(operator.forward, seen)
@@ -467,13 +466,13 @@ class _Check:
             found = self._compared(record, subgraph.name, make, inputs, expect)
             self._comparisons.append(found)
             if found.verdict is Verdict.DIFFERS:
-                break  # what is behind it is computed from it
+                break  # downstream results depend on it
             if found.verdict is Verdict.LEFT:
                 left.add(part.output)
 
 
 def _handing_out(subgraph: FusedSubgraph, part: Part, own: dict[str, Value]) -> CompiledKernel:
-    """Hand out what a subgraph computed of an operator's, and keep it with the others."""
+    """Read an operator's results from a subgraph, and store them."""
 
     def compiled(inputs: Sequence[Value]) -> tuple[Value, ...]:
         (found,) = subgraph.result(part.operator.index, inputs)

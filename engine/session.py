@@ -1,16 +1,15 @@
-"""Stepping through a graph: position, values, states and records.
+"""Session: steps through a graph and holds position, values, states and records.
 
-A session never changes the graph; many sessions may share one. Arrays that it hands out are
-read-only. After an operator fails the session is in the explicit state FAILED, and every
-value computed before stays there to look at.
+A session never changes the graph; many sessions may share one. Its arrays are read-only. After
+an operator fails the session is in the state FAILED, and all values computed before stay.
 
-An operator that is random draws by the session's seed and its own place in the order, anew
-each time it runs: stepping back and forth, or through another part of the graph first, never
-changes its numbers. They are NumPy's; PyTorch would draw others from the same seed.
+A random operator draws from the session's seed and its index, afresh each time it runs. So
+stepping back and forth, or another order of steps, never changes its numbers. They are
+NumPy's; PyTorch draws others from the same seed.
 
-Every value stays resident, unless the session has a memory limit: see `engine.store`. What
-values may take at all is bounded: see `engine.memory_bound`. What executes an operator is
-`engine.runtime.executor`.
+Every value stays resident, unless the session has a memory limit: see `engine.store`. The
+memory of all values has a bound: see `engine.memory_bound`. `engine.runtime.executor` executes
+operators.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from engine.backends import let_go, make_kernels
+from engine.backends import detach_buffer, make_kernels
 from engine.errors import (
     EngineError,
     InferenceError,
@@ -56,12 +55,12 @@ class Session:
     graph : RuntimeGraph
         Built.
     backend : str, or mapping of str to str
-        ``auto``, the fastest for each operator, or ``numpy``, ``onnxruntime`` or ``ncnn``,
-        where NumPy computes what they cannot. A mapping has the kernel of each operator, as
-        `engine.kernels_of` reads them from a dump: the same numbers come out again on the
-        same machine.
+        ``auto``, the fastest kernel of each operator, or ``numpy``, ``onnxruntime`` or
+        ``ncnn``; NumPy computes what these cannot. A mapping has the kernel of each operator,
+        as `engine.kernels_of` reads them from a dump, to reproduce the numbers on the same
+        machine.
     seed : int
-        What operators that are random draw by.
+        Random seed.
     memory_limit : int, optional
         See the property; no limit by default.
     memory_bound : int, optional
@@ -73,7 +72,7 @@ class Session:
     ----------
     graph : RuntimeGraph
     backend : str
-        As it was asked for; ``recorded`` for a mapping.
+        The chosen backend; ``recorded`` for a mapping.
     excluded : mapping of str to frozenset of str
     state : SessionState
     position : int
@@ -86,7 +85,7 @@ class Session:
     Raises
     ------
     SessionStateError
-        If there is no such backend, what is excluded is NumPy or no library, or the seed, the
+        If there is no such backend, an excluded name is NumPy or no library, or the seed, the
         limit or the bound is negative.
     """
 
@@ -121,7 +120,7 @@ class Session:
         recipe_of = partial(
             make_recipe, self._operators, self._records, self._kernels, self._inputs
         )
-        self._store = ValueStore(recipe_of, let_go)
+        self._store = ValueStore(recipe_of, detach_buffer)
         self.memory_limit = memory_limit
         if not graph.input_operands:
             self.restart()
@@ -158,12 +157,12 @@ class Session:
         fork.restart()
         return fork
 
-    # Feeding and going
+    # Feeding and stepping
 
     def feed(self, inputs: Sequence[npt.ArrayLike] | Mapping[str, npt.ArrayLike]) -> None:
-        """Give the inputs and go to the start.
+        """Set the inputs and go to the start.
 
-        Overrides are cleared: they belong to the inputs before.
+        Overrides are cleared, because they belong to the previous inputs.
 
         Parameters
         ----------
@@ -186,13 +185,13 @@ class Session:
         self.restart()
 
     def clear_inputs(self) -> None:
-        """Take the inputs back, and the overrides that go with them."""
+        """Clear the inputs and the overrides."""
         self._inputs.fed = {}
         self._inputs.overrides.clear()
         self.restart()
 
     def reseed(self, seed: int) -> None:
-        """Take another seed, and go back to the first operator that draws by it.
+        """Set the random seed, and go back to the first random operator.
 
         Raises
         ------
@@ -204,7 +203,7 @@ class Session:
         self._go_back_to(next(random, len(self._operators)))
 
     def restart(self) -> None:
-        """Go to the first operator and drop what was computed.
+        """Go to the first operator and drop all computed values.
 
         Inputs and overrides stay.
         """
@@ -220,19 +219,19 @@ class Session:
         Parameters
         ----------
         check_cancelled : callable, optional
-            Called between operators when inputs must be recomputed, which a memory limit has
-            evicted; what it raises ends that, and the session stays as it was.
+            Called between operators while evicted inputs are recomputed. If it raises, the
+            session stays unchanged.
 
         Returns
         -------
         StepRecord
-            Also for an operator that has no layer, or whose inputs are missing because of
-            one: its status says so, and the session goes on behind it.
+            Also for an operator without a layer or with missing inputs: its status says so, and
+            the session continues after it.
 
         Raises
         ------
         InferenceError
-            If the operator fails; the session is FAILED then.
+            If the operator fails; the state is then FAILED.
         SessionStateError
             If there is nothing to run.
         """
@@ -279,13 +278,12 @@ class Session:
         on_step : callable, optional
             Called with each record.
         cancelled : callable, optional
-            Asked between operators; True stops.
+            Called between operators; True stops.
 
         Returns
         -------
         tuple of StepRecord
-            What this call executed. At the end of the graph there is nothing to run, and
-            the tuple is empty.
+            Records of this call; empty at the end of the graph.
 
         Raises
         ------
@@ -310,7 +308,7 @@ class Session:
             while self.position < count:
                 if cancelled is not None and cancelled():
                     break
-                # A breakpoint that the session stands on does not stop it from leaving.
+                # A breakpoint at the current position does not stop the run.
                 if self.position == stop or (
                     self.breakpoints
                     and records
@@ -342,10 +340,9 @@ class Session:
     def override(
         self, operand: str, value: npt.ArrayLike | tuple[npt.ArrayLike, ...], source: str = ""
     ) -> None:
-        """Give the value of an operand instead of its producer, and go back to it.
+        """Override an operand's value, and go back to its producer.
 
-        Works for operators that cannot run and for those that can. Stays until
-        `clear_override` or `feed`.
+        Also for operators that cannot run. It stays until `clear_override` or `feed`.
 
         Parameters
         ----------
@@ -382,7 +379,7 @@ class Session:
     def clear_override(self, *operands: str) -> None:
         """Compute overridden operands again, and go back to the first of their producers.
 
-        Those that are not overridden are passed over.
+        Other operands are ignored.
 
         Raises
         ------
@@ -396,11 +393,11 @@ class Session:
         self._count_given()
         self._go_back_above(known)
 
-    # Looking
+    # Queries
 
     @property
     def overrides(self) -> Mapping[str, Override]:
-        """Values that the user gives in the place of computed ones, by operand name."""
+        """Overrides by operand name."""
         return MappingProxyType(self._inputs.overrides)
 
     @property
@@ -410,33 +407,33 @@ class Session:
 
     @property
     def records(self) -> tuple[StepRecord, ...]:
-        """Records of the present pass, in execution order."""
+        """Records of the current pass, in execution order."""
         return tuple(self._records.values())
 
     @property
     def failed_operator(self) -> RuntimeOperator | None:
-        """The operator that failed, if one did."""
+        """The failed operator, if there is one."""
         if self.state is not SessionState.FAILED:
             return None
         return self._operators[self.position]
 
     def record(self, operator: str) -> StepRecord | None:
-        """Record of an operator in the present pass; None if it is still pending."""
+        """Return the record of an operator in the current pass; None if it is pending."""
         return self._records.get(self.graph.operator(operator).name)
 
     def status(self, operator: str) -> OperatorStatus:
-        """Tell what became of an operator in the present pass."""
+        """Return the status of an operator in the current pass."""
         record = self.record(operator)
         return record.status if record is not None else OperatorStatus.PENDING
 
     @property
     def memory_limit(self) -> int | None:
-        """Most bytes of computed values to keep resident; None for no limit.
+        """Maximum bytes of resident computed values; None for no limit.
 
-        Old values are evicted then, and recomputed when they are read: the same numbers, and
-        nothing else changes. What was fed or overridden does not count and is never evicted;
-        nor is what the operators to come need, and what the model gives, even where that takes
-        more. May be changed at any time; what is too much is evicted at once.
+        Old values are evicted, and recomputed with the same numbers when they are read. Inputs
+        and overrides do not count and are never evicted. Values that further operators need,
+        and outputs of the model, are never evicted even beyond the limit. It may be changed at
+        any time, with immediate effect.
         """
         return self._store.limit
 
@@ -454,11 +451,11 @@ class Session:
 
     @property
     def memory_bound(self) -> int:
-        """Most bytes that one operand, and all values that the session holds, may take.
+        """Maximum bytes of one operand, and of all values of the session.
 
-        Inputs and overrides count as well as what was computed. An operator that needs more
-        fails, before memory is taken. (A memory limit never makes anything fail: it evicts
-        values and recomputes them.) May be changed at any time.
+        Inputs and overrides count, too. An operator that needs more fails before it allocates.
+        (A memory limit never makes anything fail: it evicts values and recomputes them.) It may
+        be changed at any time.
         """
         return self._room.bound
 
@@ -470,11 +467,11 @@ class Session:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that all values take which the session holds, inputs and overrides too."""
+        """Bytes of all values of the session, including inputs and overrides."""
         return self._store.nbytes
 
     def within_bound(self) -> bounded:
-        """Hold what is done inside to the memory bound, beside what the session holds.
+        """Apply the memory bound to a block, together with the session's values.
 
         Returns
         -------
@@ -485,11 +482,11 @@ class Session:
         return bounded(self._room)
 
     def has_value(self, operand: str) -> bool:
-        """Whether an operand has a value, resident or evicted."""
+        """Return whether an operand has a value, resident or evicted."""
         return operand in self._store
 
     def is_resident(self, operand: str) -> bool:
-        """Whether an operand has a value that need not be recomputed."""
+        """Return whether an operand has a resident value."""
         return operand in self._store.resident
 
     def metadata(self, operand: str) -> ValueMetadata:
@@ -503,14 +500,14 @@ class Session:
         return self._outputs_of(operand).metadata(operand)
 
     def value(self, operand: str, check_cancelled: Callable[[], None] | None = None) -> Value:
-        """Value of an operand.
+        """Return the value of an operand.
 
         Parameters
         ----------
         operand : str
         check_cancelled : callable, optional
-            Called between operators when the value must be recomputed, because a memory limit
-            has evicted it; what it raises ends that.
+            Called between operators while an evicted value is recomputed; its exception cancels
+            that.
 
         Returns
         -------
@@ -543,7 +540,7 @@ class Session:
         )
 
     def outputs(self) -> tuple[Value, ...]:
-        """Values of the model's outputs.
+        """Return the values of the model's outputs.
 
         Returns
         -------
@@ -558,10 +555,10 @@ class Session:
         values = tuple(self.value(operand.name) for operand in self.graph.output_operands)
         return tuple(flatten_value(values))
 
-    # Inside
+    # Helpers
 
     def _count_given(self) -> None:
-        """Count inputs and overrides among the values that are held."""
+        """Count inputs and overrides among the session's values."""
         given = self._inputs
         overrides = [each.value for each in given.overrides.values()]
         self._store.hold(_GIVEN, [*given.fed.values(), *overrides])
@@ -599,13 +596,13 @@ class Session:
             raise MemoryBoundError(format_refusal(f"what is fed to {names}", nbytes, room))
 
     def _go_back_above(self, operands: Iterable[str]) -> None:
-        """Undo what depends on operands: go back to the first of their producers."""
+        """Go back to the first producer of some operands."""
         producers = (self.graph.operand(name).producer for name in operands)
         indexes = (p.index for p in producers if p is not None)
         self._go_back_to(min(indexes, default=len(self._operators)))
 
     def _go_back_to(self, first: int) -> None:
-        """Make an operator the next one, unless the session stands before it."""
+        """Make an operator the next one, unless the position is before it."""
         if first > self.position or first == len(self._operators):
             return
         for operator in self._operators[first:]:
@@ -615,7 +612,7 @@ class Session:
         self._update_state()
 
     def _update_state(self) -> None:
-        """Set the state that belongs to the position, nothing having failed."""
+        """Set the state for the position, without a failure."""
         self.error = None
         if self.position:
             self.state = SessionState.STOPPED
@@ -641,10 +638,10 @@ class Session:
 
 
 class _CancelledError(Exception):
-    """Whoever asked for a run has cancelled it."""
+    """The caller has cancelled a run."""
 
 
 def _checked_seed(seed: int) -> int:
     if seed < 0:
-        raise SessionStateError(f"a seed is a whole number from 0 up, not {seed}")
+        raise SessionStateError(f"a seed is a whole number of at least 0, not {seed}")
     return seed

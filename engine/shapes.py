@@ -1,4 +1,4 @@
-"""Shapes of a model's inputs: what the file leaves open, and what a user asks for.
+"""Shapes of a model's inputs: open sizes of the file, and sizes of the user.
 
 A dimension of an exported shape is a number, a symbol such as ``%h``, which stands for the
 same number wherever it is written, or None, which is open (``?``). A model may run at other
@@ -41,7 +41,7 @@ _USUAL_LENGTH: Final = 16
 
 
 class _InputOperand(Protocol):
-    """What is read of an operand here."""
+    """The properties of an operand that this module uses."""
 
     @property
     def name(self) -> str: ...
@@ -52,7 +52,7 @@ class _InputOperand(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputShapes:
-    """The sizes that a user asks for.
+    """Input sizes of the user.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class InputShapes:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The sizes as `parse_shapes` reads them."""
+        """The sizes in the notation of `parse_shapes`."""
         shapes = (f"{name}={_listed(shape)}" for name, shape in self.shapes.items())
         return (*shapes, *(f"{name}={size}" for name, size in self.symbols.items()))
 
 
 def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> InputShapes:
-    """Read sizes as the command line takes them.
+    """Parse sizes of the command line.
 
     Parameters
     ----------
@@ -90,8 +90,7 @@ def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> Inp
     Raises
     ------
     FeedError
-        If a text is none of these, names nothing that the model has, or says what another
-        one says already.
+        If a text is invalid, names an unknown input or symbol, or repeats another one.
     """
     shapes: dict[str, tuple[int | None, ...]] = {}
     symbols: dict[str, int] = {}
@@ -124,7 +123,7 @@ def parse_shapes(texts: Sequence[str], operands: Sequence[_InputOperand]) -> Inp
 
 def _add(found: dict[str, T], name: str, value: T, text: str) -> None:
     if name in found:
-        raise FeedError(f"shape {text!r}: {name} was given a shape already")
+        raise FeedError(f"shape {text!r}: {name} already has a shape")
     found[name] = value
 
 
@@ -147,26 +146,26 @@ def settle_shapes(
     asked: InputShapes,
     fed: Mapping[str, tuple[int, ...]] | None = None,
 ) -> dict[str, ExportedShape | None]:
-    """Work out the shapes of the inputs, as far as they are known.
+    """Determine the shapes of the inputs, as far as they are known.
 
     Parameters
     ----------
     operands : sequence of operands
         The model's inputs.
     asked : InputShapes
-        Go before the sizes of the file.
+        These override the sizes of the file.
     fed : mapping of str to tuple of int, optional
-        Shapes of the arrays that are there already, by operand name.
+        Shapes of given arrays, by operand name.
 
     Returns
     -------
     dict of str to ExportedShape or None
-        By operand name. What is still a symbol or None is open.
+        By operand name. Symbols and None are open sizes.
 
     Raises
     ------
     FeedError
-        If what is asked contradicts itself, a fed array or the rank of an input.
+        If sizes contradict each other, an array or the rank of an input.
     """
     fed = fed or {}
     partly: dict[str, tuple[int | None, ...]] = {}
@@ -176,8 +175,8 @@ def settle_shapes(
             _require_rank(operand, wanted)
             if actual is not None and not fits(actual, wanted):
                 raise FeedError(
-                    f"input {operand.name} is to be {_spell(operand, wanted)}, and what is "
-                    f"given is {format_shape(actual)}"
+                    f"input {operand.name} must be {_format_wanted(operand, wanted)}, but its "
+                    f"value is {format_shape(actual)}"
                 )
             partly[operand.name] = wanted
         if actual is not None:
@@ -209,7 +208,7 @@ def _require_rank(operand: _InputOperand, wanted: tuple[int | None, ...]) -> Non
 
 
 def fits(actual: tuple[int, ...], expected: ExportedShape) -> bool:
-    """Whether a shape has the rank and the known dimensions of another."""
+    """Return whether a shape has the rank and the known dimensions of another."""
     if len(actual) != len(expected):
         return False
     pairs = zip(actual, expected, strict=True)
@@ -217,7 +216,7 @@ def fits(actual: tuple[int, ...], expected: ExportedShape) -> bool:
 
 
 def fill_symbols(shape: ExportedShape, symbols: Mapping[str, int]) -> ExportedShape:
-    """Put sizes in the place of the symbols that are known."""
+    """Replace known symbols by their sizes."""
     return tuple(symbols.get(dim, dim) if isinstance(dim, str) else dim for dim in shape)
 
 
@@ -226,20 +225,20 @@ def bind_symbols(
     shapes: Mapping[str, tuple[int | None, ...]],
     asked: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Find what the symbols of the inputs stand for.
+    """Find the sizes of the inputs' symbols.
 
     Parameters
     ----------
     operands : sequence of operands
     shapes : mapping of str to tuple of (int or None)
-        By operand name; those that are not there say nothing.
+        By operand name; may be incomplete.
     asked : mapping of str to int, optional
-        Sizes of symbols that the user asks for.
+        Sizes of symbols from the user.
 
     Raises
     ------
     FeedError
-        If a symbol would stand for two numbers, naming it and where it does.
+        If a symbol would have two sizes, with both positions.
     """
     found = {symbol: (size, "as asked for") for symbol, size in (asked or {}).items()}
     for operand in operands:
@@ -261,7 +260,7 @@ def bind_symbols(
 def require_closed(
     operands: Sequence[_InputOperand], shapes: Mapping[str, ExportedShape | None]
 ) -> dict[str, tuple[int, ...]]:
-    """Take the shapes whose every dimension is known.
+    """Return the shapes of inputs, all of which must be known.
 
     Parameters
     ----------
@@ -273,7 +272,7 @@ def require_closed(
     Raises
     ------
     OpenShapeError
-        Naming every input and dimension that is open, and sizes that are likely.
+        With every open input and dimension, and likely sizes.
     """
     closed: dict[str, tuple[int, ...]] = {}
     sentences: list[str] = []
@@ -308,7 +307,7 @@ def _and(words: Sequence[str]) -> str:
 
 
 def _likely_texts(name: str, shape: ExportedShape) -> dict[str, str]:
-    """What to write for the open dimensions of a shape, by operand or symbol."""
+    """Return suggestions for the open dimensions of a shape, by operand or symbol."""
     sizes = {
         dim: likely_size(place, len(shape))
         for place, dim in enumerate(shape)
@@ -325,7 +324,7 @@ def _likely_texts(name: str, shape: ExportedShape) -> dict[str, str]:
 
 
 def likely_size(axis: int, rank: int) -> int:
-    """Size to propose for an open dimension: one sample, a picture's side, a short row."""
+    """Propose a size for an open dimension: one sample, an image's side, a short row."""
     if axis == 0:
         return 1
     return _USUAL_SIDE if rank == 4 and axis >= 2 else _USUAL_LENGTH
@@ -334,7 +333,7 @@ def likely_size(axis: int, rank: int) -> int:
 def other_sizes(
     operands: Sequence[_InputOperand], fed: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tuple[ExportedShape, tuple[int, ...]]]:
-    """Inputs that are fed at another size than the model was exported at.
+    """Return inputs with other sizes than the exported ones.
 
     Returns
     -------
@@ -348,8 +347,8 @@ def other_sizes(
     }
 
 
-def _spell(operand: _InputOperand, wanted: tuple[int | None, ...]) -> str:
-    """A shape asked for, with the exported dimensions where it leaves them."""
+def _format_wanted(operand: _InputOperand, wanted: tuple[int | None, ...]) -> str:
+    """Complete a requested shape with the exported dimensions."""
     exported = operand.shape or (None,) * len(wanted)
     pairs = zip(wanted, exported, strict=True)
     return format_shape(dim if want is None else want for want, dim in pairs)

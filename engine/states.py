@@ -1,4 +1,4 @@
-"""Where a session and its operators stand."""
+"""States of a session and statuses of its operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OperatorStatus", "SessionState", "StopReason"]
 
 
 class SessionState(Enum):
-    """Where a session stands."""
+    """State of a session."""
 
     NEED_INPUT = "need input"
     READY = "ready"
@@ -20,9 +20,9 @@ class SessionState(Enum):
 
 
 class OperatorStatus(Enum):
-    """What became of an operator.
+    """Status of an operator.
 
-    BLOCKED: an input is missing, because an operator upstream could not run.
+    BLOCKED: an input is missing, because an upstream operator could not run.
     """
 
     PENDING = "pending"

@@ -1,4 +1,4 @@
-"""What is in a tensor, in a few numbers: statistics, histograms, statistics per channel.
+"""Statistics and histograms of tensors and their channels.
 
 Arrays are gone through once, in chunks that stay in the processor's cache, so that a tensor
 of any size costs no memory to speak of; large ones in two halves at the same time. Not-a-number
@@ -48,8 +48,8 @@ _SAMPLE: Final = 1 << 18  # elements, at most; a thousand for each of 256 bins
 # Squares of numbers between these neither over- nor underflow, nor do sums of many.
 _NARROW: Final = (1e-15, 1e15)
 _WIDE: Final = (1e-140, 1e140)
-_BELOW_ONE: Final = math.nextafter(1.0, 0.0)  # what is scaled is less than 1
-_SHORTEST: Final = 1e-290  # range whose steps a float64 can still say the inverse of
+_BELOW_ONE: Final = math.nextafter(1.0, 0.0)  # scaled numbers are below 1
+_SHORTEST: Final = 1e-290  # range whose inverse steps are still finite in float64
 _LONGER: Final = 2.0**600
 
 
@@ -138,7 +138,7 @@ def statistics(array: Array, threads: int = 2) -> TensorStatistics:
     total = moments = _go_through(array, threads)
     biggest = max(-total.low, total.high)
     if total.low < total.high and not _WIDE[0] < biggest < _WIDE[1]:
-        # A float64 cannot hold their squares.
+        # Their squares overflow float64.
         moments = _go_through(array, threads, -math.frexp(biggest)[1])
     known = total.finite > 0
     return TensorStatistics(
@@ -203,7 +203,7 @@ def histogram(
 
 
 def sampling_step(size: int) -> int:
-    """Of how many elements a histogram should look at one, to take a few milliseconds.
+    """Return the sampling step with which a histogram takes a few milliseconds.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def _in_parts(
     step: int = 1,
     threads: int = 2,
 ) -> list[T]:
-    """Let `work` go through the chunks of an array, those of a large one by two threads.
+    """Call `work` with the chunks of an array, with two threads for a large one.
 
     Parameters
     ----------
@@ -285,13 +285,13 @@ def _in_parts(
 
 
 def _flat(array: Array) -> Array | None:
-    """All elements as they lie in memory; None where they do not lie one by another."""
+    """Return all elements in memory order; None if they are not contiguous."""
     plain = array.flags.forc and array.flags.aligned and array.dtype.isnative
     return array.ravel(order="K") if plain else None
 
 
 def _chunks_of(flat: Array, length: int, step: int) -> Iterator[Array]:
-    """Chunks of a 1-D array without gaps; of its runs of neighbours one in `step`."""
+    """Yield chunks of a contiguous 1-D array, one run of neighbours in `step`."""
     if step > 1:
         runs = flat[: flat.size // _RUN * _RUN].reshape(-1, _RUN)
         flat = runs[::step].reshape(-1)  # a copy
@@ -300,7 +300,7 @@ def _chunks_of(flat: Array, length: int, step: int) -> Iterator[Array]:
 
 
 def _chunks_of_any(array: Array, length: int, step: int) -> Iterator[Array]:
-    """Chunks of an array of any strides and byte order."""
+    """Yield chunks of an array of any strides and byte order."""
     parts = np.nditer(
         array,
         flags=["external_loop", "buffered", "zerosize_ok"],
@@ -318,7 +318,7 @@ def _chunks_of_any(array: Array, length: int, step: int) -> Iterator[Array]:
 
 
 def _real(values: Array) -> Array:
-    """Numbers that the arithmetic here is fast and exact enough for."""
+    """Convert numbers to a dtype that is fast and exact enough here."""
     if values.dtype.kind == "c":
         return np.abs(values)
     if values.dtype.kind == "b":
@@ -382,7 +382,7 @@ class _Accumulator:
         self._join(chunk.size, *self._moments(chunk, low, high))
 
     def join(self, other: _Accumulator) -> None:
-        """Add what another one has added up."""
+        """Add the sums of another accumulator."""
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.zeros += other.zeros
         self.nan += other.nan
@@ -402,16 +402,16 @@ class _Accumulator:
         return self._back(math.sqrt(self._squares / self.finite))
 
     def _back(self, number: float) -> float:
-        """Undo the scaling, of what is not beyond the elements but for its last digit."""
+        """Undo the scaling of a value, limited to the range of the elements."""
         if self._exponent:
             number = max(-_BELOW_ONE, min(number, _BELOW_ONE))
         return math.ldexp(number, -self._exponent)
 
     def _join(self, finite: int, mean: float, squares: float) -> None:
-        if not self.finite:  # below, the square of a large mean times nothing would be NaN
+        if not self.finite:  # otherwise the square of a large mean times zero would be NaN
             self.finite, self._mean, self._squares = finite, mean, squares
             return
-        # Chan, Golub, LeVeque: joining two sets of which mean and squares are known.
+        # Chan, Golub, LeVeque: merges two sets with known means and squares.
         both = self.finite + finite
         apart = mean - self._mean
         self._mean += apart * (finite / both)
@@ -477,7 +477,7 @@ class _Bins:
             return
         if not chunk.size:
             return
-        if not math.isfinite(high - low):  # the range is wider than a float can say
+        if not math.isfinite(high - low):  # the width of the range overflows
             chunk, low, high = chunk.astype(np.float64) / 2, low / 2, high / 2
         elif high - low < _SHORTEST:
             chunk = chunk.astype(np.float64) * _LONGER
@@ -496,9 +496,9 @@ class _Bins:
 
 
 class _Scratch:
-    """Memory for what is worked out of one chunk after the other.
+    """Reusable memory for the results of chunks.
 
-    Asking the system for it again and again costs more than the working out.
+    Allocating it for every chunk would take longer than the computation.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""How shapes, numbers, counts, sizes and times are written, wherever a person reads them.
+"""Formats shapes, numbers, counts, sizes and times for people.
 
-The window, the command line and the engine's messages share these functions. What programs
-read (dumps, JSON, the arguments of the command line) is not written by them.
+The window, the command line and the engine's messages share these functions. Formats for
+programs (dumps, JSON, arguments of the command line) do not use them.
 """
 
 from __future__ import annotations
@@ -247,11 +247,11 @@ def parse_bytes(text: str) -> int:
     Raises
     ------
     ValueError
-        With what an amount of memory is.
+        If it is not an amount of memory; the message is for the user.
     """
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _BYTES_IN:
-        raise ValueError(f"{text!r} is no amount of memory, such as 500MB, 2GiB or 1000000")
+        raise ValueError(f"{text!r} is not an amount of memory, such as 500MB, 2GiB or 1000000")
     number, unit = match[1], _BYTES_IN[match[2]]
     whole, _, part = number.partition(".")
     return int(whole) * unit + (int(part) * unit // 10 ** len(part) if part else 0)

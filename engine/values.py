@@ -1,4 +1,4 @@
-"""What an operand may hold, and the few things that every part does with it.
+"""Values of operands, their metadata, and common functions on them.
 
 A value is an array (0-d for a scalar tensor), a Python scalar or string where PyTorch has
 one, None, or a tuple of values for a list or tuple.
@@ -64,17 +64,17 @@ class ArrayMetadata:
 
 
 class LazyArray:
-    """An array whose elements are stored in another order until somebody reads it.
+    """A lazy array: its elements are in a library's layout until they are read.
 
     Parameters
     ----------
     stored : object
-        What holds the elements in that order, and padding perhaps. Nobody writes.
+        The elements in that layout, perhaps with padding; never written.
     shape : tuple of int
         Of the array.
     dtype : dtype
     arrange : callable
-        Takes `stored` and the shape, and gives the array.
+        Takes `stored` and the shape, and returns the array.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class LazyArray:
 
     @property
     def stored(self) -> Any:  # noqa: ANN401 - only who made it knows
-        """What holds the elements; the array itself where it was read."""
+        """The stored elements, or the array if it is materialised."""
         return self._stored
 
     @property
@@ -111,14 +111,14 @@ class LazyArray:
         return self._array
 
     def read(self) -> Array:
-        """Arrange the elements for one look; the result is not kept."""
-        stored = self._stored  # before the question, for another thread may read it now
+        """Convert the elements without storing the array."""
+        stored = self._stored  # read first, because another thread may materialise it now
         return self._arrange(stored, self.shape) if self._array is None else self._array
 
 
 _materialising: Final = threading.Lock()
 
-# What a session holds.
+# A value of a session.
 Held: TypeAlias = Value | LazyArray
 
 
@@ -132,14 +132,14 @@ def materialise_all(values: Iterable[Held]) -> list[Value]:
     return [materialise(value) for value in values]
 
 
-# A value with metadata in the place of its arrays.
+# A value with metadata instead of its arrays.
 ValueMetadata: TypeAlias = (
     ArrayMetadata | int | float | complex | bool | str | tuple["ValueMetadata", ...] | None
 )
 
 
 def metadata_of(value: Held) -> ValueMetadata:
-    """Describe a value without the elements of its arrays; a lazy one stays as it is."""
+    """Return a value's metadata; a lazy array is not materialised."""
     if isinstance(value, (np.ndarray, LazyArray)):
         return ArrayMetadata(value.shape, value.dtype)
     if isinstance(value, tuple):
@@ -153,12 +153,12 @@ _DEEPEST: Final = 64  # lists in lists
 
 
 def freeze(value: object) -> Value:
-    """Make a value safe to hand out.
+    """Make a value safe to return.
 
     Parameters
     ----------
     value : object
-        What a layer returned; lists become tuples, NumPy scalars 0-d arrays.
+        Result of a layer; lists become tuples, NumPy scalars 0-d arrays.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def _frozen(value: object) -> Value:
 
 
 def describe_value(value: Held) -> tuple[int, ...] | str:
-    """Shape of an array; a word for anything else."""
+    """Return the shape of an array; a word for other values."""
     if isinstance(value, (np.ndarray, LazyArray)):
         return value.shape
     if isinstance(value, tuple):
@@ -223,7 +223,7 @@ def flatten_value(value: Value) -> Iterator[Value]: ...  # type: ignore[overload
 @overload
 def flatten_value(value: ValueMetadata) -> Iterator[ValueMetadata]: ...
 def flatten_value(value: Value | ValueMetadata) -> Iterator[Value | ValueMetadata]:
-    """Members of a value in order, nested tuples taken apart; or of facts of one."""
+    """Return the members of a value or its metadata in order, with nested tuples flattened."""
     if isinstance(value, tuple):
         for item in value:
             yield from flatten_value(item)
@@ -232,13 +232,13 @@ def flatten_value(value: Value | ValueMetadata) -> Iterator[Value | ValueMetadat
 
 
 def value_nbytes(value: Value | ValueMetadata) -> int:
-    """Bytes that the arrays of a value take; or of one of which there is only metadata."""
+    """Return the bytes of a value's arrays, or of its metadata."""
     if isinstance(value, tuple):
         return sum(map(value_nbytes, value))
     return value.nbytes if isinstance(value, (np.ndarray, ArrayMetadata)) else 0
 
 
 def address_of(array: Array) -> int:
-    """Where the first element of an array lies in memory."""
+    """Return the address of an array's first element."""
     address: int = array.__array_interface__["data"][0]
     return address

@@ -1,4 +1,4 @@
-"""The application: making the window, for users, tests and scripts."""
+"""The application: creates the window for users, tests and scripts."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _qt_log = logging.getLogger("qt")
 
 _SETTLED: Final = frozenset(set(RunState) - {RunState.LOADING, RunState.RUNNING})
 _WAKE_MS: Final = 10
-# So long an empty window is worse than none; the models that most people open take less.
+# An empty window is worse than none for this long. Most models open sooner.
 _FIRST_LOOK_SECONDS: Final = 0.25
 _DEMO_SIZE: Final = (1440, 900)
-# How long the window waits for the interpreter each time that Qt asks a view something, while
-# a thread behind it computes. Python's own 5 ms made a long list take seconds to appear.
+# Thread switch interval: how long the GUI thread waits for the interpreter while a worker
+# thread computes. With Python's default of 5 ms a long list took seconds to appear.
 _SWITCH_SECONDS: Final = 0.0005
 
 
 def make_application() -> QApplication:
-    """The process's QApplication, made when there is none."""
+    """Return the process's QApplication; create it if there is none."""
     running = QApplication.instance()
     if isinstance(running, QApplication):
         return running
@@ -92,9 +92,9 @@ def make_window(
         One per input, in order: arrays, or sources as on the command line.
     theme : Theme, optional
     settings : QSettings, optional
-        Where geometry, theme and recent models are kept; the user's own when not given.
+        Where geometry, theme and recent models are stored; default the user's own.
     backend : str
-        Who computes at first, as in `engine.Session`; the tool bar chooses others.
+        The backend to start with, as in `engine.Session`; the tool bar changes it.
     wait : float
         Seconds to wait for the model and its inputs; with 0 they arrive later.
     engine : {"process", "thread"}, optional
@@ -145,20 +145,20 @@ def _wait_until(condition: Callable[[], bool], seconds: float) -> None:
     waker = QTimer(interval=_WAKE_MS)
     waker.start()
     while not condition() and not deadline.hasExpired():
-        # Asleep between events, or the engine's thread would wait for the interpreter.
+        # Sleep between events: polling would keep the interpreter from the engine's thread.
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
 
 def _relay_qt_message(kind: QtMsgType, _context: QMessageLogContext, text: str | None) -> None:
-    """Bring Qt's own messages into the log."""
+    """Write Qt's own messages to the log."""
     if text is None or text.startswith("This plugin does not support"):
-        return  # the offscreen platform says so of every window
+        return  # the offscreen platform logs this for every window
     serious = kind in {QtMsgType.QtCriticalMsg, QtMsgType.QtFatalMsg}
     _qt_log.log(logging.ERROR if serious else logging.WARNING, text)
 
 
 class _LogRelay(QObject):
-    """Brings records of the logging module to the session, from any thread."""
+    """Passes records of the logging module from any thread to the session."""
 
     recorded = Signal(str, str)
 
@@ -193,7 +193,7 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
     arguments : argparse.Namespace
         Of the command line.
     options : ImageOptions
-        How pictures become tensors.
+        How images become tensors.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
 
 
 def run_demo(arguments: argparse.Namespace, options: ImageOptions) -> int:
-    """Do a whole session without anybody watching.
+    """Run a whole session without a display.
 
     Opens the model, steps it to the end, writes its dump and a picture of the window to the
     folder ``arguments.demo``, and says where.
@@ -273,7 +273,7 @@ def _require_working(session: StudioSession) -> None:
 
 
 def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float) -> MainWindow:
-    """The window that a command line asks for."""
+    """Create the window with the model and settings of a command line."""
     theme = Theme(Scheme(arguments.theme)) if arguments.theme else None
     window = make_window(theme=theme, backend=arguments.backend)
     session = window.session
@@ -291,7 +291,7 @@ def _window_of(arguments: argparse.Namespace, options: ImageOptions, wait: float
         session.set_memory_limit(arguments.memory_limit.nbytes)
     if arguments.memory_bound is not None:
         session.set_memory_bound(arguments.memory_bound)
-    if arguments.seed is not None:  # rather than that of a dump
+    if arguments.seed is not None:  # overrides the seed of a dump
         session.set_seed(arguments.seed)
     _wait_until(lambda: session.state in _SETTLED and not session.busy, wait)
     return window

@@ -1,4 +1,4 @@
-"""Sums that would hold up the window, done on a thread of their own."""
+"""Runs long work of a view on another thread, so that the window stays responsive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _POLL_MS: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Answer to a request.
+    """The result of a request.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Background(QObject):
     """Runs functions one after the other on one thread.
 
     The thread touches no QObject: a signal emitted there could meet an object that the
-    window is destroying. Answers are fetched by a timer that runs only while any are due.
+    window is destroying. A timer fetches results; it runs only while requests are pending.
 
     Signals
     -------
@@ -64,12 +64,12 @@ class Background(QObject):
     def submit(
         self, key: Hashable, function: Callable[..., object], *arguments: object
     ) -> None:
-        """Ask for ``function(*arguments)``; it must touch nothing of the window."""
+        """Queue ``function(*arguments)``, which must not touch the window."""
         self._due.append((key, self._executor.submit(function, *arguments)))
         self._timer.start()
 
     def close(self) -> None:
-        """Take no more requests and drop those that have not begun."""
+        """Accept no more requests and drop those that have not started."""
         self._due.clear()
         self._timer.stop()
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -12,11 +12,11 @@ from engine.pictures import COLOR_MAPS, DIVERGING_MAPS, lookup_table
 __all__ = ["COLOR_MAPS", "DIVERGING_MAPS", "MAP_TIPS", "lookup_table"]
 
 MAP_TIPS: Final = {
-    "viridis": "From dark to light; the choice for values of one sign",
-    "cividis": "From dark to light, alike for all kinds of colour vision",
+    "viridis": "From dark to light; the default for values of one sign",
+    "cividis": "From dark to light; looks the same with colour blindness",
     "grey": "From black to white",
     "magma": "From black over purple to light yellow",
     "inferno": "From black over red to light yellow",
-    "RdBu_r": "Blue below zero, white at zero, red above; the choice for values of both signs",
+    "RdBu_r": "Blue below zero, white at zero, red above; the default for values of both signs",
     "PuOr": "Orange below zero, white at zero, purple above",
 }

@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CommandState:
-    """What decides which commands are enabled, and which a context menu shows.
+    """State that decides which commands are enabled, and which a context menu shows.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class CommandState:
     is_stepping : bool
         Whether single steps are under way and nothing else.
     selected : bool
-        Whether an operator is selected; what follows is about that one.
+        Whether an operator is selected; the next five are about that operator.
     has_output : bool
     can_supply : bool
         Whether its output may be supplied.
@@ -69,7 +69,7 @@ class CommandState:
     lacks_layer : bool
         Whether it cannot run because there is no layer for its type.
     has_layer_files : bool
-        Whether layers of the user's own are loaded.
+        Whether layers of the user are loaded.
     has_pinned_kernels : bool
         Whether the kernels of a dump are in use.
     """
@@ -89,7 +89,7 @@ StateT = TypeVar("StateT")
 
 
 def always(_state: object) -> bool:
-    """Say that a command is enabled, or an entry shown, in every state."""
+    """Enable a command, or show an entry, in every state."""
     return True
 
 
@@ -166,7 +166,7 @@ def _has_pinned_kernels(state: CommandState) -> bool:
 
 
 class Surface(Enum):
-    """What shows commands: the menus of the menu bar by their titles, and the rest."""
+    """Where commands appear: the menus of the menu bar by title, tool bars, context menus."""
 
     FILE = "&File"
     EDIT = "&Edit"
@@ -199,9 +199,9 @@ class Place(Generic[StateT]):
     ----------
     surface : Surface
     section : int
-        Sections stand in order, with a separator between them.
+        Sections are in order, with a separator between them.
     rank : int
-        Order in the section; equal ranks stand in the order of the table.
+        Order in the section; equal ranks keep the order of the table.
     with_text : bool
         Whether a button shows the text beside the icon.
     only_if : callable
@@ -224,16 +224,16 @@ class Command(Generic[StateT]):
     id : str
         Its name everywhere, e.g. ``debug.step``.
     text : str
-        In menus and the palette, with its mnemonic.
+        Text in menus and the palette, with its mnemonic.
     tip : str
-        What it does, in a few words.
+        Tool tip: what it does, in a few words.
     calls : str
         The method that carries it out, as a path from the window: ``session.step``. Those of
         the tensor view begin at the pane.
     places : tuple of Place
         Where it appears; all commands are in the command palette.
     keys : tuple of str
-        Shortcuts in Qt's portable spelling; the first is shown.
+        Shortcuts in Qt's portable notation; the first is shown.
     icon : str
         Name of an icon, ``""`` for none.
     enabled : callable
@@ -242,9 +242,9 @@ class Command(Generic[StateT]):
     icon_color : str
         Colour of the icon.
     label : str
-        On a button, where the text is too long for one.
+        Text of a button, where `text` is too long for one.
     key_elsewhere : bool
-        Whether the key is only shown, because a view answers to it itself.
+        Whether the key is only shown, because a view handles it.
     """
 
     id: str
@@ -263,7 +263,7 @@ class Command(Generic[StateT]):
 
 @dataclass(frozen=True, slots=True)
 class Submenu:
-    """Entries that the window makes, in the midst of a menu.
+    """Entries that the window creates inside a menu.
 
     Attributes
     ----------
@@ -271,8 +271,8 @@ class Submenu:
         The method that fills them in, as a path from the window; it takes the menu.
     place : Place
     text : str
-        Of a menu of their own, filled anew whenever it opens; ``""`` where the entries stand in
-        the menu itself.
+        Title of a submenu, filled again whenever it opens; ``""`` where the entries are in the
+        menu itself.
     """
 
     fills: str
@@ -296,7 +296,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "opening.choose_layers",
             (Place(_S.FILE, 3), Place(_S.GRAPH_OPERATOR, 3, 1, only_if=_lacks_layer)),
             icon="layers", enabled=_not_loading),
-    Command("file.unloadLayers", "&Unload layers", "Go back to the layers that are built in",
+    Command("file.unloadLayers", "&Unload layers", "Use only the built-in layers again",
             "session.unload_layers", (Place(_S.FILE, 3, 2),), enabled=_has_layer_files),
     Command("file.exportDump", "&Dump of tensors…", "Write every operator's tensors to files",
             "exporting.export_dump", (Place(_S.FILE, 4), Place(_S.GRAPH_OPERATOR, 2, 1)),
@@ -307,7 +307,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "exporting.export_graph", (Place(_S.FILE, 4), Place(_S.GRAPH, 1, 1)),
             ("Ctrl+Shift+E",), enabled=_open),
     Command("file.reload", "&Reload model",
-            "Open the model's files anew, and those of layers, and run to where it stands",
+            "Open the model and the layer files again, and run to the current operator",
             "session.reload", (Place(_S.FILE, 5),), ("Ctrl+R",), enabled=_open),
     Command("file.close", "&Close model", "Close the model", "session.close_model",
             (Place(_S.FILE, 5),), ("Ctrl+W",), enabled=_closable),
@@ -331,7 +331,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             enabled=_selected),
     Command("view.commandPalette", "&Command palette…", "Search operators and run a command",
             "show_palette", (Place(_S.EDIT, 3),), ("Ctrl+Shift+P",), "search"),
-    Command("view.resetLayout", "&Reset layout", "Put the docks back where they were made",
+    Command("view.resetLayout", "&Reset layout", "Move the docks back to their places",
             "reset_layout", (Place(_S.VIEW, 1),), enabled=_open),
     Command("view.fit", "&Fit graph", "Show the whole graph", "graph_view.fit",
             (Place(_S.VIEW, 2), Place(_S.GRAPH)), icon="fit", enabled=_open),
@@ -339,13 +339,13 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             (Place(_S.VIEW, 2),), ("Ctrl+=", "Ctrl++"), "plus", _open),
     Command("view.zoomOut", "Zoom &out", "Shrink the graph", "graph_view.zoom_out",
             (Place(_S.VIEW, 2),), ("Ctrl+-",), "minus", _open),
-    Command("view.zoomReset", "&100 %", "Show the graph at its own size",
+    Command("view.zoomReset", "&100 %", "Show the graph at 100 %",
             "graph_view.zoom_reset", (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+Home",),
             enabled=_open),
-    Command("view.orientation", "Turn &orientation",
+    Command("view.orientation", "Change &orientation",
             "Lay the graph out left-right or top-down", "graph_view.turn_orientation",
             (Place(_S.VIEW, 2), Place(_S.GRAPH)), ("Ctrl+K",), enabled=_open),
-    Command("view.legend", "Le&gend", "Show what the marks of the graph mean",
+    Command("view.legend", "Le&gend", "Explain the marks of the graph",
             "toggle_legend", (Place(_S.VIEW, 2), Place(_S.GRAPH)), enabled=_open,
             checkable=True),
     Command("view.centerCurrent", "Go to &next operator",
@@ -376,7 +376,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, -1)), ("F8", "Alt+["), "step-back",
             _started),
     Command("debug.runToSelected", "Run &to selected",
-            "Run till the selected operator is next", "debugging.run_to_selected",
+            "Run up to the selected operator", "debugging.run_to_selected",
             (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, 2), Place(_S.GRAPH_OPERATOR),
              Place(_S.OPERATORS), Place(_S.TIMELINE)), ("Ctrl+F10",), "run-to", _can_run_to),
     Command("debug.restart", "&Restart", "Go to the first operator", "session.restart",
@@ -386,40 +386,40 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "session.stop", (Place(_S.DEBUG, 2), Place(_S.TOOL_BAR, 2, 3)), ("Shift+F5",),
             "stop", _stoppable),
     Command("debug.toggleBreakpoint", "Toggle &breakpoint",
-            "Stop before the selected operator, or no longer", "debugging.toggle_breakpoint",
+            "Set or clear the selected operator's breakpoint", "debugging.toggle_breakpoint",
             (Place(_S.DEBUG, 3), Place(_S.TOOL_BAR, 3), Place(_S.GRAPH_OPERATOR),
              Place(_S.OPERATORS), Place(_S.TIMELINE)), ("F9",), "breakpoint", _selected,
             icon_color="bp"),
-    Command("debug.clearBreakpoints", "&Delete all breakpoints", "Stop nowhere",
+    Command("debug.clearBreakpoints", "&Delete all breakpoints", "Delete every breakpoint",
             "session.clear_breakpoints", (Place(_S.DEBUG, 3),), ("Ctrl+Shift+F9",),
             enabled=_open),
     Command("debug.supplyOutput", "S&upply output…",
-            "Use a .npy or .npz instead of what the selected operator gives",
+            "Use a .npy or .npz file as the selected operator's output",
             "debugging.supply_selected",
             (Place(_S.DEBUG, 4), Place(_S.GRAPH_OPERATOR, 3), Place(_S.OPERATORS, 1, 2)),
             icon="supply", enabled=_can_supply),
     Command("debug.withdrawOutput", "&Withdraw supplied output",
-            "Have the selected operator computed again", "debugging.withdraw_selected",
+            "Compute the selected operator again", "debugging.withdraw_selected",
             (Place(_S.DEBUG, 4), Place(_S.GRAPH_OPERATOR, 3),
              Place(_S.OPERATORS, 1, 3, only_if=_is_supplied)), enabled=_is_supplied),
     Command("debug.seed", "Ran&dom seed…", "Set the random seed", "debugging.choose_seed",
             (Place(_S.DEBUG, 4),), icon="dice", enabled=_at_rest),
     Command("debug.memoryLimit", "&Memory…",
-            "Choose how much memory values may take, and how much of them is kept",
+            "Limit the memory of values",
             "debugging.choose_memory_limit", (Place(_S.DEBUG, 4),), icon="layers"),
     Command("debug.useKernels", "Use ker&nels of a dump…",
-            "Compute each operator as in an earlier dump, for the same numbers again",
+            "Use the kernels of an earlier dump, to get the same numbers again",
             "debugging.choose_kernels", (Place(_S.DEBUG, 5),), icon="pin", enabled=_at_rest),
     Command("debug.forgetKernels", "&Forget kernels of the dump",
-            "Go back to the backend that was chosen before", "session.forget_kernels",
+            "Use the chosen backend again", "session.forget_kernels",
             (Place(_S.DEBUG, 5),), enabled=_has_pinned_kernels),
     Command("debug.selfCheck", "Self-chec&k…",
             "Compare every backend with NumPy, operator by operator", "session.self_check",
             (Place(_S.DEBUG, 5),), enabled=_checkable_now),
     Command("debug.previousOperator", "Show &previous operator",
-            "Look at the operator before", "debugging.select_previous", (Place(_S.DEBUG, 6),),
+            "Select the operator before", "debugging.select_previous", (Place(_S.DEBUG, 6),),
             ("Ctrl+Left",), enabled=_open),
-    Command("debug.nextOperator", "Show ne&xt operator", "Look at the operator after",
+    Command("debug.nextOperator", "Show ne&xt operator", "Select the operator after",
             "debugging.select_next", (Place(_S.DEBUG, 6),), ("Ctrl+Right",), enabled=_open),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",
             "explain_operator", (Place(_S.HELP, 1), Place(_S.GRAPH_OPERATOR, 4)), ("F1",),
@@ -437,7 +437,7 @@ SUBMENUS: Final = (
     Submenu("tensor_view.fill_menu", Place(_S.TENSOR)),
 )
 
-# Commands' keys of one letter; none of them is one of those that edit a text everywhere.
+# Keys of commands that a text field would take; none of them is a usual editing key.
 _COMMAND_KEYS: Final = frozenset(
     key
     for command in COMMANDS
@@ -449,7 +449,7 @@ _COMMAND_KEYS: Final = frozenset(
 def commands_on(
     surface: Surface, commands: Iterable[Command[StateT]]
 ) -> list[tuple[Place[StateT], Command[StateT]]]:
-    """The commands of a surface in order, with their places there.
+    """Return the commands of a surface in order, with their places there.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def commands_on(
 def entries(
     surface: Surface, commands: Iterable[Command[StateT]], submenus: Iterable[Submenu]
 ) -> list[tuple[Place[StateT], Command[StateT] | Submenu]]:
-    """The commands and submenus of a surface in order, with their places there.
+    """Return the commands and submenus of a surface in order, with their places there.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ def fill_menu(
         if not entry.text:
             fill(menu)
             continue
-        added = QMenu(entry.text, menu)  # Qt's own may go with the first who asks for it
+        added = QMenu(entry.text, menu)  # Qt may delete its own with its first user
         menu.addMenu(added)
         added.setObjectName(entry.fills)
         added.aboutToShow.connect(partial(fill, added))
@@ -536,7 +536,7 @@ def _make_action(command: Command[CommandState], parent: QObject, theme: Theme) 
 
 
 class Commands:
-    """The actions of all commands, what they call, and when they are enabled.
+    """The actions of all commands: connects them to methods, and enables them.
 
     Parameters
     ----------
@@ -559,7 +559,7 @@ class Commands:
         window.addActions(list(self.actions.values()))
 
     def connect_all(self) -> None:
-        """Have each action call its method; the window is complete by now.
+        """Connect each action to its method; call this when the window is complete.
 
         Raises
         ------
@@ -571,12 +571,12 @@ class Commands:
             self.actions[command.id].triggered.connect(_without_argument(handler))
 
     def update(self, state: CommandState) -> None:
-        """Enable what can be done now."""
+        """Enable the commands that are possible now."""
         if state == self.state:
             return
         self.state = state
         for command in COMMANDS:
-            # Qt signals only changes; each goes to all menus, bars and buttons.
+            # Qt signals only changes, each to all menus, bars and buttons.
             self.actions[command.id].setEnabled(command.enabled(state))
 
     def fill(self, menu: QMenu, surface: Surface) -> None:
@@ -592,7 +592,7 @@ class Commands:
         fill_menu(menu, shown, self.actions, self._window)
 
     def make_menu(self, surface: Surface) -> QMenu:
-        """Build the context menu of a surface, as it is now."""
+        """Build the context menu of a surface for the current state."""
         menu = QMenu(self._window)
         self.fill(menu, surface)
         return menu
@@ -605,7 +605,7 @@ class Commands:
 
 
 def _without_argument(handler: Callable[[], object]) -> Callable[[], None]:
-    """QAction.triggered carries whether it is checked, which no handler here wants."""
+    """Drop the checked state that QAction.triggered carries: no handler here takes it."""
 
     def call() -> None:
         handler()
@@ -614,7 +614,7 @@ def _without_argument(handler: Callable[[], object]) -> Callable[[], None]:
 
 
 class FieldKeys(QObject):
-    """Leaves the keys of commands to them while somebody types in a field of a window.
+    """Gives commands precedence over text fields for their keys.
 
     On X11 Qt's fields take Ctrl+E and Ctrl+K for themselves, as Emacs does: to go to the end
     of the line, and to delete up to there.
@@ -633,7 +633,7 @@ class FieldKeys(QObject):
 
     @Slot(QWidget, QWidget)
     def _on_focus_changed(self, old: QWidget | None, new: QWidget | None) -> None:
-        # Only the field in use is watched: Python sees no other events of the application.
+        # The filter is on the focused field only: Python sees no other events.
         if old is not None:
             old.removeEventFilter(self)
         if isinstance(new, QLineEdit | QAbstractSpinBox) and new.window() is self._window:

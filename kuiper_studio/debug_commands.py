@@ -1,4 +1,4 @@
-"""Carries out the commands that debug: what is about the selected operator, and how to run."""
+"""Carries out the debug commands that need a dialog or the selected operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DUMP_FILES: Final = "Dumps (manifest.json *.safetensors)"
 
 
 class DebugCommands(QObject):
-    """Asks what a run needs, and remembers seed and memory between runs.
+    """Asks for seed, memory and files, and remembers seed and memory between runs.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DebugCommands(QObject):
     # The selected operator
 
     def run_to_selected(self) -> None:
-        """Run till the selected operator is next."""
+        """Run up to the selected operator."""
         if self._session.selected:
             self._session.run_to(self._session.selected)
 
@@ -76,22 +76,22 @@ class DebugCommands(QObject):
         self._session.toggle_breakpoint(self._session.selected)
 
     def supply_selected(self) -> None:
-        """Ask for the file of the selected operator's output."""
+        """Ask for a file that overrides the selected operator's output."""
         self.choose_output(self._session.selected)
 
     def withdraw_selected(self) -> None:
-        """Have the selected operator computed again."""
+        """Clear the override of the selected operator."""
         self._session.withdraw(self._session.selected)
 
     @Slot(str)
     def choose_output(self, operator: str) -> None:
-        """Ask for the file of an operator's output, and supply it."""
+        """Ask for a file, and override an operator's output with it."""
         path = self._dialogs.choose("output", f"Output of {operator}", _ARRAY_FILES)
         if path:
             self.supply_output(operator, path)
 
     def supply_output(self, operator: str, path: str) -> None:
-        """Use a file instead of what an operator would compute."""
+        """Override an operator's output with a file."""
         self._dialogs.remember("output", path)
         try:
             source = parse_array_file(path)
@@ -127,7 +127,7 @@ class DebugCommands(QObject):
             self._session.set_seed(dialog.seed)
 
     def choose_memory_limit(self) -> None:
-        """Ask how much memory values may take, and how much of them is kept."""
+        """Ask for memory limit and memory bound."""
         from kuiper_studio.dialogs.memory_dialog import MemoryDialog
 
         dialog = MemoryDialog(self._session, self._window)
@@ -136,16 +136,16 @@ class DebugCommands(QObject):
             self._session.set_memory_bound(dialog.bound)
 
     def choose_kernels(self) -> None:
-        """Ask for a dump whose kernels compute the model."""
+        """Ask for a dump, and use its kernels."""
         path = self._dialogs.choose("dump", "Use the kernels of a dump", _DUMP_FILES)
         if path:
             self._session.use_kernels_of(path)
 
-    # What is remembered between runs
+    # Settings remembered between runs
 
     def restore(self) -> None:
-        """Give the session the seed and the memory that were remembered."""
-        with suppress(ValueError):  # of a file that somebody has written into
+        """Set the session's seed and memory from the settings."""
+        with suppress(ValueError):  # the file was edited by hand
             self._session.set_seed(parse_seed(str(self._settings.value("seed", "0"))))
         # Both are read first, because setting one remembers both.
         limit = self._remembered_bytes("memoryLimit")
@@ -156,7 +156,7 @@ class DebugCommands(QObject):
     def _remembered_bytes(self, key: str) -> int | None:
         try:
             return parse_bytes(str(self._settings.value(key, "")))
-        except ValueError:  # nothing was chosen, or somebody has written into the file
+        except ValueError:  # nothing was chosen, or the file was edited by hand
             return None
 
     @Slot()
@@ -175,7 +175,7 @@ class DebugCommands(QObject):
 
     @Slot(object)
     def _show_self_check(self, found: SelfCheck) -> None:
-        """Show the result beside the window, in the dialog that is open already if one is."""
+        """Show the result, in the open dialog if there is one."""
         from kuiper_studio.dialogs.self_check_dialog import SelfCheckDialog
 
         dialog = self._self_check
@@ -195,4 +195,4 @@ class DebugCommands(QObject):
     @Slot()
     def _close_self_check(self) -> None:
         if self._self_check is not None:
-            self._self_check.close()  # its rows are another model's
+            self._self_check.close()  # its rows belong to another model

@@ -1,4 +1,4 @@
-"""Carries out the commands that export: dumps, and pictures of tensors and of the graph."""
+"""Carries out the export commands: dumps, and pictures of tensors and of the graph."""
 
 from __future__ import annotations
 

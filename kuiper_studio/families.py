@@ -1,4 +1,4 @@
-"""Operator families: what the window colours and labels operators by.
+"""Operator families, by which the window colours and labels operators.
 
 One table from operator type to family; colours are tokens of the same name in the theme.
 """
@@ -88,9 +88,9 @@ _COMPILED: Final = tuple(
 )
 
 
-@lru_cache(maxsize=4096)  # models of many operators have few types
+@lru_cache(maxsize=4096)  # large models have few types
 def family_of(operator_type: str) -> Family:
-    """Family of an operator type; an unknown one is labelled with its first five letters."""
+    """Return the family of a type; an unknown one is labelled with its first five letters."""
     bare = operator_type.rpartition(".")[2].rpartition("::")[2].lower().replace("_", "")
     for token, rule in _COMPILED:
         if rule.match(bare):

@@ -1,4 +1,4 @@
-"""Dialogs that ask for files, and that open in the folder where the last one was."""
+"""File dialogs that open in the folder of the last file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALL_FILES: Final = "All files (*)"
 
 
 class FileDialogs:
-    """Asks for files; each kind of files has a folder, which is remembered.
+    """Asks for files, and remembers a folder for each kind of file.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class FileDialogs:
         self._settings.setValue(f"folder/{kind}", str(Path(path).parent))
 
     def choose(self, kind: str, title: str, filters: str) -> str:
-        """Ask for one file; ``""`` when the user cancels."""
+        """Ask for one file; return ``""`` when the user cancels."""
         path, _ = QFileDialog.getOpenFileName(
             self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
         )
@@ -46,7 +46,7 @@ class FileDialogs:
         return path
 
     def choose_several(self, kind: str, title: str, filters: str) -> list[str]:
-        """Ask for files, in order; none when the user cancels."""
+        """Ask for files, in order; return none when the user cancels."""
         paths, _ = QFileDialog.getOpenFileNames(
             self._window, title, self.folder(kind), f"{filters};;{_ALL_FILES}"
         )
@@ -55,7 +55,7 @@ class FileDialogs:
         return paths
 
     def choose_new(self, kind: str, title: str, name: str, filters: str) -> Path | None:
-        """Ask where to write a file; None when the user cancels."""
+        """Ask where to write a file; return None when the user cancels."""
         start = str(Path(self.folder(kind)) / name)
         path, _ = QFileDialog.getSaveFileName(self._window, title, start, filters)
         if not path:

@@ -1,4 +1,4 @@
-"""Line icons, drawn from SVG in a colour of the theme and following its changes."""
+"""Line icons from SVG files, in a colour of the theme that follows its changes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ _SIZE_IN_DEVICE_PIXELS = QLibraryInfo.version() < QVersionNumber(6, 8)
 
 
 def icon(name: str, theme: Theme, token: str = "text2") -> QIcon:  # noqa: S107 - a colour
-    """Icon of ``resources/icons/<name>.svg`` in a colour of the theme.
+    """Make an icon from ``resources/icons/<name>.svg`` in a colour of the theme.
 
-    It reads the colour each time it is painted, so it needs no renewal when the theme
-    changes.
+    It reads the colour each time it is painted, so it follows the theme.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ def icon(name: str, theme: Theme, token: str = "text2") -> QIcon:  # noqa: S107 
 
 
 def pixmap(name: str, theme: Theme, token: str, size: int, scale: float = 1.0) -> QPixmap:
-    """One icon as a pixmap of `size` logical pixels for a device pixel ratio of `scale`."""
+    """Render an icon of `size` logical pixels for a device pixel ratio of `scale`."""
     return _render(name, _color(theme, token), size, size, scale)
 
 
@@ -68,7 +67,7 @@ def app_icon() -> QIcon:
 
 
 def tinted_svg(name: str, color: str) -> bytes:
-    """Text of an icon with ``currentColor`` replaced by `color` (``#RRGGBB``)."""
+    """Return an icon's SVG with ``currentColor`` replaced by `color` (``#RRGGBB``)."""
     return _source(name).replace(b"currentColor", color.encode())
 
 
@@ -101,7 +100,7 @@ def _render(name: str, color: str, width: int, height: int, scale: float) -> QPi
 
 
 class _TintedEngine(QIconEngine):
-    """Paints one SVG in the present colour of a token."""
+    """Paints one SVG in the current colour of a token."""
 
     def __init__(self, name: str, theme: Theme, token: str) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
-"""The main window: puts the views in their places, and connects them.
+"""The main window: creates the views and connects them.
 
-It holds no state of its own beyond what is remembered between runs; the views talk to the
-session only, and what one view says to another goes through here. Commands are rows of
-`commands`; what they call is the session, a view, one of the objects that carry commands out
-(`opening`, `exporting`, `debugging`), or a method here.
+It has no state of its own except settings that are stored between runs. Views talk to the
+session only; messages from one view to another go through here. Commands are rows of
+`commands`. They call the session, a view, an object that carries commands out (`opening`,
+`exporting`, `debugging`), or a method here.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MainWindow"]
 
-# Changes when docks come or go: an older layout is not restored then.
+# Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 1
-_PATIENCE_MS: Final = 40  # longer than from one repetition of a held key to the next
+_PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -184,7 +184,7 @@ class MainWindow(QMainWindow):
         self.resizeDocks([self._docks["timeline"]], [108], vertical)
 
     def _size_docks(self) -> None:
-        """Give the docks the sizes they were designed for."""
+        """Set the default sizes of the docks."""
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
@@ -202,7 +202,7 @@ class MainWindow(QMainWindow):
         return dock
 
     def _make_bottom_dock(self) -> QDockWidget:
-        """Timeline and log share a dock, whose header are their tabs."""
+        """Make the dock of timeline and log, whose header is their tabs."""
         dock = QDockWidget("Timeline and log", self)
         dock.setObjectName(self.timeline_panel.objectName())
         dock.setTitleBarWidget(QWidget())
@@ -219,7 +219,7 @@ class MainWindow(QMainWindow):
             schemes.addAction(self.actions_by_id[command])
 
     def fill_docks(self, menu: QMenu) -> None:
-        """Add what shows and hides the docks to a menu."""
+        """Add the actions that show and hide docks to a menu."""
         for dock in self._docks.values():
             menu.addAction(dock.toggleViewAction())
 
@@ -270,7 +270,7 @@ class MainWindow(QMainWindow):
         tensor.special_changed.connect(self.status_bar.show_special)
         tensor.zoom_changed.connect(self.status_bar.show_zoom)
 
-    # Looking
+    # Commands of the view
 
     def show_palette(self) -> None:
         """Open the command palette."""
@@ -281,12 +281,12 @@ class MainWindow(QMainWindow):
         return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
 
     def find_operator(self) -> None:
-        """Bring up the list of operators and its filter."""
+        """Show the list of operators and focus its filter."""
         self._docks["operators"].show()
         self.operators_panel.focus_filter()
 
     def toggle_legend(self) -> None:
-        """Show or hide the legend of the graph, as its action says."""
+        """Show or hide the legend of the graph, by the state of its action."""
         self._show_legend(shown=self.actions_by_id["view.legend"].isChecked())
 
     def _show_legend(self, *, shown: bool) -> None:
@@ -323,20 +323,20 @@ class MainWindow(QMainWindow):
         self._on_theme_changed()
 
     def reset_layout(self) -> None:
-        """Put the docks back where they were made."""
+        """Move the docks back to their places."""
         self.restoreState(self._default_state, _LAYOUT_VERSION)
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
 
     def toggle_full_screen(self) -> None:
-        """Use the whole screen, or no longer."""
+        """Toggle full screen."""
         if self.isFullScreen():
             self.showNormal()
         else:
             self.showFullScreen()
 
     def explain_operator(self) -> None:
-        """Show what the selected operator's type computes."""
+        """Explain the selected operator's type."""
         self._docks["properties"].show()
         self._docks["properties"].raise_()
         self.properties_panel.explain()
@@ -355,11 +355,11 @@ class MainWindow(QMainWindow):
 
     @Slot(str, str)
     def show_error(self, title: str, reason: str) -> None:
-        """Show what went wrong, where everything else that goes wrong is shown."""
+        """Report an error through the session, as every other error."""
         self.session.workspace.log("error", reason)
         self._on_failed(Failure(title, reason))
 
-    # Answers to the session
+    # Slots
 
     @Slot()
     def _on_graph_changed(self) -> None:
@@ -413,7 +413,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _on_values_dropped(self) -> None:
-        """Clear the message about an operator, which holds no more."""
+        """Clear the message about an operator, which is outdated."""
         if self.banner.concerns_operator:
             self.banner.clear()
 
@@ -435,7 +435,7 @@ class MainWindow(QMainWindow):
 
     @Slot()
     def _ask_for_input(self) -> None:
-        """Lead to what is missing before the model can run."""
+        """Show what the model needs before it can run."""
         dock = self._docks["input"]
         dock.show()
         dock.raise_()
@@ -443,7 +443,7 @@ class MainWindow(QMainWindow):
 
     @Slot(str, QPoint)
     def _show_graph_menu(self, operator: str, point: QPoint) -> None:
-        """Offer what can be done with an operator of the graph, or with the canvas."""
+        """Show the context menu of an operator of the graph, or of the canvas."""
         if operator:
             self._show_operator_menu(Surface.GRAPH_OPERATOR, operator, point)
         else:
@@ -458,7 +458,7 @@ class MainWindow(QMainWindow):
         self._show_operator_menu(Surface.TIMELINE, operator, point)
 
     def _show_operator_menu(self, surface: Surface, operator: str, point: QPoint) -> None:
-        # Commands are about the selected operator.
+        # Commands act on the selected operator.
         self.session.select(operator)
         self.commands.popup(surface, point)
 
@@ -467,7 +467,7 @@ class MainWindow(QMainWindow):
         for command, scheme in _SCHEME_OF.items():
             self.actions_by_id[command].setChecked(scheme is self.theme.scheme)
 
-    # What is remembered between runs
+    # Settings remembered between runs
 
     def _restore(self) -> None:
         geometry = self.settings.value("window/geometry")
@@ -483,7 +483,7 @@ class MainWindow(QMainWindow):
         self.debugging.restore()
 
     def _remember(self) -> None:
-        self._show_docks(shown=True)  # the layout is remembered with its docks
+        self._show_docks(shown=True)  # the layout is stored with its docks
         self.settings.setValue("window/geometry", self.saveGeometry())
         self.settings.setValue("window/state", self.saveState(_LAYOUT_VERSION))
         self.settings.setValue("window/splitter", self._splitter.saveState())
@@ -502,7 +502,7 @@ class MainWindow(QMainWindow):
     @override
     def closeEvent(self, event: QCloseEvent) -> None:
         self._remember()
-        self.hide()  # the engine's thread ends with the operator that it is busy with
+        self.hide()  # an engine's thread ends after its current operator
         self.session.close()
         super().closeEvent(event)
 
@@ -524,7 +524,7 @@ class MainWindow(QMainWindow):
             self.opening.open_dropped(paths)
 
     def _lacking_output_at(self, place: QPointF) -> str:
-        """The operator under a place of the window, if it cannot run."""
+        """Return the operator at a position of the window, if it cannot run."""
         canvas = self.graph_view.canvas
         point = canvas.mapFromGlobal(self.mapToGlobal(place))
         if not canvas.isVisible() or not canvas.rect().contains(point.toPoint()):

@@ -1,4 +1,4 @@
-"""Carries out the commands that open: models, inputs, labels, layers."""
+"""Carries out the open commands: models, inputs, labels, layers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LABEL_FILES: Final = "Text (*.txt)"
 
 
 class OpenCommands(QObject):
-    """Opens what the user names, and remembers it between runs.
+    """Opens files of the user, and remembers them between runs.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class OpenCommands(QObject):
     settings : QSettings
     dialogs : FileDialogs
     commands : Commands
-        Their entries end the menus of recent files.
+        Their entries are at the end of the menus of recent files.
     parent : QObject
 
     Attributes
@@ -102,14 +102,16 @@ class OpenCommands(QObject):
             self.open_sample(found[0])
 
     def open_dropped(self, paths: Sequence[str]) -> None:
-        """Open what was dropped: a model, its folder, inputs, or labels."""
+        """Open dropped files: a model, its folder, inputs, or labels."""
         models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
         if models:
             models.sort(key=lambda p: Path(p).suffix != ".param")
             self.open_model(models[0])
         elif self._session.graph is None:
             names = ", ".join(Path(p).name for p in paths)
-            self.failed.emit("Open a model first", f"{names} is no .param, .bin or folder.")
+            self.failed.emit(
+                "Open a model first", f"{names} is not a .param, a .bin or a folder."
+            )
         elif Path(paths[0]).suffix.lower() == ".txt":
             self.use_labels(paths[0])
         else:
@@ -143,7 +145,7 @@ class OpenCommands(QObject):
             self.use_labels(path)
 
     def use_labels(self, path: str) -> None:
-        """Read class names, one a line."""
+        """Read class names, one per line."""
         try:
             self._session.workspace.set_labels(read_labels(Path(path)))
         except EngineError as exc:
@@ -153,14 +155,14 @@ class OpenCommands(QObject):
 
     @Slot()
     def choose_layers(self) -> None:
-        """Ask for a Python file of layers and run it."""
+        """Ask for a layer file and run it."""
         path = self._dialogs.choose("layers", "Load layers of your own", _LAYER_FILES)
         if path:
             self.load_layers(path)
 
     @Slot(str)
     def load_layers(self, path: str | Path) -> None:
-        """Run a Python file of layers; an open model gets them."""
+        """Run a layer file; an open model uses its layers."""
         self._dialogs.remember("layers", path)
         self._session.load_layers(path)
 
@@ -172,7 +174,7 @@ class OpenCommands(QObject):
         self._commands.fill(menu, Surface.RECENT_MODELS)
 
     def fill_recent_layers(self, menu: QMenu) -> None:
-        """Fill the menu of recent files of layers."""
+        """Fill the menu of recent layer files."""
         self._fill_recent(menu, self.recent_layers, self.load_layers)
         self._commands.fill(menu, Surface.RECENT_LAYERS)
 
@@ -190,7 +192,7 @@ class OpenCommands(QObject):
 
     @Slot()
     def _remember_sizes(self) -> None:
-        """Keep the sizes that the user gave to dimensions that the model leaves open."""
+        """Store the sizes that the user chose for open dimensions."""
         graph = self._session.graph
         if graph is None:
             return
@@ -201,7 +203,7 @@ class OpenCommands(QObject):
             self._settings.remove(sizes_key(graph))
 
     def restore_sizes(self, graph: RuntimeGraph) -> None:
-        """Give a model the sizes that were remembered for it."""
+        """Set the stored sizes of a model."""
         kept = self._settings.value(sizes_key(graph), [])
         texts = (
             [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list) else []
@@ -214,6 +216,6 @@ class OpenCommands(QObject):
 
 
 def sizes_key(graph: RuntimeGraph) -> str:
-    """Where the settings keep the sizes of a model's inputs."""
+    """Return the settings key of a model's input sizes."""
     path = str(graph.param_path.absolute()).encode()
     return f"sizes/{hashlib.sha256(path).hexdigest()[:16]}"

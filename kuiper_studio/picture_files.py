@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice
 from PySide6.QtGui import QImageWriter
 
-from engine.atomic import spoken, write_file
+from engine.atomic import format_os_error, write_file
 from engine.errors import ExportError
 
 if TYPE_CHECKING:
@@ -43,4 +43,4 @@ def write_picture(image: QImage, path: Path, form: str = "") -> None:
     try:
         write_file(path, bytes(buffer.data().data()))
     except OSError as exc:
-        raise ExportError(f"{path} cannot be written: {spoken(exc)}") from exc
+        raise ExportError(f"{path} cannot be written: {format_os_error(exc)}") from exc

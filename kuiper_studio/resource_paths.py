@@ -1,4 +1,4 @@
-"""Where icons, fonts, the style sheet and the samples are, in a wheel and in a checkout."""
+"""Finds icons, fonts, the style sheet and the samples, in a wheel and in a checkout."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def home_folder() -> Path:
 
 
 def resources() -> Path:
-    """Folder of icons, fonts and the style sheet.
+    """Return the folder of icons, fonts and the style sheet.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def resources() -> Path:
 
 
 def samples() -> Path:
-    """Folder of the sample models.
+    """Return the folder of the sample models.
 
     Raises
     ------
@@ -49,10 +49,10 @@ def load_fonts() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The families that can be used now, sorted. A file that Qt refuses is logged and
-        left out: the theme then falls back to the system's faces.
+        The available families, sorted. A file that Qt refuses is logged and skipped; the theme
+        then uses the system's fonts.
     """
-    # Here and not above, because the command line asks for samples without Qt.
+    # Imported here: the command line uses samples without Qt.
     from PySide6.QtGui import QFontDatabase  # noqa: TID251
 
     families: set[str] = set()

@@ -1,4 +1,4 @@
-"""The sample models: what ``sample.json`` beside each says."""
+"""The sample models, described by the ``sample.json`` beside each."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class SampleModel:
 
 
 def find_samples() -> tuple[SampleModel, ...]:
-    """All samples, the one to begin with first."""
+    """Return all samples, the default one first."""
     found = [_read(path) for path in sorted(samples().glob("*/sample.json"))]
     return tuple(sorted(found, key=lambda sample: sample.name != _DEFAULT))
 
 
 def default_sample() -> SampleModel:
-    """The sample to begin with.
+    """Return the default sample.
 
     Raises
     ------

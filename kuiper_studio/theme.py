@@ -1,10 +1,9 @@
-"""Colours, type and spacing of the window, in one place, for both themes.
+"""Colours, fonts and spacing of the window, for both themes.
 
-`Theme` is the only object that views ask for a colour or a font; painted canvases read
-tokens from it and repaint on `Theme.changed`. `Theme.apply` gives the application its style,
-palette, fonts and style sheet, and again whenever the theme changes. The values and their
-contrast ratios are argued in the project's look tokens: text 4.5:1, marks and control
-borders 3:1.
+Views get every colour and font from `Theme`; painted canvases read its tokens and repaint on
+`Theme.changed`. `Theme.apply` sets the application's style, palette, fonts and style sheet,
+and again whenever the theme changes. Contrast ratios are 4.5:1 for text, and 3:1 for marks and
+borders of controls.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["DARK", "LIGHT", "TOKEN_NAMES", "Scheme", "Theme", "Tokens", "restyle
 
 
 class Scheme(Enum):
-    """Which theme the user asked for."""
+    """The user's choice of theme."""
 
     SYSTEM = "system"
     LIGHT = "light"
@@ -37,7 +36,7 @@ class Scheme(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """One theme's colours as ``#RRGGBB``; names as in the look tokens."""
+    """One theme's colours as ``#RRGGBB``."""
 
     window: str
     panel: str
@@ -125,12 +124,12 @@ def _color(value: str) -> QColor:
 
 
 class Theme(QObject):
-    """The theme in use.
+    """The current theme.
 
     Signals
     -------
     changed
-        The tokens are other ones now; repaint.
+        The tokens have changed; repaint.
     """
 
     changed = Signal()
@@ -146,12 +145,12 @@ class Theme(QObject):
 
     @property
     def scheme(self) -> Scheme:
-        """What the user asked for."""
+        """The user's choice."""
         return self._scheme
 
     @property
     def tokens(self) -> Tokens:
-        """The colours in use."""
+        """The current colours."""
         return self._tokens
 
     @property
@@ -160,12 +159,12 @@ class Theme(QObject):
         return self._tokens is DARK
 
     def set_scheme(self, scheme: Scheme) -> None:
-        """Choose a theme; silent when nothing changes."""
+        """Choose a theme; emits only changes."""
         self._scheme = scheme
         self._refresh()
 
     def prepare(self, app: QApplication) -> None:
-        """Give the application all that widgets measure by: Fusion, palette and fonts."""
+        """Set what widgets measure by: the Fusion style, palette and fonts."""
         load_fonts()
         app.setStyle("Fusion")
         app.setFont(self.ui_font())
@@ -173,10 +172,10 @@ class Theme(QObject):
         self._prepared = app
 
     def apply(self, app: QApplication) -> None:
-        """Dress the application: Fusion, palette, fonts and style sheet, now and on changes.
+        """Set style, palette, fonts and style sheet of the application, now and on changes.
 
-        Many widgets are made in half the time after `prepare` and before this: with a style
-        sheet, Qt looks the style of each up again whenever it gets another parent.
+        Creating widgets takes half the time after `prepare` and before this: with a style sheet
+        Qt looks up the style of each again whenever its parent changes.
         """
         if self._prepared is not app:
             self.prepare(app)
@@ -184,25 +183,25 @@ class Theme(QObject):
         app.setStyleSheet(self.style_sheet())
 
     def undress(self) -> None:
-        """Take the style sheet off the application and stop following changes."""
+        """Remove the style sheet and stop following changes."""
         if self._app is not None:
             self._app.setStyleSheet("")
             self._app = None
 
     def style_sheet(self) -> str:
-        """``resources/style.qss`` with colours and icons of the present tokens filled in.
+        """Return ``resources/style.qss`` with colours and icons of the current tokens.
 
         Raises
         ------
         KeyError
-            The style sheet names a token that does not exist.
+            If the style sheet names an unknown token.
         """
         text = (resources() / "style.qss").read_text(encoding="utf-8")
         text = _IMAGE.sub(self._image_url, _COMMENT.sub("", text))
         return _COLOR.sub(self._css_color, text)
 
     def color(self, token: str, alpha: float = 1.0) -> QColor:
-        """Colour of a token; `alpha` from 0 to 1."""
+        """Return the colour of a token; `alpha` from 0 to 1."""
         value = QColor(_color(getattr(self._tokens, token)))
         if alpha < 1.0:
             value.setAlphaF(alpha)
@@ -210,12 +209,12 @@ class Theme(QObject):
 
     @staticmethod
     def ui_font(pixels: float = 12, weight: int = 400) -> QFont:
-        """Proportional face at a size in logical pixels."""
+        """Return the proportional font at a size in logical pixels."""
         return _font("Inter", QFont.StyleHint.SansSerif, pixels, weight)
 
     @staticmethod
     def mono_font(pixels: float = 11, weight: int = 400) -> QFont:
-        """Face for numbers, names and shapes at a size in logical pixels."""
+        """Return the monospaced font for numbers, names and shapes, in logical pixels."""
         return _font("JetBrains Mono", QFont.StyleHint.Monospace, pixels, weight)
 
     def palette(self) -> QPalette:
@@ -272,8 +271,8 @@ class Theme(QObject):
         return f"rgba({color.red()}, {color.green()}, {color.blue()}, {alpha})"
 
     def _image_url(self, match: re.Match[str]) -> str:
-        # Style sheets take images from files only, so a tinted copy lives in a temporary
-        # folder as long as the theme does; the colour is in the name because Qt caches.
+        # Style sheets read images from files only, so a tinted copy is in a temporary folder
+        # as long as the theme exists. The colour is in the name because Qt caches.
         color = _value(self._tokens, match["token"])
         path = Path(self._images.filePath(f"{match['icon']}-{color[1:]}.svg"))
         if not path.exists():
@@ -286,13 +285,13 @@ class Theme(QObject):
 
 
 def restyle(widget: QWidget, style_sheet: str) -> None:
-    """Give a widget a style sheet of its own, unless it has it: Qt would lay it out anew."""
+    """Set a widget's style sheet if it changes: setting it makes Qt lay it out again."""
     if widget.styleSheet() != style_sheet:
         widget.setStyleSheet(style_sheet)
 
 
 def _font(family: str, hint: QFont.StyleHint, pixels: float, weight: int) -> QFont:
-    # A copy, which may be changed, and which shares what Qt has looked up for the face.
+    # A copy may be changed, and shares what Qt has looked up for the font.
     return QFont(_made_font(family, hint, pixels, weight))
 
 

@@ -1,4 +1,4 @@
-"""Backends: who computes an operator.
+"""Backends: the libraries that compute operators.
 
 NumPy is the readable reference and computes every operator that is registered. ONNX Runtime
 and ncnn compute those that they have a lowering for; a session that uses one of them falls
@@ -17,7 +17,7 @@ from engine.backend_names import (
     require_installed,
 )
 from engine.backends.autotuner import Autotuner
-from engine.backends.buffers import let_go
+from engine.backends.buffers import detach_buffer
 from engine.backends.exclusions import Exclusions
 from engine.backends.fusion import SubgraphName, is_fused
 from engine.backends.fusion_autotuner import FusingKernels
@@ -58,9 +58,9 @@ __all__ = [
     "all_backends",
     "backend_of",
     "describe_kernel",
+    "detach_buffer",
     "installed_version",
     "is_fused",
-    "let_go",
     "libraries",
     "make_kernels",
     "missing_packages",
@@ -73,14 +73,14 @@ _BUFFERS: Final = NumpyBuffers()
 
 
 def libraries() -> dict[str, Backend]:
-    """Backends besides NumPy that are installed, by name."""
+    """Return the installed backends besides NumPy, by name."""
     return {
         library.name: library for library in _LIBRARIES if not missing_packages(library.name)
     }
 
 
 def describe_kernel(name: str) -> str:
-    """Say in words what a kernel's name means, such as ``onnxruntime/all-2``."""
+    """Describe a kernel by its name, such as ``onnxruntime/all-2``."""
     fused = SubgraphName.read(name)
     if fused is not None:
         return fused.description
@@ -102,7 +102,7 @@ def _tuning_cache() -> TuningCache:
 
 
 def require_backend(name: str) -> None:
-    """Make sure that a session can be told to use a backend.
+    """Check that a session can use a backend.
 
     Raises
     ------
@@ -115,17 +115,17 @@ def require_backend(name: str) -> None:
 
 
 def usable_libraries() -> tuple[Backend, ...]:
-    """Backends besides NumPy that are installed and can be loaded."""
+    """Return the backends besides NumPy that are installed and can be loaded."""
     return tuple(library for library in libraries().values() if not _load(library))
 
 
 def all_backends() -> tuple[Backend, ...]:
-    """Whatever computes some operators otherwise than the reference does."""
+    """Return every backend that has kernels of its own, including NumPy with buffers."""
     return (_BUFFERS, *usable_libraries())
 
 
 def _load(library: Backend, *, whole: bool = False) -> str:
-    """Load a library; what is wrong with its installation, or ``""``."""
+    """Load a library; return the error of its installation, or ``""``."""
     try:
         library.load(whole=whole)
     except Exception as exc:  # noqa: BLE001 - a broken installation may raise anything
@@ -138,7 +138,7 @@ def make_kernels(
     operators: Sequence[RuntimeOperator],
     excluded: Mapping[str, Collection[str]] | None = None,
 ) -> Kernels:
-    """Kernel of each operator.
+    """Make the kernels of the operators.
 
     Parameters
     ----------
@@ -146,15 +146,14 @@ def make_kernels(
         One of `BACKEND_NAMES`, or the kernels of an earlier run by operator.
     operators : sequence of RuntimeOperator
     excluded : mapping of str to collection of str, optional
-        By operator, the libraries that never compute it: neither alone, nor fused
-        with others, nor in a trial, whatever was tuned or recorded earlier. Another one does,
-        or NumPy.
+        By operator, the libraries that never compute it: neither alone nor fused with others
+        nor in a trial, whatever was tuned or recorded earlier. Another library or NumPy does.
 
     Raises
     ------
     SessionStateError
         If there is no such backend, its library is not installed, the earlier run was of
-        another model, or what is excluded is NumPy or no library.
+        another model, or an excluded name is NumPy or no library.
     """
     exclusions = Exclusions(excluded, [library.name for library in _LIBRARIES])
     if not isinstance(name, str):
@@ -170,7 +169,7 @@ def make_kernels(
 
 
 class _Choosing:
-    """Makes kernels that choose among libraries once they know their inputs.
+    """Makes kernels that choose among libraries when they get their inputs.
 
     Parameters
     ----------
@@ -196,7 +195,7 @@ class _Choosing:
 
     def make(self, operator: RuntimeOperator) -> Kernel:
         """Make the kernel of an operator."""
-        # What is random has one source of numbers, and that is NumPy's.
+        # Random operators always use NumPy's generator.
         excluded = self._excluded[operator.name]
         allowed = [each for each in self._backends if each.name not in excluded]
         if not operator.random and any(b.supports(operator) for b in allowed):
@@ -205,7 +204,7 @@ class _Choosing:
 
 
 class _Pinned:
-    """Chooses one backend wherever it can compute."""
+    """Chooses one backend for every operator that it can compute."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

@@ -1,9 +1,9 @@
-"""The autotuner: the fastest kernel for each operator, found by trying.
+"""The autotuner: measures which kernel of an operator is fastest.
 
-No library is best everywhere: which is depends on the operator, its parameters, its shapes
-and the processor. So the first time that an operator meets inputs of some shapes, every
-backend that can computes them a few times; the fastest whose result agrees with NumPy's is
-kept, and remembered for the next session.
+No library is best everywhere: it depends on the operator, its parameters, its shapes and the
+processor. So the first time that an operator gets inputs of some shapes, every backend that has
+a lowering computes them a few times. The fastest kernel whose result agrees with NumPy's is
+used, and the tuning cache remembers it for the next session.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ if TYPE_CHECKING:
 __all__ = ["Autotuner", "ColdCache", "is_cold"]
 
 _BURSTS: Final = 3
-_ROUNDS: Final = 6  # of a burst
-_HOPELESS: Final = 1.5  # times the best of the first burst: such take no part in the others
-# NumPy is done with fewer bytes of operands and weights in microseconds, which is not worth
-# the milliseconds that a library needs to prepare.
+_ROUNDS: Final = 6  # runs per burst
+_HOPELESS: Final = 1.5  # times the best of the first burst: slower kernels are dropped
+# With fewer bytes of operands and weights NumPy takes microseconds, which does not justify the
+# milliseconds that a library needs to compile.
 _SMALL: Final = 1 << 14
-_SECONDS: Final = 0.02  # after which a burst ends; slow operators get one round of each
-# From so many bytes on, what libraries leave behind is worth giving back.
+_SECONDS: Final = 0.02  # seconds after which a burst ends; slow operators get one round each
+# From this many bytes on, freed memory of libraries is returned to the system.
 _LARGE: Final = 1 << 20
 _COLD_WEIGHTS: Final = 4 << 20
 _EVICTING_BYTES: Final = 32 << 20
-_TRIAL_RESULTS: Final = 10  # at once, at most
-_RIVALS: Final = 2  # kernels with such weights, each of which may hold several times as much
+_TRIAL_RESULTS: Final = 10  # maximum number at once
+_RIVALS: Final = 2  # kernels with large weights, each of which may hold several times as much
 
 
 class Autotuner:
-    """Chooses the fastest kernels.
+    """Chooses the fastest kernel of each operator.
 
     Parameters
     ----------
     backends : sequence of Backend
         Besides NumPy.
     tuning_cache : TuningCache
-        What is known from earlier.
+        Results of earlier sessions.
     excluded : Exclusions
     """
 
@@ -77,12 +77,12 @@ class Autotuner:
     def choose(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> tuple[str, CompiledKernel]:
-        """Find the fastest kernel for these inputs: its name, and the compiled kernel."""
+        """Return the name and the compiled kernel that is fastest for these inputs."""
         nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
         name, compiled = self._chosen(operator, inputs)
-        if name != ONE_THREAD:  # libraries have weights of their own
+        if name != ONE_THREAD:  # libraries have their own copy of the weights
             release_weights(operator)
         if nbytes >= _LARGE:
             trim_heap()
@@ -117,7 +117,7 @@ class Autotuner:
         try:
             expected = reference(inputs)
         except EngineError:
-            return ONE_THREAD, reference  # which says what is wrong
+            return ONE_THREAD, reference  # which reports the error
         if value_nbytes(expected) > current_room().left / _TRIAL_RESULTS:
             return ONE_THREAD, reference
         trials = _Trials(operator, inputs, cold=is_cold([operator]))
@@ -146,20 +146,20 @@ class Autotuner:
 
 
 class _Trials:
-    """Times compiled kernels, and lets go of those that cannot win: they may hold much memory.
+    """Times compiled kernels, and frees those that cannot win, because of their memory.
 
     Parameters
     ----------
     operator : RuntimeOperator
     inputs : sequence of Value
     cold : bool
-        Whether weights are so large that they are to be driven out of the processor's cache
-        before each round, and few kernels kept.
+        Whether weights are so large that they are evicted from the processor's cache before
+        each round, and that few kernels are kept.
 
     Attributes
     ----------
     kernels : dict of str to callable
-        Those that may still win, by kernel.
+        Kernels that may still win, by name.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class _Trials:
 
     def enter(self, name: str, compiled: CompiledKernel) -> None:
         """Time the first burst of a compiled kernel."""
-        if self._cold:  # what making it took, several times its weights
+        if self._cold:  # compiling takes several times the weights
             trim_heap()
         self.variants[name] = compiled
         self._least[name] = np.inf
@@ -182,13 +182,13 @@ class _Trials:
         for place, each in enumerate(ranked):
             if (self._cold and place >= _RIVALS) or self._least[each] > limit:
                 del self.variants[each]
-        if self._cold:  # room for making the next
+        if self._cold:  # room to compile the next
             self._cache.give_back()
             trim_libraries()
             trim_heap()
 
     def winner(self) -> tuple[str, CompiledKernel]:
-        """Time the other bursts in turn; the fastest kernel's name, and it compiled."""
+        """Time the other bursts in turn; return the fastest kernel's name and the kernel."""
         for _ in range(_BURSTS - 1):
             for name in self.variants:
                 self._time(name)
@@ -201,8 +201,8 @@ class _Trials:
     def _time(self, name: str) -> None:
         """Time a burst.
 
-        In a burst a library's threads are awake, as among alike operators in a pass; and the
-        least time is the one that nothing else on the machine has disturbed.
+        In a burst a library's threads stay awake, as between similar operators in a pass. The
+        minimum is the time that nothing else on the machine has disturbed.
         """
         spent, rounds = 0.0, 0
         while rounds < _ROUNDS and spent < _SECONDS:
@@ -215,27 +215,27 @@ class _Trials:
 
 
 class ColdCache:
-    """Drives what was used last out of the processor's caches.
+    """Evicts data from the processor's caches.
 
-    In a pass large weights come from memory, and not from the cache of the round before.
+    In a pass large weights come from memory, not from the cache of a previous round.
     """
 
     def __init__(self) -> None:
         self._memory: np.ndarray | None = None
 
     def drive_out(self) -> None:
-        """Write so much memory that the caches hold nothing else."""
+        """Write enough memory to fill the caches."""
         if self._memory is None:
             self._memory = np.zeros(_EVICTING_BYTES // 8, np.int64)
         self._memory += 1
 
     def give_back(self) -> None:
-        """Take no memory up until the next time."""
+        """Free the memory until the next use."""
         self._memory = None
 
 
 def is_cold(operators: Iterable[RuntimeOperator]) -> bool:
-    """Whether the weights of operators are too large to be still in a cache."""
+    """Return whether the weights of operators are too large to stay in a cache."""
     return sum(map(_weight_bytes, operators)) > _COLD_WEIGHTS
 
 

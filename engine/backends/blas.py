@@ -38,9 +38,9 @@ def _set_threads(library: LibController, count: int) -> None:
 
 
 class _OneThread:
-    """Keeps NumPy's BLAS on one thread while anybody, on any thread, wants that.
+    """Keeps NumPy's BLAS on one thread while any user, on any thread, needs that.
 
-    The number belongs to the process: whoever comes last puts back what the first one found.
+    The number of threads belongs to the process: the last user restores what the first found.
     """
 
     def __init__(self) -> None:

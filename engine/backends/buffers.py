@@ -1,8 +1,8 @@
-"""Output memory that is taken once and written again when nobody looks at it any more.
+"""Output memory that is allocated once and reused when nothing refers to it.
 
-Fresh memory costs a page fault for every 4 KiB, more than many operators take to compute.
-But arrays that were handed out must never change under their holder, so a buffer is used
-again only while nobody else refers to it or to a view of it.
+Fresh memory costs a page fault per 4 KiB, more than many operators take to compute. But a
+returned array must never change, so a buffer is reused only when nothing else refers to it or
+to a view of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.promotion import DType
     from engine.values import Array
 
-__all__ = ["Buffer", "let_go"]
+__all__ = ["Buffer", "detach_buffer"]
 
 _NO_MEMORY: Final = np.empty(0)
 _changing: Final = threading.Lock()
@@ -32,7 +32,7 @@ class Buffer:
     shape : tuple of int
     dtype : dtype
     presented : tuple of int, optional
-        Shape to hand out, of as many elements; `shape` without.
+        Shape of the returned view, with as many elements; default `shape`.
 
     Attributes
     ----------
@@ -49,17 +49,17 @@ class Buffer:
         self._presented = shape if presented is None else presented
         self.memory = self._shown = _NO_MEMORY
         self._take_memory()
-        # How many references there are while nobody else has any differs between Pythons.
+        # The number of references of an unused buffer differs between Python versions.
         self._idle = self._references()
 
     def renew(self) -> bool:
-        """Make sure that nobody else refers to the memory.
+        """Allocate new memory if something else refers to the current one.
 
         Returns
         -------
         bool
-            Whether new memory had to be taken, because somebody keeps the last result, or
-            the memory was let go.
+            Whether new memory was allocated, because the last result is still in use or the
+            memory was freed.
         """
         if self.memory is not _NO_MEMORY and self._references() == self._idle:
             return False
@@ -67,39 +67,39 @@ class Buffer:
             self._take_memory()
         return True
 
-    def let_go(self) -> None:
-        """Take no memory up until the next result."""
+    def release(self) -> None:
+        """Free the memory until the next result."""
         _buffer_of.pop(id(self.memory), None)
         self.memory = self._shown = _NO_MEMORY
 
     @property
     def shown(self) -> Array:
-        """Read-only view of the memory."""
+        """Return a read-only view of the memory."""
         return self._shown
 
     def _references(self) -> tuple[int, int]:
         return sys.getrefcount(self._shown), sys.getrefcount(self.memory)
 
     def _take_memory(self) -> None:
-        self.let_go()
+        self.release()
         self.memory = np.empty(self._shape, self._dtype)
         self._shown = self.memory.reshape(self._presented)
         self._shown.flags.writeable = False
         _buffer_of[id(self.memory)] = self
 
 
-# By the identity of the memory; no other array has it while the buffer holds on to it.
+# By id of the memory, which is unique while the buffer holds it.
 _buffer_of: WeakValueDictionary[int, Buffer] = WeakValueDictionary()
 
 
-def let_go(array: Array) -> None:
-    """Have the buffer that an array lies in, if it lies in one, take no memory up any more.
+def detach_buffer(array: Array) -> None:
+    """Detach an array from its buffer, if it is in one, so that its memory can be freed.
 
-    Whoever refers to the array has it for as long as they like.
+    The array itself stays valid.
     """
     while isinstance(array.base, np.ndarray):
         array = array.base
-    with _changing:  # what is read by one thread may be computed anew by another
+    with _changing:  # one thread may read what another recomputes
         buffer = _buffer_of.get(id(array))
         if buffer is not None and buffer.memory is array:
-            buffer.let_go()
+            buffer.release()

@@ -1,8 +1,8 @@
-"""Libraries that must not compute certain operators.
+"""Libraries that are excluded from certain operators.
 
-A library that ended the process, or never came back, is kept from the operator that it did so
-at: by itself, in a subgraph, and in every trial. What the tuning cache knows of such operators
-was found out with that library, and so it has entries of their own for them.
+A library that crashed or did not return is excluded from that operator: alone, in a subgraph,
+and in every trial. The tuning cache has separate entries for such operators, because the others
+were measured with that library.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Exclusions(dict[str, frozenset[str]]):
     Parameters
     ----------
     excluded : mapping of str to collection of str, optional
-        Operators that the model has not are passed over.
+        Operators that the model does not have are ignored.
     libraries : iterable of str
-        Those that may be excluded, installed or not.
+        Libraries that may be excluded, installed or not.
 
     Raises
     ------
     SessionStateError
-        If there is no such library, or it is NumPy, which computes what no other may.
+        If there is no such library, or it is NumPy, the fallback.
     """
 
     def __init__(

@@ -1,14 +1,13 @@
-"""Fused subgraphs: a library computes consecutive operators at once; every operand is kept.
+"""Fused subgraphs: a library computes consecutive operators in one call, keeping every operand.
 
-A session or network for each operator pays for waking threads, and for going over to the
-library's own layout of images and back, which among small operators is half of the time. One
-for many of them, with every operand among its outputs, pays once: the first operator computes
-all, and the others hand out what is there already.
+A session or network per operator pays for waking threads and for converting images to the
+library's layout and back, which is half of the time for small operators. One for many
+operators, with every operand among its outputs, pays once: the first operator computes all of
+them, and the others return what is computed.
 
-What they hand out is right only for the operands that the first one saw. Each makes sure that
-its inputs are those very arrays, and is computed by a kernel of its own where they are not:
-after an operand was supplied, say, or where NaN make the library's result another than
-PyTorch's.
+These results are valid only for the operands that the first operator saw. Each operator checks
+that its inputs are those very arrays, and otherwise uses its own kernel: after an override, for
+example, or where NaN makes the library's result differ from PyTorch's.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _NOTHING: Final = object()
 
 
 class Strategy(Enum):
-    """How a subgraph is computed; what its kernel's name begins with.
+    """How a subgraph is computed; the prefix of its kernel's name.
 
     NCHW: by ONNX Runtime, every operand in NCHW. NCHWC: by ONNX Runtime, images in NCHWc, with
     its block of channels innermost. ELEMPACK: by ncnn, which packs channels likewise.
@@ -68,7 +67,7 @@ class Strategy(Enum):
     ELEMPACK = "ncnn/elempack"
 
 
-# By the names that kernels may have in dumps, former ones too.
+# By the names of kernels in dumps, including former names.
 _STRATEGY_OF: Final = {
     **{strategy.value: strategy for strategy in Strategy},
     "onnxruntime/segment": Strategy.NCHW,
@@ -106,7 +105,7 @@ class SubgraphName:
 
     @property
     def description(self) -> str:
-        """Say in words what it means."""
+        """Describe the kernel."""
         library, images = _DESCRIPTIONS[self.strategy]
         operators = f"operators {self.first} to {self.last} fused"
         return ", ".join(
@@ -115,7 +114,7 @@ class SubgraphName:
 
     @classmethod
     def read(cls, name: str) -> SubgraphName | None:
-        """Read a kernel's name; None where it is none of a subgraph."""
+        """Parse a kernel's name; None if it is not a subgraph's."""
         found = re.fullmatch(_NAME, name)
         if found is None:
             return None
@@ -124,16 +123,17 @@ class SubgraphName:
 
 
 def is_fused(kernel: str) -> bool:
-    """Whether a kernel of this name computes several operators at once."""
+    """Return whether a kernel of this name computes several operators at once."""
     return SubgraphName.read(kernel) is not None
 
 
 class Role(Enum):
-    """How an operator takes part in a subgraph.
+    """The role of an operator in a subgraph.
 
-    COMPUTED: ONNX Runtime computes it. MOVED: ONNX Runtime moves its elements, and gives it
-    out. VIEW: NumPy gives a view of its input; behind it ONNX Runtime reads moved elements.
-    RESHAPED: the same, and it is the input in another shape. CONSTANT: it has no input.
+    COMPUTED: the library computes it. MOVED: the library moves its elements and returns the
+    result. VIEW: NumPy returns a view of its input; downstream the library reads moved
+    elements. RESHAPED: the same, and the view is the input in another shape. CONSTANT: it has
+    no input.
     """
 
     COMPUTED = "computed"
@@ -152,7 +152,7 @@ class Part:
     operator : RuntimeOperator
     role : Role
     seconds : float
-        That it took by itself.
+        Time that it took alone.
     """
 
     operator: RuntimeOperator
@@ -171,7 +171,7 @@ class Part:
 
     @property
     def given(self) -> bool:
-        """Whether ONNX Runtime gives it out."""
+        """Whether the library returns its output."""
         return self.role in {Role.COMPUTED, Role.MOVED}
 
 
@@ -181,7 +181,7 @@ def part_of(
     inputs: Sequence[Value],
     outputs: Sequence[Value],
 ) -> Part | None:
-    """Tell how an operator may take part in a subgraph; None where it cannot.
+    """Return the role that an operator can have in a subgraph; None for no role.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def part_of(
         The operators that come before it, to which it is added.
     operator : RuntimeOperator
     inputs, outputs : sequence of Value
-        As they are without a subgraph.
+        Its values without a subgraph.
     """
     from engine.backends.operator_lowerings import LOWERINGS
 
@@ -230,7 +230,7 @@ def _write(graph: Subgraph, part: Part, inputs: Sequence[Value], output: Value) 
     )  # fmt: skip
 
 
-def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
+def _lower_parts(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
     """Lower consecutive operators."""
     graph = Subgraph()
     for part in parts:
@@ -243,7 +243,7 @@ def _written(parts: Iterable[Part], known: Mapping[str, Value]) -> Subgraph:
 def supported_parts(
     strategy: Strategy, parts: Sequence[Part], values: Mapping[str, Held]
 ) -> Sequence[Part]:
-    """Those of the parts that one strategy supports: as many as it can, from the first on.
+    """Return the first parts that a strategy supports, as many as possible.
 
     Parameters
     ----------
@@ -257,20 +257,20 @@ def supported_parts(
     from engine.backends.ncnn_lowering import first_unsupported
 
     names = {name for part in parts for name in (*part.sources, part.output)}
-    graph = _written(parts, {name: materialise(values[name]) for name in names})
+    graph = _lower_parts(parts, {name: materialise(values[name]) for name in names})
     if parts:
         announce(parts[0].operator.name, strategy.value)
     foreign = first_unsupported(graph)
     count = len(parts)
     if foreign is not None:
         count = next(place for place, part in enumerate(parts) if part.output == foreign)
-    while count and not parts[count - 1].given:  # what is only looked at may begin the next
+    while count and not parts[count - 1].given:  # views may begin the next subgraph
         count -= 1
     return parts[:count]
 
 
 def _is_reshaped(array: Array, other: Array) -> bool:
-    """Whether an array is another one in another shape, and nothing else."""
+    """Return whether an array is only a reshaped view of another one."""
     return (
         array.flags.c_contiguous
         and other.flags.c_contiguous
@@ -282,7 +282,7 @@ def _is_reshaped(array: Array, other: Array) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Where an array lies in another one.
+    """Position of an array in the memory of another one.
 
     Attributes
     ----------
@@ -303,12 +303,12 @@ class _View:
         return cls(root, address_of(array) - address_of(other), array.shape, array.strides)
 
     def fits(self, array: Array, other: Array) -> bool:
-        """Whether an array lies in another one like this."""
+        """Return whether an array has this position in another one."""
         return _View.of(array, self.root, other) == self
 
 
 def _free(given: Sequence[Part]) -> frozenset[str]:
-    """Operands that only operators computed here read, and may have in any order."""
+    """Return operands that only operators of the subgraph read, which may have any layout."""
     here = {part.operator.index for part in given}
     return frozenset(
         part.output
@@ -318,23 +318,23 @@ def _free(given: Sequence[Part]) -> frozenset[str]:
 
 
 class Draft:
-    """A subgraph lowered for a library: everything but the compiled kernel.
+    """A subgraph lowered for a library, not compiled yet.
 
-    It holds no operand, so that their memory is free while the compiled kernel is made.
+    It holds no operand, so their memory is free during compilation.
 
     Parameters
     ----------
     parts : sequence of Part
-        Their own seconds say how the time of a run is shared out.
+        Their seconds decide how the time of a run is divided.
     values : mapping of str to Held
-        Inputs and outputs of all of them, as they are without a subgraph.
+        Inputs and outputs of all of them, without a subgraph.
     threads : int
     strategy : Strategy
 
     Raises
     ------
     LoweringError
-        If it cannot be written.
+        If it cannot be lowered.
     """
 
     def __init__(
@@ -360,16 +360,16 @@ class Draft:
                 if isinstance(array, np.ndarray) and isinstance(whole, np.ndarray):
                     self.views[part.output] = _View.of(array, root, whole)
         self.signature = signature_of([known[name] for name in self.fed])
-        self._graph = _written(parts, known)
+        self._graph = _lower_parts(parts, known)
 
     def compile(self) -> OnnxCompiledKernel | NcnnCompiledSubgraph:
-        """Make the compiled kernel.
+        """Compile the kernel.
 
         Raises
         ------
         LoweringError
-            If the library lacks a node, or there are no images to be had in its own layout.
-            Other exceptions are the library's.
+            If the library lacks a node, or no image can be in its own layout. Other exceptions
+            are the library's.
         """
         from engine.backends.ncnn_lowering import lower_to_ncnn
         from engine.backends.onnx_lowering import lower_to_onnx
@@ -396,7 +396,7 @@ class FusedSubgraph:
         Of the kernel.
     strategy : Strategy
     length : int
-        How many operators it is of, with those that only look at others' elements.
+        Number of its operators, including views.
     indices : tuple of int
         Of the operators that it computes.
     expectation : Expectation or None
@@ -405,7 +405,7 @@ class FusedSubgraph:
     Raises
     ------
     LoweringError
-        If there are no images to be had in NCHWc. Other exceptions are the library's.
+        If no image can be in NCHWc. Other exceptions are the library's.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -431,19 +431,19 @@ class FusedSubgraph:
         self._shares = _shares((part.operator.index, part.seconds) for part in given)
 
     def expect(self, values: Mapping[str, Held], kernel_of: Callable[[int], Kernel]) -> bool:
-        """Take the operands of the next run.
+        """Set the operands of the next run.
 
         Parameters
         ----------
         values : mapping of str to Held
-            Those that are known.
+            The known operands.
         kernel_of : callable
-            Gives the kernel of an operator, for those that have no input.
+            Returns the kernel of an operator, for operators without an input.
 
         Returns
         -------
         bool
-            Whether they are all there, in the same sizes.
+            Whether all are known, in the same sizes.
         """
         self._valid, self._waiting, self._seen = False, [], {}
         self._handed.clear()
@@ -464,8 +464,8 @@ class FusedSubgraph:
         return True
 
     def run(self) -> None:
-        """Compute all operators, where their operands wait."""
-        # Whoever holds an operand keeps its memory from being used again.
+        """Compute all operators, if operands were set."""
+        # A reference to an operand would prevent reuse of its memory.
         waiting, self._waiting = self._waiting, []
         if waiting:
             announce(self._first, self.name)
@@ -476,11 +476,11 @@ class FusedSubgraph:
             self._valid = self._fresh = True
 
     def serves(self, index: int, inputs: Sequence[Held]) -> bool:
-        """Whether what is, or is going to be computed is right for an operator's inputs."""
+        """Return whether the current or pending results are valid for an operator's inputs."""
         if not (self._valid or self._waiting):
             return False
         for name, value in zip(self._sources[index], inputs, strict=True):
-            # Mostly it is what was handed out last, and this is asked at every step.
+            # Usually these are the last returned arrays; this runs at every step.
             last = self._handed.get(name, _NOTHING)
             if last is not value and not self._is_the_same(name, value):
                 return False
@@ -504,12 +504,12 @@ class FusedSubgraph:
         return view.fits(value, known)
 
     def result(self, index: int, inputs: Sequence[Held]) -> tuple[Held]:
-        """Hand out what an operator gives, computing it first where it waits.
+        """Return the outputs of an operator, computing the subgraph first if necessary.
 
         Raises
         ------
         SpecialNumbersError
-            If the reference would give something else.
+            If the reference would give another result.
         """
         self.run()
         name = self._name_of[index]
@@ -519,15 +519,16 @@ class FusedSubgraph:
         return (value,)
 
     def seconds_of(self, index: int, seconds: float) -> float:
-        """Share of an operator in the time of the last run.
+        """Return the share of an operator in the time of the last run.
 
-        By what it took in it, where the library measures that, or else by itself.
+        It is proportional to its time in the run, if the library measures that, else to its
+        time alone.
 
         Parameters
         ----------
         index : int
         seconds : float
-            That handing out its result took, with the run where it came first.
+            Time of returning its result, including the run for the first operator.
         """
         if self._fresh:
             self._seconds, self._fresh = seconds, False
@@ -543,20 +544,20 @@ def _shares(spent: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 
 class FusedKernel:
-    """Hands out what a subgraph computed, or computes by a kernel of the operator's own.
+    """Returns what a subgraph computed, or computes with the operator's own kernel.
 
     Parameters
     ----------
     index : int
         Of the operator.
     make : callable
-        Makes the operator's own kernel, when it is needed.
+        Makes the operator's own kernel, on first use.
 
     Attributes
     ----------
     name : str
     subgraph : FusedSubgraph or None
-        The one to look at.
+        The subgraph that may have the result.
     """
 
     __slots__ = ("_index", "_make", "_own", "_served", "name", "subgraph")
@@ -569,7 +570,7 @@ class FusedKernel:
         self._served = False
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Find out whether the subgraph serves these inputs."""
+        """Check whether the subgraph has the result for these inputs."""
         subgraph = self.subgraph
         self._served = subgraph is not None and subgraph.serves(self._index, inputs)
         if self._served and subgraph is not None:
@@ -597,7 +598,7 @@ class FusedKernel:
         return outputs
 
     def spent(self, seconds: float) -> float:
-        """Time to be stated for the last call."""
+        """Return the time to report for the last call."""
         if self._served and self.subgraph is not None:
             return self.subgraph.seconds_of(self._index, seconds)
         return seconds

@@ -1,9 +1,9 @@
-"""The autotuner of fusion: consecutive operators are fused where that is faster.
+"""The autotuner of fusion: fuses consecutive operators where that is faster.
 
-When a model runs the second time, with inputs of its own, consecutive operators are tried
-fused and one by one. What was faster is remembered, and serves the next session from its first
-inputs on. Where nothing is known, the first pass is for tuning each operator's own kernel.
-Repeating a pass with the same inputs never changes who computes.
+When a model runs with its second inputs, consecutive operators are timed fused and one by one.
+The tuning cache remembers what was faster, and the next session uses it from its first inputs
+on. Without a cached result, the first pass tunes each operator's own kernel. Repeating a pass
+with the same inputs never changes the kernels.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FusingKernels", "activate", "run_one_by_one"]
 
-_FEWEST: Final = 3  # operators that are worth a session of their own
+_FEWEST: Final = 3  # minimum number of operators of a subgraph
 _MOST: Final = 256
-# After this time of one run a subgraph ends: a single step computes all of it, and behind it
-# the question is asked anew.
+# A subgraph ends after operators that took this time, because a single step computes all of it.
+# The next subgraph may begin there.
 _SECONDS: Final = 0.05
 _ROUNDS: Final = 6
 _FEWEST_ROUNDS: Final = 3
@@ -74,26 +74,26 @@ _SECONDS_OF_ROUNDS: Final = 0.2
 # pass: its layout of them for Winograd's convolutions is up to four times as large, and so it
 # takes a third longer while other processes use the memory, where others take a tenth.
 _LARGER_WEIGHTS: Final = 1.1
-_COPIES: Final = 3  # of all results of a subgraph that is tried
+_COPIES: Final = 3  # bytes of all results of a subgraph in a trial
 _ONE_BY_ONE: Final = "one by one"
 _SHARE_UNITS: Final = 10_000
-# Of ONNX Runtime's the first takes less time than the other wherever there is an image to be
-# computed, and so the other is tried only where there is none.
+# Of ONNX Runtime's strategies the first is faster wherever it computes images, so the other is
+# tried only without images.
 _STRATEGIES: Final = (Strategy.ELEMPACK, Strategy.NCHWC, Strategy.NCHW)
 
 
 @dataclass(slots=True)
 class _Plans:
-    """What was found out for inputs of some sizes.
+    """Decisions for inputs of some sizes.
 
     Attributes
     ----------
     subgraphs : dict of int to FusedSubgraph
-        By the first operator.
+        By their first operator.
     decided : set of int
-        Operators that belong to a subgraph, or begin none.
+        Operators that belong to a subgraph, or do not begin one.
     unknown : set of int
-        Operators that are to be tried fused with the second inputs.
+        Operators to try fused with the second inputs.
     """
 
     subgraphs: dict[int, FusedSubgraph] = field(default_factory=dict)
@@ -103,16 +103,16 @@ class _Plans:
 
 @dataclass(frozen=True, slots=True)
 class _TunedFusion:
-    """What was found out about consecutive operators, as it is remembered.
+    """A decision about consecutive operators, as the tuning cache stores it.
 
     Attributes
     ----------
     strategy : Strategy or None
-        None where one by one is faster.
+        None if one by one is faster.
     count : int
-        Of operators.
+        Number of operators.
     shares : tuple of int
-        What each takes by itself, in ten thousandths.
+        Share of each in the time one by one, in ten thousandths.
     """
 
     strategy: Strategy | None
@@ -126,7 +126,7 @@ class _TunedFusion:
 
     @classmethod
     def read(cls, text: str) -> _TunedFusion | None:
-        """Read what is remembered; None where that is nothing, or damaged."""
+        """Parse a cached decision; None if there is none or it is damaged."""
         found = re.fullmatch(r"([\w ]+)/(\d{1,6})/((?:\d{1,6}(?:,|$))*)", text)
         if found is None or not int(found[2]):
             return None
@@ -138,18 +138,18 @@ class _TunedFusion:
 
 
 class FusingKernels(Kernels):
-    """Kernels that find out which operators are better fused.
+    """Kernels that measure which operators are faster fused.
 
     Parameters
     ----------
     operators : sequence of RuntimeOperator
     make : callable
-        Makes the kernel of an operator by itself.
+        Makes the kernel of a single operator.
     tuning_cache : TuningCache
-        What is known from earlier.
+        Results of earlier sessions.
     excluded : Exclusions
-        A subgraph is of operators for which the same libraries are excluded, and computed by
-        none of these.
+        All operators of a subgraph have the same excluded libraries, and none of these computes
+        it.
     """
 
     def __init__(
@@ -164,12 +164,12 @@ class FusingKernels(Kernels):
         self._passes = 0
         self._fusion_allowed = True
         self._of_sizes: dict[object, _Plans] = {}  # by the shapes of the model's inputs
-        self._plans: _Plans | None = None  # of this pass, where it may have any
+        self._plans: _Plans | None = None  # of this pass, if fusing is allowed
         self._described: dict[int, str] = {}
 
     @override
     def fed(self, inputs: Iterable[Array]) -> None:
-        """Count the passes, and find what is known of inputs of these sizes."""
+        """Count the passes, and look up the decisions for inputs of these sizes."""
         self._passes += 1
         self._plans = None
         if self._fusion_allowed:
@@ -180,17 +180,17 @@ class FusingKernels(Kernels):
 
     @override
     def allow_fusion(self, *, allowed: bool) -> None:
-        """Give up the fused subgraphs, or allow them again from the next inputs on."""
+        """Drop the fused subgraphs, or allow them again from the next inputs on."""
         if not allowed and self._fusion_allowed:
             for index in [i for i, k in self.items() if isinstance(k, FusedKernel)]:
-                self[index] = self.own(index)
+                self[index] = self.make_single(index)
             self._of_sizes.clear()
             self._plans = None
         self._fusion_allowed = allowed
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Get the subgraph ready that begins here; find out whether one should."""
+        """Prepare the subgraph that begins here, and decide first whether one should."""
         plans = self._plans
         if plans is None:
             return
@@ -203,12 +203,12 @@ class FusingKernels(Kernels):
             if subgraph is None:
                 return
             plans.subgraphs[index] = subgraph
-        activate(subgraph, subgraph.indices, values, self, self.own)
+        activate(subgraph, subgraph.indices, values, self, self.make_single)
         if fresh:
             self._give_back(subgraph)
 
     def _give_back(self, subgraph: FusedSubgraph) -> None:
-        """Give the system the memory of kernels that the subgraph took the place of."""
+        """Return the memory of kernels that the subgraph has replaced to the system."""
         trim_heap()
         for index in subgraph.indices:
             release_weights(self._operators[index])
@@ -216,7 +216,7 @@ class FusingKernels(Kernels):
     def _plan(
         self, first: int, values: Mapping[str, Held], plans: _Plans
     ) -> FusedSubgraph | None:
-        """Make the subgraph that begins at an operator, if one should."""
+        """Make the subgraph that begins at an operator, if it is faster."""
         operator = self._operators[first]
         strategies = self._strategies_for(operator)
         if not (
@@ -255,7 +255,7 @@ class FusingKernels(Kernels):
         ]
 
     def _alike(self, first: int) -> Callable[[RuntimeOperator], bool]:
-        """Whether an operator may take part in a subgraph with the one that it begins with."""
+        """Return whether an operator can be in a subgraph with its first operator."""
         excluded = self._excluded[self._operators[first].name]
         return lambda operator: (
             _may_take_part(operator) and self._excluded[operator.name] == excluded
@@ -268,7 +268,7 @@ class FusingKernels(Kernels):
         strategy: Strategy,
         shares: Sequence[int],
     ) -> FusedSubgraph | None:
-        """Make a subgraph without trying: of what NumPy gives, where there are no kernels."""
+        """Make a cached subgraph from NumPy's results, without trials and single kernels."""
 
         def kernel_of(index: int) -> Kernel:
             return self.get(index) or _TransientKernel(self._operators[index])
@@ -280,7 +280,7 @@ class FusingKernels(Kernels):
         for part, share in zip(parts, shares, strict=False):
             part.seconds = share
         draft = _drafted(parts, {**values, **results}, strategy)
-        results.clear()  # room for what takes their place, and that of the kernels
+        results.clear()  # frees memory for the subgraph that replaces them
         for operator in row:
             self.pop(operator.index, None)
         trim_heap()
@@ -307,9 +307,9 @@ class FusingKernels(Kernels):
                 continue
             try:
                 found = self._try_strategy(strategy, parts, values)
-            except SpecialNumbersError:  # they say little about other inputs
+            except SpecialNumbersError:  # such results do not predict other inputs
                 return None
-            trim_libraries()  # room for the next
+            trim_libraries()  # frees memory for the next
             trim_heap()
             if found is not None:
                 blocked |= strategy is Strategy.NCHWC
@@ -335,7 +335,7 @@ class FusingKernels(Kernels):
     ) -> tuple[float, float, Sequence[Part]] | None:
         """Share of the time one by one, infinite if it differs, the time, and of which parts.
 
-        None where there is no such subgraph.
+        None if there is no such subgraph.
         """
         known = {**values, **self._run_each(parts, values, given_out=True)}
         some = supported_parts(strategy, parts, known)
@@ -356,7 +356,7 @@ class FusingKernels(Kernels):
         parts: Sequence[Part],
         known: Mapping[str, Held],
     ) -> bool:
-        """Whether a subgraph computes the same."""
+        """Return whether a subgraph computes the same results."""
         try:
             return subgraph.expect(known, self.__getitem__) and all(
                 agrees((_result(subgraph, part, known),), (materialise(known[part.output]),))
@@ -401,7 +401,7 @@ class FusingKernels(Kernels):
     def _run_each(
         self, parts: Sequence[Part], values: Mapping[str, Held], *, given_out: bool = False
     ) -> dict[str, Value]:
-        """Compute operators each by itself, and have results lie as in a subgraph if asked."""
+        """Compute operators one by one, optionally with results laid out as in a subgraph."""
         results: dict[str, Value] = {}
         for part in parts:
             started = time.perf_counter()
@@ -424,7 +424,7 @@ class FusingKernels(Kernels):
 
 
 class _TransientKernel(NumpyKernel):
-    """Runs the reference once, and lets go of what that prepared of the weights."""
+    """Runs the reference once, and frees the weights that it prepared."""
 
     __slots__ = ("_operator",)
 
@@ -468,13 +468,13 @@ def run_one_by_one(
     kernel_of: Callable[[int], Kernel],
     limit: float = np.inf,
 ) -> tuple[list[Part], dict[str, Value]]:
-    """Compute operators one by one, to see how they may take part in a subgraph.
+    """Compute operators one by one, to find their roles in a subgraph.
 
     Parameters
     ----------
     row : iterable of RuntimeOperator
     values : mapping of str to Held
-        Operands that are known.
+        The known operands.
     kernel_of : callable
     limit : float, optional
         Seconds after which to stop.
@@ -482,9 +482,9 @@ def run_one_by_one(
     Returns
     -------
     parts : list of Part
-        As far as they can take part.
+        The operators that have a role, up to the first that has none.
     results : dict of str to Value
-        What they gave.
+        Their results.
     """
     parts: list[Part] = []
     results: dict[str, Value] = {}
@@ -501,7 +501,7 @@ def run_one_by_one(
             kernel.prepare(inputs)
             outputs = materialise_all(kernel(inputs))
             seconds = time.perf_counter() - started
-        except EngineError:  # the session will meet it, and tell
+        except EngineError:  # the session will run into the same error and report it
             break
         outputs = [_as_given_out(value, inputs) for value in outputs]
         part = part_of(graph, operator, inputs, outputs)
@@ -518,9 +518,9 @@ def run_one_by_one(
 
 
 def _as_given_out(value: Value, inputs: Iterable[Value]) -> Value:
-    """A result as a subgraph gives it out: C-contiguous, if it is no view of an input.
+    """Return a result as a subgraph returns it: C-contiguous unless it is a view of an input.
 
-    NumPy's own results may lie otherwise, and then the views of them would.
+    NumPy's own results may have another layout, and views of them then differ.
     """
     if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
         return value
@@ -537,16 +537,16 @@ def activate(
     kernels: dict[int, Kernel],
     own: Callable[[int], Kernel],
 ) -> None:
-    """Let the operators of a subgraph look at it, for the operands that are known now.
+    """Attach the operators of a subgraph to it, for the known operands.
 
     Parameters
     ----------
     subgraph : FusedSubgraph
     indices : iterable of int
-        Of those operators.
+        Indices of those operators.
     values : mapping of str to Held
     kernels : dict of int to Kernel
-        By index; those that do not know of subgraphs are replaced.
+        By index; single kernels are replaced by fused ones.
     own : callable
         Makes an operator's own kernel.
     """

@@ -1,4 +1,4 @@
-"""Memory that nobody needs any more, or not soon, given to the system."""
+"""Returns unused memory to the system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "aligned",
-    "keeps_memory",
+    "register_trim",
     "release_weights",
     "trim_heap",
     "trim_libraries",
@@ -30,20 +30,20 @@ __all__ = [
 _others: Final[list[Callable[[], object]]] = []
 
 
-def keeps_memory(give_back: Callable[[], object]) -> None:
-    """Have `trim_libraries` call what gives back the memory that a library keeps."""
+def register_trim(give_back: Callable[[], object]) -> None:
+    """Register a function that frees a library's spare memory, for `trim_libraries`."""
     _others.append(give_back)
 
 
 def trim_libraries() -> None:
-    """Have libraries give back what they keep for the next call, maybe of a kernel now gone."""
+    """Have libraries free the memory that they keep for the next call."""
     for give_back in _others:
         give_back()
 
 
 @cache
 def _trim() -> Callable[[int], object] | None:
-    """The function of glibc; None with another C library."""
+    """Return glibc's ``malloc_trim``; None with another C library."""
     if sys.platform != "linux":
         return None
     trim: Callable[[int], object] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -51,11 +51,10 @@ def _trim() -> Callable[[int], object] | None:
 
 
 def trim_heap() -> None:
-    """Give memory to the system that libraries took while they were made ready.
+    """Return memory to the system that libraries used during compilation.
 
-    What a library takes to prepare the weights of an operator, and a kernel that was tried and
-    not chosen, leaves holes between what is kept: several times the weights of a network in
-    all. Takes less than a millisecond.
+    Preparing weights, and kernels that were tried and not chosen, leave holes in the heap of
+    several times the weights of a network. Takes less than a millisecond.
     """
     trim = _trim()
     if trim is not None:
@@ -63,9 +62,9 @@ def trim_heap() -> None:
 
 
 def release_weights(operator: RuntimeOperator) -> None:
-    """Let go of an operator's weights, which a library has in a layout of its own.
+    """Free an operator's weights, which a library has in its own layout.
 
-    The pages of the file go to the system, and so does what the layer prepared of them.
+    The pages of the file go back to the system, and the layer frees its prepared copy.
     """
     if operator.layer is not None:
         operator.layer.release()
@@ -74,9 +73,9 @@ def release_weights(operator: RuntimeOperator) -> None:
 
 
 def aligned(array: Array) -> Array:
-    """An array as libraries read it: C-contiguous, each number at an address that suits it.
+    """Return an array as libraries read it: C-contiguous and aligned.
 
-    Where that takes a copy, as of most weights in a file, its pages go to the system.
+    If that takes a copy, as for most weights in a file, the pages go back to the system.
     """
     found = np.require(array, None, ["C", "A"])
     if found is not array:
@@ -85,10 +84,10 @@ def aligned(array: Array) -> Array:
 
 
 def unload(array: Array) -> None:
-    """Give the pages of a mapped file to the system that an array lies in.
+    """Return the pages of a mapped file under an array to the system.
 
-    Whoever looks at the array gets them again, from the file or, sooner, from the system's
-    memory of it. Arrays elsewhere are passed over.
+    Reading the array loads them again, from the system's file cache or the file. Other arrays
+    are ignored.
     """
     root = array
     while isinstance(root.base, np.ndarray):

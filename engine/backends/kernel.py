@@ -1,8 +1,7 @@
-"""Kernels: what a session calls to compute an operator.
+"""Kernels, which a session calls to compute operators.
 
-A kernel belongs to one operator. Libraries need to know shapes and dtypes before they can
-prepare anything, so that a kernel is *compiled* for the inputs that it meets first, and again
-when they change.
+A kernel belongs to one operator. Libraries need shapes and dtypes to prepare anything, so a
+kernel is *compiled* for its first inputs, and again when shapes or dtypes change.
 """
 
 from __future__ import annotations
@@ -46,11 +45,10 @@ __all__ = [
     "try_to_make",
 ]
 
-# Another kernel of NumPy's than the reference: with one thread its products of matrices may
-# round otherwise than with several.
+# A kernel of its own, not the reference: matrix products may round differently with one thread.
 ONE_THREAD: Final = f"{REFERENCE}/one-thread"
 
-MOST_COMPILED: Final = 4  # of sizes that a session takes in turn; each holds its outputs
+MOST_COMPILED: Final = 4  # sizes between which a session alternates; each holds its outputs
 
 
 class Backend(Protocol):
@@ -61,38 +59,38 @@ class Backend(Protocol):
     name : str
         As in ``Session(graph, backend=name)`` and in step records.
     packages : tuple of str
-        What has to be installed for it.
+        Required packages.
     """
 
     name: str
     packages: tuple[str, ...]
 
     def describe(self, variant: str) -> str:
-        """Describe a variant of `variants` in words."""
+        """Describe a variant of `variants`."""
         ...
 
     def load(self, *, whole: bool) -> None:
-        """Import its lowerings, and with `whole` the library itself.
+        """Import the lowerings, and with `whole` the library itself.
 
-        Raises anything where the installation is broken.
+        Raises any exception if the installation is broken.
         """
         ...
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a kernel for an operator, whatever its inputs."""
+        """Return whether an operator may have a kernel for some inputs."""
         ...
 
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> Mapping[str, Callable[[], CompiledKernel]]:
-        """Variants of an operator's kernel for inputs of given shapes and dtypes.
+        """Return the variants of an operator's kernel for inputs of given shapes and dtypes.
 
         Returns
         -------
         mapping of str to callable
-            By variant, the one to take unmeasured first; empty where the library cannot.
-            Each makes a compiled kernel, which takes such inputs and gives the outputs,
-            read-only and not aliasing the inputs; making it may raise anything.
+            By variant, the default one first; empty if the library cannot compute it. Each
+            compiles a kernel, which takes such inputs and returns the outputs, read-only and
+            not aliasing the inputs. Compiling may raise any exception.
         """
         ...
 
@@ -113,7 +111,7 @@ class NumpyKernel:
         self._forward = operator.forward
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Do nothing: NumPy takes inputs as they come."""
+        """Do nothing: NumPy needs no preparation."""
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
@@ -126,16 +124,16 @@ class NumpyKernel:
 
 
 class SpecializedKernel:
-    """Runs a compiled kernel that was chosen for the inputs' shapes and dtypes.
+    """Runs a kernel that was chosen and compiled for the inputs' shapes and dtypes.
 
-    Where a library's program fails after all, the reference computes instead, or says what is
-    wrong; `name` then says so too.
+    If a library's kernel fails, the reference computes instead, or reports the error; `name`
+    is then the reference's.
 
     Parameters
     ----------
     operator : RuntimeOperator
     choose : callable
-        Takes the operator and its inputs; gives the kernel's name and the compiled kernel.
+        Takes the operator and its inputs; returns the kernel's name and the compiled kernel.
     """
 
     __slots__ = ("_choose", "_chosen", "_compiled_kernels", "_operator", "_signature", "name")
@@ -148,7 +146,7 @@ class SpecializedKernel:
         self._signature: object = None
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Choose a compiled kernel where the shapes or dtypes are other than the last ones."""
+        """Choose a compiled kernel if the shapes or dtypes have changed."""
         values = materialise_all(inputs)
         signature = signature_of(values)
         if signature != self._signature:
@@ -179,9 +177,9 @@ class SpecializedKernel:
 
 
 class Kernels(dict[int, "Kernel"]):
-    """Kernels by the operators' index, made when they are first asked for.
+    """Kernels by the operators' index, made on first use.
 
-    A model of many operators opens without looking at each of them.
+    So opening a model of many operators does not go through all of them.
 
     Parameters
     ----------
@@ -199,37 +197,37 @@ class Kernels(dict[int, "Kernel"]):
         self._operators, self._make = operators, make
 
     def __missing__(self, index: int) -> Kernel:
-        kernel = self[index] = self.own(index)
+        kernel = self[index] = self.make_single(index)
         return kernel
 
-    def own(self, index: int) -> Kernel:
-        """Make the kernel of an operator by itself."""
+    def make_single(self, index: int) -> Kernel:
+        """Make the kernel of a single operator."""
         return self._make(self._operators[index])
 
     def fed(self, inputs: Iterable[Array]) -> None:
-        """Hear that the model was given inputs."""
+        """Prepare for new inputs of the model."""
 
     def allow_fusion(self, *, allowed: bool) -> None:
-        """Say whether consecutive operators may be fused.
+        """Allow or forbid fusing consecutive operators.
 
         Values of fused operators cannot be recomputed one by one.
         """
 
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Hear that an operator comes next, which may take long.
+        """Prepare for the next operator, which may take long.
 
         Parameters
         ----------
         index : int
         values : mapping of str to Held
-            Operands that are known by now.
+            The known operands.
         """
 
 
 def one_thread_kernel(operator: RuntimeOperator) -> CompiledKernel:
-    """Run the reference on one thread, beside libraries whose threads it would hold up.
+    """Run the reference on one thread, so that it does not block other libraries' threads.
 
-    OpenBLAS's threads wait awake for milliseconds after every product of matrices.
+    OpenBLAS's threads spin for milliseconds after every matrix product.
     """
 
     def run(inputs: Sequence[Value]) -> tuple[Value, ...]:
@@ -242,13 +240,13 @@ def one_thread_kernel(operator: RuntimeOperator) -> CompiledKernel:
 def candidates(
     backend: Backend, operator: RuntimeOperator, inputs: Sequence[Value]
 ) -> dict[str, Callable[[], CompiledKernel | None]]:
-    """Kernels that a backend may have for an operator, each announced when it is compiled.
+    """Return the kernels that a backend may have for an operator.
 
     Returns
     -------
     dict of str to callable
-        By name, in the order of `Backend.variants`. Each compiles the kernel, or gives None
-        where the library will not.
+        By name, in the order of `Backend.variants`. Each notes its activity and compiles the
+        kernel, or returns None if the library refuses.
     """
 
     def compile_kernel(name: str, make: Callable[[], CompiledKernel]) -> CompiledKernel | None:
@@ -264,7 +262,7 @@ def candidates(
 
 
 def try_to_make(make: Callable[[], Made]) -> Made | None:
-    """Make a compiled kernel, or None where the library will not."""
+    """Compile a kernel; return None if the library refuses."""
     try:
         return make()
     except Exception:  # noqa: BLE001 - whatever a library dislikes, another one computes
@@ -272,11 +270,11 @@ def try_to_make(make: Callable[[], Made]) -> Made | None:
 
 
 def signature_of(inputs: Sequence[Value]) -> tuple[object, ...]:
-    """What a compiled kernel depends on: shapes and dtypes of arrays, other values themselves.
+    """Return what a compiled kernel depends on: shapes and dtypes of arrays, other values.
 
-    A list is what its members are.
+    A list is the keys of its members.
 
-    The type stands beside a number, for True, 1 and 1.0 are equal and not the same.
+    Numbers have their type beside them, because True, 1 and 1.0 are equal.
     """
     return tuple(
         [

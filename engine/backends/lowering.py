@@ -1,9 +1,8 @@
-"""What a library's lowering of an operator is made from: the layer's code and its arguments.
+"""The table of lowerings, by the code that is registered for an operator type.
 
-The layers have read and checked every parameter already. A lowering is looked up by the code
-that is registered for an operator type, so that ``nn.``, ``F.`` and ``torch.`` types share
-one, and receives what that code would: a `Layer` object and its operands, or a function's
-arguments by name, operands among them.
+The layers have read and checked every parameter already. Because the key is the code, ``nn.``,
+``F.`` and ``torch.`` types share a lowering. It gets the same arguments as the code: a `Layer`
+object and its operands, or a function's arguments by name, including operands.
 """
 
 from __future__ import annotations
@@ -41,19 +40,19 @@ class LoweringError(Exception):
 
 
 class SpecialNumbersError(Exception):
-    """A library would treat NaN or infinities in these operands as the reference does not."""
+    """The library treats NaN or infinities in these operands differently from the reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand of the operator that is lowered.
+    """An operand of the operator to lower.
 
     Attributes
     ----------
     name : str
-        In the subgraph.
+        Name in the subgraph.
     index : int
-        Which input of the operator.
+        Index among the operator's inputs.
     shape : tuple of int
     dtype : dtype
     """
@@ -65,7 +64,7 @@ class Operand:
 
 
 class LoweringTable(Generic[Graph, Result]):
-    """Forms by the code that is registered for an operator type."""
+    """Lowerings by the code that is registered for an operator type."""
 
     def __init__(self) -> None:
         self._lowerings: dict[Callable[..., Any], Callable[..., Result]] = {}
@@ -76,14 +75,14 @@ class LoweringTable(Generic[Graph, Result]):
         Parameters
         ----------
         *targets : callable
-            What `engine.layers.register` was given.
+            The code that `engine.layers.register` has registered.
 
         Returns
         -------
         decorator
             For a function that takes the graph to write into, then for a `Layer` class the
             layer and its operands, for a function that function's arguments by name. It
-            raises `LoweringError` for what the library lacks.
+            raises `LoweringError` for what the library cannot express.
         """
 
         def decorate(lower: Function) -> Function:
@@ -94,14 +93,14 @@ class LoweringTable(Generic[Graph, Result]):
         return decorate
 
     def has(self, operator: RuntimeOperator) -> bool:
-        """Whether there is a lowering, whatever the parameters and shapes."""
+        """Return whether there is a lowering for some parameters and shapes."""
         layer = operator.checked_layer
         return layer is not None and _target_of(layer) in self._lowerings
 
     def write(
         self, graph: Graph, operator: RuntimeOperator, operands: Sequence[Operand | Value]
     ) -> Result:
-        """Write an operator into a graph.
+        """Add an operator to a graph.
 
         Parameters
         ----------
@@ -135,8 +134,8 @@ class LoweringTable(Generic[Graph, Result]):
         except LoweringError:
             raise
         except Exception as exc:
-            # Operands that the operator cannot take, or weights that cannot be read; the
-            # reference says what is wrong.
+            # Invalid operands, or weights that cannot be read; the reference reports the
+            # error.
             raise LoweringError(f"{operator.type} on these operands: {exc}") from exc
 
 
@@ -150,7 +149,7 @@ def _target_of(layer: object) -> Callable[..., Any]:
 def require_finite(array: Array) -> None:
     """Raise `SpecialNumbersError` where an array holds NaN or infinities."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()  # one pass; large numbers may add up to infinity
+        total = array.sum()  # one pass first; the sum of large numbers may also be infinite
     if not (np.isfinite(total) or np.isfinite([array.min(), array.max()]).all()):
         raise SpecialNumbersError
 

@@ -1,7 +1,7 @@
-"""Operators that move elements, as ONNX nodes among others.
+"""Lowerings of operators that move elements, for use inside subgraphs.
 
-By themselves they are NumPy's, which gives views where it can and copies as fast as memory
-allows. Between operators that are computed at once they must not end the row.
+Alone they are NumPy's, which returns views where it can and copies as fast as memory allows.
+Between fused operators they must not end the subgraph.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["MOVE_LOWERINGS"]
 
 _END: Final = (1 << 63) - 1
-_LONG_RUN: Final = 16  # elements that are worth a place of their own in a list
+_LONG_RUN: Final = 16  # minimum elements of a separate part in a list
 _MOST_PLACES: Final = 1 << 20
 
 MOVE_LOWERINGS: Final[LoweringTable[Subgraph, Result]] = LoweringTable()
@@ -56,8 +56,8 @@ def _reshape(graph: Subgraph, input: Operand, *_: Any, **__: Any) -> Result:
         raise LoweringError("an unknown shape")
     read = graph.read(input, integers=True)
     if graph.may_give(read):
-        # Elements that were moved, and that the reshaped array is the first to give out: a
-        # node would copy them, for ONNX Runtime cannot compute into another value's memory.
+        # The reshaped array is the first to return moved elements. A node would copy them,
+        # because ONNX Runtime cannot compute into another value's memory.
         return read, graph.natural
     return graph.node("Reshape", read, graph.integers(*graph.natural), allowzero=1)
 
@@ -86,7 +86,7 @@ def _roll(graph: Subgraph, input: Operand, shifts: Any, dims: Any = None) -> Res
     rolled, runs = input.shape[first:last], math.prod(input.shape[last:])
     count = math.prod(rolled)
     if runs >= _LONG_RUN and count <= _MOST_PLACES:
-        # Elements behind the axes are moved together, and all of them once.
+        # Elements of the axes after these move together, each once.
         within = [axis - first for axis in axes]
         places = np.roll(np.arange(count).reshape(rolled), distances, within)
         read = graph.read(input, (math.prod(input.shape[:first]), count, runs), integers=True)
@@ -112,14 +112,14 @@ def _slice_tensor(graph: Subgraph, input: Operand, *where: Any, **named: Any) ->
         if isinstance(part, slice) and part != slice(None)
     }
     if any(isinstance(part, int) for part in index) or not ranges:
-        raise LoweringError("a place that is taken out, or nothing")
+        raise LoweringError("an index that removes an axis, or an empty result")
     if any(step < 1 for _, _, step in ranges.values()):
         raise LoweringError("backwards")
     return _slice(graph, graph.read(input, integers=True), ranges)
 
 
 def _slice(graph: Subgraph, name: str, ranges: Mapping[int, tuple[int, int, int]]) -> str:
-    """Part of a value, by first place, end and step along some axes."""
+    """Return a slice of a value, by start, end and step along some axes."""
     firsts, ends, steps = zip(*ranges.values(), strict=True)
     lists = (graph.integers(*numbers) for numbers in (firsts, ends, ranges, steps))
     return graph.node("Slice", name, *lists)

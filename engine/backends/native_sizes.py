@@ -1,10 +1,9 @@
-"""What a library may be given: sizes that it counts in 32 bits, and scratch memory.
+"""Limits of what libraries get: sizes that they count in 32 bits, and scratch memory.
 
-Libraries check little of what they are given. ncnn works out a padded image's sides, and the
-places of a kernel's taps in it, in 32 bits, pads by a copy, and writes behind it where a number
-came out too small; ONNX Runtime divides by a square that may be zero. So every lowering checks
-here before anything is written for a library. NumPy, which pads nothing and counts in 64 bits,
-computes the rest.
+Libraries check few of their arguments. ncnn computes the sides of a padded image and the
+offsets of a kernel's taps in 32 bits, pads by a copy, and writes beyond it after an overflow;
+ONNX Runtime divides by a square that may be zero. So every lowering checks sizes here first.
+NumPy, which does not pad and counts in 64 bits, computes the rest.
 """
 
 from __future__ import annotations
@@ -22,19 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = ["require_elements", "require_scratch", "require_spread", "require_windows"]
 
-_LARGEST_NUMBER: Final = 1 << 15  # a kernel, stride, dilation or padding
-_MOST_ELEMENTS: Final = 1 << 29  # of an operand: 2 GiB of float32
+_LARGEST_NUMBER: Final = 1 << 15  # largest kernel, stride, dilation or padding
+_MOST_ELEMENTS: Final = 1 << 29  # largest operand: 2 GiB of float32
 _MOST_IN_A_ROW: Final = 1 << 24
-# Of a plane, and of rows from one window or tap to the next; libraries take up to 16 channels
-# together.
+# Elements of a plane, and of the rows between windows or taps; libraries process up to 16
+# channels together.
 _MOST_OF_A_PLANE: Final = 1 << 26
-# Scratch memory, in bytes, and a padded image or gathered windows beside what is read
-# and given.
+# Scratch memory in bytes, and a padded image or gathered windows relative to all operands.
 _MOST_SCRATCH: Final = 1 << 30
-_SMALL: Final = 1 << 20  # elements that are never too many
+_SMALL: Final = 1 << 20  # number of elements that is always allowed
 _MOST_PADDED: Final = 4
 _MOST_GATHERED: Final = 128
-_MOST_LOOKED_AT: Final = 1 << 32  # elements, by poolings, which the reference does by axis
+_MOST_LOOKED_AT: Final = (
+    1 << 32
+)  # elements visited by poolings, which the reference computes axis by axis
 _ITEM: Final = 4  # bytes
 
 
@@ -44,19 +44,19 @@ def require_elements(*shapes: Sequence[int]) -> None:
     Raises
     ------
     LoweringError
-        If one has more elements than a library should count.
+        If one has too many elements.
     """
     if any(math.prod(shape) > _MOST_ELEMENTS for shape in shapes):
         raise LoweringError("too many elements")
 
 
 def require_scratch(elements: int) -> None:
-    """Check a library's scratch memory: so many float32.
+    """Check a library's scratch memory, as a number of float32.
 
     Raises
     ------
     LoweringError
-        If it is much, or there is no room for it.
+        If it is too much, or more than is left.
     """
     if elements * _ITEM > min(_MOST_SCRATCH, current_room().left):
         raise LoweringError("too much scratch memory")
@@ -75,7 +75,7 @@ def require_windows(
     channels : int
         Of the result.
     gathered : int, optional
-        Channels whose windows are gathered for a product; 0 for a pooling, which looks at
+        Channels whose windows are gathered for a matrix product; 0 for a pooling, which reads
         each element of each window.
 
     Raises
@@ -83,7 +83,7 @@ def require_windows(
     LoweringError
         If a library should not compute it.
     LayerError
-        If there is no room for a window.
+        If no window fits.
     """
     samples, own, *sizes = shape
     counts = windows.counts(sizes)
@@ -105,12 +105,12 @@ def require_windows(
 def require_spread(
     windows: Windows, shape: Sequence[int], channels: int, output_padding: Sequence[int] = ()
 ) -> None:
-    """Check windows that images are spread by, as a transposed convolution does.
+    """Check the windows of a transposed convolution.
 
     Parameters
     ----------
     windows : Windows
-        Its padding is cut off from the result.
+        The padding is removed from the result.
     shape : sequence of int
         Of the images, (N, C, H...).
     channels : int
@@ -149,7 +149,7 @@ def _require_numbers(windows: Windows) -> None:
     borders = (number for pair in windows.padding for number in pair)
     numbers = (*windows.kernel, *windows.stride, *windows.dilation, *borders)
     if max(numbers) > _LARGEST_NUMBER or min(numbers) < 0:
-        raise LoweringError("a number beyond all bounds")
+        raise LoweringError("a number beyond the limits")
 
 
 def _require_image(windows: Windows, sides: Sequence[int]) -> None:
@@ -158,9 +158,9 @@ def _require_image(windows: Windows, sides: Sequence[int]) -> None:
     if windows.rank > 1:
         steps = max(*windows.stride[:-1], *windows.dilation[:-1])
         if math.prod(sides[1:]) * steps > _MOST_OF_A_PLANE:
-            raise LoweringError("too large an image for such steps")
+            raise LoweringError("too large an image for these strides")
 
 
 def _require_few(elements: int, times: int, around: int) -> None:
     if elements > max(_SMALL, times * around):
-        raise LoweringError("much more scratch memory than is read and given")
+        raise LoweringError("much more scratch memory than operands and results")

@@ -1,4 +1,4 @@
-"""Images in NCHWc, as libraries have them between their operators."""
+"""Converts images from NCHWc, the layout that libraries use between operators."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ __all__ = ["nchwc_to_nchw"]
 
 
 def nchwc_to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
-    """Bring images from NCHWc into NCHW.
+    """Convert images from NCHWc to NCHW.
 
     Parameters
     ----------
     blocks : ndarray of shape (N, G, H, W, b)
-        The numbers of b channels side by side; behind the last channel of a sample there may
-        be padding.
+        Blocks of b channels innermost; after the last channel of a sample there may be
+        padding.
     shape : tuple of int
-        Of the result: (N, C, H, W), or another one of as many elements.
+        Shape of the result: (N, C, H, W), or another one with as many elements.
 
     Returns
     -------
     ndarray
-        C-contiguous, of its own memory.
+        C-contiguous, in its own memory.
     """
     samples, groups, height, width, size = blocks.shape
     pixels = height * width

@@ -1,7 +1,7 @@
-"""Layers of ncnn: their parameters by name, and what a file has of them.
+"""Formats layers of ncnn, with parameters by name.
 
 ncnn numbers the parameters of each type of layer. The names are those of its source
-(``src/layer/*.cpp``), where ``load_param`` says which number is which.
+(``src/layer/*.cpp``), where ``load_param`` defines the numbers.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ __all__ = [
     "weights_of",
 ]
 
-# By name; a number, or several.
+# Parameters by name: a number, or several.
 Params: TypeAlias = Mapping[str, float | Sequence[float]]
 
 MAGIC: Final = "7767517"  # the first line of a ``.param`` file
 LARGEST: Final = float(np.finfo(np.float32).max)
 AVERAGE_POOLING: Final = 1  # a ``pooling_type``; 0 takes the largest
-VALID_PADDING: Final = 1  # a ``pad_mode``: no window begins behind the padding
+VALID_PADDING: Final = 1  # a ``pad_mode``: no window begins after the padding
 REVERSED_SUB: Final = 7  # an ``op_type``: the second operand minus the first
-# What a convolution may do at its end, as its ``activation_type``: by the type of the
-# layer that does the same, and how many numbers that takes.
+# ``activation_type`` of a fused activation, by the type of its layer, with its number of
+# parameters.
 ACTIVATION_TYPES: Final = {
     ("ReLU", 0): 1, ("ReLU", 1): 2, ("Clip", 2): 3, ("Sigmoid", 0): 4,
 }  # fmt: skip
 
-_ARRAY_ID: Final = -23300  # less the parameter's number, for several numbers
+_ARRAY_ID: Final = -23300  # minus the parameter's number, for several numbers
 _SHAPE_HINT_ID: Final = -23330
-# Stands before the first weight of most layers, and says that they are plain float32.
+# Precedes the first weight of most layers: they are plain float32.
 _FLOAT32_MARK: Final = np.zeros(1, np.float32)
 
 _CONVOLUTION: Final = {
@@ -86,7 +86,7 @@ _IDS: Final[Mapping[str, Mapping[str, int]]] = {
 
 
 def format_params(kind: str, params: Params) -> str:
-    """Format the parameters of a type of layer as a ``.param`` file has them.
+    """Format the parameters of a type of layer for a ``.param`` file.
 
     Raises
     ------
@@ -109,17 +109,17 @@ def _format(value: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """Format a number such that ncnn takes it for no integer; infinities as the largest.
+    """Format a number so that ncnn reads a float; infinities become the largest one.
 
-    All digits that a float32 has: ncnn reads no more than 15 characters before 2026.
+    It has all digits of a float32; ncnn before 2026 reads at most 15 characters.
 
     Raises
     ------
     LoweringError
-        If it is NaN, which ncnn does not read.
+        If it is NaN, which ncnn cannot read.
     """
     if np.isnan(value):
-        raise LoweringError("NaN, which ncnn does not read")
+        raise LoweringError("NaN, which ncnn cannot read")
     return format(min(max(float(np.float32(value)), -LARGEST), LARGEST), ".8e")
 
 
@@ -136,9 +136,9 @@ def format_layer(
     sources, results : sequence of str
         Names of blobs.
     params : str
-        As `format_params` gives them.
+        From `format_params`.
     sides : sequence of int, optional
-        Of each result, (C, H, W) or (F,): ncnn chooses its kernels by them.
+        Sides of each result, (C, H, W) or (F,), by which ncnn chooses its kernels.
     """
     words = [kind, name, str(len(sources)), str(len(results)), *sources, *results, params]
     if sides:
@@ -154,7 +154,7 @@ def layer_types(text: str) -> set[str]:
 
 
 def weights_of(weight: Array, bias: Array | None) -> tuple[Array, ...]:
-    """Weights of a layer as they are in a ``.bin`` file."""
+    """Return the weights of a layer for a ``.bin`` file."""
     return (_FLOAT32_MARK, weight) if bias is None else (_FLOAT32_MARK, weight, bias)
 
 
@@ -165,7 +165,7 @@ def convolution_params(
     padding: Sequence[tuple[int, int]],
     weights: tuple[Array, ...],
 ) -> dict[str, int]:
-    """Parameters of a convolution, plain, by groups or transposed; windows height first."""
+    """Return the parameters of a convolution of any kind; windows are height first."""
     (top, bottom), (left, right) = padding
     return {
         "num_output": len(weights[1]),
@@ -185,7 +185,7 @@ def convolution_params(
 
 
 def inner_product_params(weights: tuple[Array, ...]) -> dict[str, int]:
-    """Parameters of a product of vectors and weights."""
+    """Return the parameters of a linear layer."""
     return {
         "num_output": len(weights[1]),
         "bias_term": len(weights) - 2,

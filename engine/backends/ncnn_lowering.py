@@ -1,14 +1,14 @@
-"""A subgraph as one network of ncnn.
+"""Lowers a subgraph to one network of ncnn.
 
-The network states the shape of every image: ncnn chooses among its kernels of a convolution by
-that, and without it takes one that suits none.
+The network states the shape of every image, by which ncnn chooses its convolution kernels.
+Without it, it chooses a slow one.
 
-A value is an image of three axes in ncnn, without the batch, or a vector. Where it is read by
-several layers ncnn wants a layer that splits it.
+In ncnn a value is an image of three axes, without the batch, or a vector. A value that several
+layers read needs a Split layer.
 
-NaN and infinities are another matter: Winograd's transformation spreads them over a tile, and
-what is element by element passes over some of them. So the network has one more result, in
-which they are seen wherever they come up: averages over the pixels of each channel.
+Winograd's transformation spreads NaN and infinities over a tile, and some element-wise layers
+ignore them. So the network has one more result, which shows them wherever they appear: averages
+over the pixels of each channel.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ Sides: TypeAlias = tuple[int, ...]
 _UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.ncnn and row.operands == 1]
 _BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.ncnn and row.operands == 2]
 _SMALLEST: Final = float(np.finfo(np.float32).tiny)
-_REVERSED: Final = {"Sub": REVERSED_SUB}  # where the number comes first
+_REVERSED: Final = {"Sub": REVERSED_SUB}  # with the number as the first operand
 _ADD: Final = {"op_type": ELEMENTWISE["Add"].ncnn_op_type}
-_LEAST_OF_SWISH: Final = -88.0  # where it is 5e-37
-# Parameters of ncnn's layer by those of the node, in ncnn's order.
+_LEAST_OF_SWISH: Final = -88.0  # with 5e-37
+# Parameters of ncnn's layer by the node's attributes, in ncnn's order.
 _ACTIVATION_PARAMS: Final[Mapping[str, Callable[[Node], Mapping[str, float]]]] = {
     "Relu": lambda _: {},
     "LeakyRelu": lambda node: {"slope": float(node.attributes["alpha"])},
@@ -66,8 +66,8 @@ _ACTIVATION_PARAMS: Final[Mapping[str, Callable[[Node], Mapping[str, float]]]] =
         name: float(node.attributes[name]) for name in ("alpha", "beta")
     },
 }
-# May give NaN or infinities for other numbers; the rest never does, and of these not those
-# that only do what they do at their end.
+# These may return NaN or infinities for finite numbers. Other layers never do, nor do these
+# layers with only a fused activation.
 _GENERATORS: Final = frozenset(
     [
         "Input", "Convolution", "ConvolutionDepthWise", "Deconvolution", "InnerProduct",
@@ -78,18 +78,18 @@ _GENERATORS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NcnnOutput:
-    """A result that the network gives out.
+    """A result of the network.
 
     Attributes
     ----------
     blob : int
         Its number in the network.
     shape : tuple of int
-        What shape it is to be given.
+        Its shape as an operand.
     elempack : bool
-        Whether it may be taken out as ncnn packs it.
+        Whether it may be returned as ncnn packs it.
     seen_by : int or None
-        Number of the blob that is to be computed next, while this one is in a cache.
+        Number of the blob to compute next, while this one is in a cache.
     """
 
     blob: int
@@ -107,15 +107,15 @@ class NcnnNetwork:
     text : str
         As in a ``.param`` file.
     weights : tuple of ndarray
-        What a ``.bin`` file holds, in order.
+        Contents of a ``.bin`` file, in order.
     inputs : tuple of (str, tuple of int)
-        Operands to be handed over as ``in0`` and so on, and the sides to be given to them.
+        Operands that are passed as ``in0`` and so on, with their sides.
     outputs : tuple of NcnnOutput
     verdict : int
-        Number of the blob that is finite where all that was computed is.
+        Number of the blob that is finite if all results are.
     watched : tuple of (int, int)
-        What it is put together of: how many numbers look at a value, and how many of the
-        outputs come before that.
+        Its parts: the count of numbers that check a value, and the count of outputs before that
+        value.
     refinements : tuple of Refinement
     """
 
@@ -130,19 +130,19 @@ class NcnnNetwork:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One layer, and the one value that it gives.
+    """A layer and its one result.
 
     Attributes
     ----------
     kind : str
         As ncnn names it.
     sources : tuple of int
-        Places of the layers whose values it reads.
+        Indices of the layers whose values it reads.
     sides : tuple of int
     params : mapping of str to object
         By name; see `ncnn_layers`.
     text : str
-        The same as a file has it.
+        Its line in a file.
     weights : tuple of ndarray
     """
 
@@ -155,7 +155,7 @@ class _Layer:
 
     @property
     def is_generator(self) -> bool:
-        """Whether it may give NaN or infinities for other numbers."""
+        """Whether it may return NaN or infinities for finite numbers."""
         return self.kind in _GENERATORS and "activation_type" not in self.params
 
     @property
@@ -171,7 +171,7 @@ def lower_to_ncnn(graph: Subgraph, elempack: Collection[str]) -> NcnnNetwork:
     ----------
     graph : Subgraph
     elempack : collection of str
-        Operands that may be given out as ncnn packs them; the others are in NCHW.
+        Operands that may be returned as ncnn packs them; the others are in NCHW.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def first_unsupported(graph: Subgraph) -> str | None:
 
 
 class _Writer:
-    """Writes a network: as many nodes as ncnn can compute.
+    """Writes a network of as many nodes as ncnn can compute.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class _Writer:
     Attributes
     ----------
     written : int
-        How many nodes those are, from the first on.
+        Number of these nodes, from the first on.
     """
 
     def __init__(self, graph: Subgraph) -> None:
@@ -208,7 +208,7 @@ class _Writer:
         self._shapes = infer_shapes(graph)
         self._has_convolution = False
         self._layers: list[_Layer] = []
-        self._values: dict[str, int] = {}  # places of layers, by the names of values
+        self._values: dict[str, int] = {}  # indices of layers, by the names of values
         self._inputs: list[tuple[str, Sides]] = []
         for each in graph.inputs:
             sides = _sides_of(each.shape)
@@ -228,17 +228,17 @@ class _Writer:
         self._values[node.output] = writer(self, node)
 
     def finish(self, free: Collection[str]) -> NcnnNetwork:
-        """Close the network.
+        """Finish the network.
 
         Parameters
         ----------
         free : collection of str
-            Values that may be given out as ncnn packs them.
+            Values that may be returned as ncnn packs them.
 
         Raises
         ------
         LoweringError
-            If there is no convolution: nothing to win.
+            If there is no convolution, so that it would not be faster.
         """
         if not self._has_convolution:
             raise LoweringError("no convolution")
@@ -267,7 +267,7 @@ class _Writer:
             self._refinements,
         )
 
-    # Nodes; each gives the place of the layer that gives its value
+    # Nodes; each method returns the index of the layer with its value
 
     def _convolution(self, node: Node) -> int:
         image, weight, bias = self._operands(node)
@@ -303,7 +303,7 @@ class _Writer:
         return self._products(vector, weight, bias)
 
     def _products(self, vector: int, weight: Array, bias: Array | None) -> int:
-        """Add the products of a vector with rows of weights."""
+        """Add a linear layer."""
         weights = weights_of(weight, bias)
         sides = weight.shape[:1]
         return self._add(
@@ -311,11 +311,11 @@ class _Writer:
         )
 
     def _operands(self, node: Node) -> tuple[int, Array, Array | None]:
-        """What a node with weights reads."""
+        """Return the value that a node with weights reads."""
         source, weight, *bias = node.inputs
         arrays = [self._constants.get(name) for name in (weight, *bias)]
         if any(array is None or array.dtype != np.float32 for array in arrays):
-            raise LoweringError("weights that are computed, or of another dtype")
+            raise LoweringError("computed weights, or weights of another dtype")
         first = arrays[0]
         assert first is not None  # noqa: S101 - seen above
         return self._read(source), first, arrays[1] if bias else None
@@ -393,7 +393,7 @@ class _Writer:
         source = self._read(node.inputs[0])
         low, high = (self._scalar(name) for name in node.inputs[1:])
         if low is None or high is None:
-            raise LoweringError("bounds that are computed")
+            raise LoweringError("computed bounds")
         return self._activated(source, "Clip", {"min": low, "max": high})
 
     def _unary(self, node: Node) -> int:
@@ -406,11 +406,11 @@ class _Writer:
         return self._activated(source, kind, _ACTIVATION_PARAMS[node.kind](node))
 
     def _activated(self, source: int, kind: str, params: Mapping[str, float]) -> int:
-        """Add a layer element by element.
+        """Add an element-wise layer.
 
-        ncnn computes these in place, of a copy that it makes on one thread where both are to
-        be kept. What it can do at the end of a convolution takes half of the time behind
-        one that multiplies each channel by 1.
+        ncnn computes these in place, and first makes a copy on one thread if both values are
+        kept. Folded into a 1x1 convolution that multiplies each channel by 1, an element-wise
+        operator takes half of the time.
         """
         sides = self._layers[source].sides
         activation_type = ACTIVATION_TYPES.get((kind, len(params)))
@@ -432,7 +432,7 @@ class _Writer:
 
     def _swish(self, node: Node) -> int:
         source = self._read(node.inputs[0])
-        # From there down its Sigmoid stays what it is, and times a large number that is one.
+        # Below this its Sigmoid is constant, and times a large number that is an error.
         limits = {"min": _LEAST_OF_SWISH, "max": LARGEST}
         limited = self._activated(source, "Clip", limits)
         return self._add("Swish", (limited,), self._layers[source].sides)
@@ -445,7 +445,7 @@ class _Writer:
         pairs = list(zip(node.inputs, reversed(node.inputs), strict=True))
         for first, (name, other) in enumerate(pairs):
             number = self._scalar(name, len(self._shapes.get(other, ())))
-            # It multiplies by the reciprocal.
+            # ncnn multiplies by the reciprocal.
             if divides and not (first and number and _is_normal(number, 1 / number)):
                 continue
             if number is not None:
@@ -454,14 +454,14 @@ class _Writer:
                 params = {"op_type": code, "with_scalar": 1, "b": number}
                 return self._add("BinaryOp", (source,), self._layers[source].sides, params)
         if divides:
-            raise LoweringError("a division by what is computed, or of a number")
+            raise LoweringError("a division by a computed value, or of a number")
         sources = [self._read(name) for name in node.inputs]
         shapes = [self._shapes.get(name) for name in node.inputs]
         sides = [self._layers[source].sides for source in sources]
         if shapes[0] == shapes[1] and sides[0] != sides[1]:
             sources = [self._as_image(source) for source in sources]
         elif shapes[0] != shapes[1]:
-            # A number for each channel; ncnn takes a vector for that.
+            # One number per channel, which is a vector in ncnn.
             vectors = [len(each) == 1 for each in sides]
             if sum(vectors) != 1 or sides[0][0] != sides[1][0]:
                 raise LoweringError("other sizes")
@@ -469,8 +469,8 @@ class _Writer:
                 raise LoweringError("other axes")
         return self._add("BinaryOp", sources, max(sides, key=len), {"op_type": code})
 
-    # Of the class: bound methods would have an instance, and the weights that it holds, wait
-    # for the collector.
+    # Functions of the class: bound methods would keep an instance and its weights until the
+    # collector runs.
     _writers: ClassVar[dict[str, Callable[[_Writer, Node], int]]] = {
         **dict.fromkeys(_UNARY, _unary),
         **dict.fromkeys(_BINARY, _binary),
@@ -497,14 +497,14 @@ class _Writer:
         return place
 
     def _scalar(self, name: str, axes: int = 0) -> float | None:
-        """A constant number, of no more than so many axes: beside it a value keeps its own."""
+        """Return a constant number with at most `axes` axes, as many as the other value."""
         constant = self._constants.get(name)
         if constant is None or constant.size != 1 or constant.ndim > axes:
             return None
         return float(constant.item())
 
     def _as_image(self, place: int) -> int:
-        """Have a vector as an image of one pixel."""
+        """Reshape a vector to an image of one pixel."""
         sides = self._layers[place].sides
         if len(sides) == 3:
             return place
@@ -535,10 +535,9 @@ class _Writer:
     # NaN and infinities
 
     def _add_averages(self) -> dict[int, int]:
-        """Average the channels of what may not be finite; the places, by what they look at.
+        """Add channel averages of values that may not be finite; return their layers.
 
-        What is not finite in the operand of a sum, or of what normalises by stored statistics,
-        is not finite in its result.
+        A sum, or a normalisation by stored statistics, is not finite where its operand is not.
         """
         summed = {
             source
@@ -563,12 +562,12 @@ class _Writer:
         return self._add("Concat", places, (size,), {"axis": 0})
 
     def _text(self) -> tuple[str, list[int]]:
-        """Lines as in a file, and the number of each layer's blob."""
+        """Return the lines of a file, and the number of each layer's blob."""
         readers = Counter(source for layer in self._layers for source in layer.sources)
         lines, numbers = [], []
         count = 0
         inputs = 0
-        left: dict[int, list[str]] = {}  # names for those who read a value, the next one last
+        left: dict[int, list[str]] = {}  # names for readers, the next one last
         for place, layer in enumerate(self._layers):
             name = f"b{place}"
             if layer.kind == "Input":
@@ -589,7 +588,7 @@ class _Writer:
 
 
 def _sides_of(shape: tuple[int, ...]) -> Sides | None:
-    """How ncnn has a value of a shape; None where it does not, or there is nothing in it."""
+    """Return a shape's sides in ncnn; None if it has none."""
     if not all(shape) or shape[:1] != (1,):
         return None
     if len(shape) == 4:
@@ -606,7 +605,7 @@ def _params(attributes: Mapping[str, Any], weights: tuple[Array, ...]) -> dict[s
 
 
 def _is_normal(*numbers: float) -> bool:
-    """Whether numbers are none that ncnn takes for 0, or infinite, in float32."""
+    """Return whether no number is infinite in float32, or one that ncnn takes for 0."""
     return all(_SMALLEST <= abs(number) <= LARGEST for number in numbers)
 
 

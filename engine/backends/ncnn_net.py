@@ -1,8 +1,8 @@
-"""ncnn as a backend: a network of one layer per operator and shape.
+"""The backend ncnn: a network of one layer per operator and shape.
 
-In float32 throughout: ncnn's own defaults store half-precision numbers where the processor
-has them. Its threads wait awake for the next piece of work; more than a moment of that takes
-the processor from other libraries' threads, so the wait is cut short when ncnn is loaded.
+Everything is float32: by default ncnn stores half-precision numbers if the processor has them.
+Its threads spin for more work; more than a moment of that takes the processor from other
+libraries' threads, so spinning is limited when ncnn is loaded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from engine.backend_names import PACKAGES
 from engine.backends.buffers import Buffer
-from engine.backends.heap import keeps_memory, unload
+from engine.backends.heap import register_trim, unload
 from engine.backends.lowering import LoweringError, Operand, require_finite
 from engine.backends.ncnn_layers import MAGIC, format_layer, format_params, layer_types
 from engine.threads import thread_count
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NcnnBackend", "NcnnNet", "give_back_results", "mat_of"]
 
-# Rounds that OpenMP's threads wait awake. Of 0 to 100 000, about 10 000 served ncnn best, alone
-# and in turn with ONNX Runtime.
+# Rounds that OpenMP's threads spin. Of 0 to 100 000, about 10 000 were fastest, alone and
+# alternating with ONNX Runtime.
 _SPIN_ROUNDS: Final = "10000"
 _LARGE_WEIGHTS: Final = 2 << 20  # bytes
 _FEW_PIXELS: Final = 14 * 14
@@ -47,8 +47,8 @@ _LOWER_PRECISION: Final = (
 
 @cache
 def _library() -> ModuleType:
-    """The library, imported when it is first needed."""
-    # OpenMP reads these when it is loaded, and never again.
+    """Import the library, on first use."""
+    # OpenMP reads these only when it is loaded.
     if "GOMP_SPINCOUNT" not in os.environ and "OMP_WAIT_POLICY" not in os.environ:
         os.environ["GOMP_SPINCOUNT"] = _SPIN_ROUNDS
     import ncnn
@@ -59,22 +59,22 @@ def _library() -> ModuleType:
 
 @cache
 def _pools() -> tuple[Any, Any]:
-    """Memory for results and for scratch, which all networks share.
+    """Return the pools for results and scratch memory that all networks share.
 
-    By default each network has pools of its own, and never gives back what it needed once.
+    By default each network has its own pools and never frees them.
     """
     library = _library()
     pools = library.PoolAllocator(), library.PoolAllocator()
     for pool in pools:
-        keeps_memory(pool.clear)
-        # Results lie in them as long as anybody keeps one, also while Python comes to its end
-        # and forgets its objects in no order.
+        register_trim(pool.clear)
+        # Never freed: results live in them, even at exit, when Python deletes objects in any
+        # order.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(pool))
     return pools
 
 
 def mat_of(array: Array) -> Any:  # noqa: ANN401 - untyped
-    """An array as ncnn takes it: its memory, which has to stay."""
+    """Wrap an array's memory for ncnn; the array must stay alive."""
     return _library().Mat(array)
 
 
@@ -85,7 +85,7 @@ class NcnnBackend:
     packages: tuple[str, ...] = PACKAGES["ncnn"]
 
     def describe(self, variant: str) -> str:
-        """Describe a variant of `variants` in words."""
+        """Describe a variant of `variants`."""
         kernels = {
             "winograd": ", Winograd's transformation",
             "winograd23": ", Winograd's transformation of small tiles",
@@ -101,7 +101,7 @@ class NcnnBackend:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a kernel for an operator, whatever its inputs."""
+        """Return whether an operator may have a kernel for some inputs."""
         from engine.backends.ncnn_operators import LOWERINGS
 
         return LOWERINGS.has(operator)
@@ -109,10 +109,10 @@ class NcnnBackend:
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """Variants of a kernel: with or without Winograd's transformation.
+        """Return the variants of a kernel: with or without Winograd's transformation.
 
-        Its transformed weights are several times as large, less with small tiles, which does
-        not pay for many channels of few pixels.
+        Transformed weights are several times as large, less so with small tiles. That does not
+        pay for many channels of few pixels.
         """
         from engine.backends.ncnn_operators import LOWERINGS
 
@@ -134,16 +134,16 @@ class NcnnBackend:
 
 
 def _is_heavy(layer: NcnnLayer) -> bool:
-    """Whether weights are so large for so few pixels that ncnn's large tiles only cost memory.
+    """Return whether ncnn's large tiles do not pay for such large weights and few pixels.
 
-    Four to seven times that of the weights, and more time than small tiles.
+    They take four to seven times the memory of the weights, and more time than small tiles.
     """
     pixels = math.prod(layer.output_shape[-2:])
     return sum(w.nbytes for w in layer.weights) > _LARGE_WEIGHTS and pixels <= _FEW_PIXELS
 
 
 def give_back_results() -> None:
-    """Give back the memory of results that nobody holds any more."""
+    """Free the memory of unused results."""
     results, _ = _pools()
     results.clear()
 
@@ -165,7 +165,7 @@ class NcnnNet:
         What a ``.bin`` file holds, in order.
     threads : int
     **options : bool
-        Of ncnn, by their names.
+        Options of ncnn, by name.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class NcnnNet:
             setattr(net.opt, option, False)
         for option, value in options.items():
             setattr(net.opt, option, value)
-        # Kept here as well: the network must not live longer than its pools.
+        # A reference to the pools, because the network must not outlive them.
         self._pools = net.opt.blob_allocator, net.opt.workspace_allocator = _pools()
         if not all(map(_has_layer, layer_types(text))) or net.load_param_mem(text):
             raise LoweringError("ncnn does not know a layer")
@@ -197,10 +197,10 @@ class NcnnNet:
 
 
 def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyped
-    """Give a network its weights; what has to be kept as long as the network.
+    """Load a network's weights; return an object that must live as long as the network.
 
-    What ncnn reads from a file it lets go of when it has its own layout of it; memory of ours
-    it goes on looking at. A file that is only memory serves where the system has such.
+    ncnn frees weights from a file when it has converted their layout, but keeps using memory
+    of ours. So an in-memory file is used where the system has one.
     """
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("weights"), "wb") as file:
@@ -218,7 +218,7 @@ def _loaded(net: Any, arrays: Sequence[Array]) -> bytes:  # noqa: ANN401 - untyp
 
 
 class _NcnnCompiledKernel:
-    """A network of one layer that writes into our memory."""
+    """A network of one layer that writes to a buffer of ours."""
 
     def __init__(self, layer: NcnnLayer, variant: str) -> None:
         transformed = variant.startswith("winograd")
@@ -236,7 +236,7 @@ class _NcnnCompiledKernel:
         text = "\n".join([MAGIC, "2 2", *lines, ""])
         self._net = NcnnNet(text, layer.weights, thread_count(), **options)
         self._input_shape = layer.input_shape
-        # Winograd's transformation spreads NaN and infinities over a tile of the image.
+        # Winograd's transformation spreads NaN and infinities over a tile.
         self._finite = transformed
         self._buffer = Buffer(layer.output_shape, np.dtype(np.float32))
 
@@ -248,7 +248,7 @@ class _NcnnCompiledKernel:
             status, result = extractor.extract("out0")
             found = np.array(result, copy=False)
             if status or found.size != self._buffer.memory.size:
-                raise RuntimeError("ncnn computed nothing")
+                raise RuntimeError("ncnn returned no result")
             self._buffer.memory[...] = found.reshape(self._buffer.memory.shape)
         if self._finite:
             require_finite(self._buffer.memory)

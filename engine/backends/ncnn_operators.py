@@ -1,4 +1,4 @@
-"""Single operators lowered to layers of ncnn.
+"""Lowers single operators to layers of ncnn.
 
 A lowering returns a `NcnnLayer`: the type, its parameters and its weights in ncnn's order.
 ncnn knows images without a batch axis, of at most three axes and an odd fourth; only
@@ -44,11 +44,11 @@ class NcnnLayer:
     params : mapping of str to int
         By name; see `ncnn_layers`.
     weights : tuple of ndarray of float32
-        As they are in a file, the mark of float32 first.
+        In a file's order, with the flag of float32 first.
     input_shape : tuple of int
-        What the operand is handed over as.
+        Shape in which the operand is passed.
     output_shape : tuple of int
-        What the result is to be given.
+        Shape of the result.
     """
 
     type: str
@@ -59,7 +59,7 @@ class NcnnLayer:
 
     @property
     def may_transform(self) -> bool:
-        """Whether ncnn may use Winograd's transformation: for 3x3 windows, side by side."""
+        """Return whether ncnn can use Winograd's transformation: 3x3 windows of stride 1."""
         wanted = {"kernel": 3, "dilation": 1, "stride": 1}
         return self.type == "Convolution" and all(
             self.params[f"{name}_{axis}"] == size
@@ -72,13 +72,13 @@ LOWERINGS: Final[LoweringTable[None, NcnnLayer]] = LoweringTable()
 
 
 def _single_image(input: Operand, windows: Windows, channels: int) -> tuple[int, ...]:
-    """Shape of the one image, (C, H, W)."""
+    """Return the shape of the single image, (C, H, W)."""
     if windows.rank != 2 or len(input.shape) not in {3, 4}:
         raise LoweringError("not an image")
     if len(input.shape) == 4 and input.shape[0] != 1:
         raise LoweringError("a batch")
     if input.shape[-3] != channels:
-        raise LoweringError("other channels")  # ncnn would read behind its weights
+        raise LoweringError("other channels")  # ncnn would read beyond its weights
     return input.shape[-3:]
 
 

@@ -1,7 +1,7 @@
-"""A subgraph computed by ncnn, every result kept as ncnn has it.
+"""A subgraph compiled by ncnn, which returns results in ncnn's layout.
 
-ncnn packs channels (its *elempack*), as many as the processor computes at once. Taken out in
-NCHW each image would be written once more; taken out as it is it costs nothing.
+ncnn packs as many channels (its *elempack*) as the processor computes at once. Returning an
+image in NCHW would write it once more; returning it packed costs nothing.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 __all__ = ["NcnnCompiledSubgraph"]
 
-_NCHW, _AS_IT_IS = 0, 1  # what ncnn calls the type of an extraction
+_NCHW, _AS_IT_IS = 0, 1  # ncnn's extraction type
 _FLOAT32 = np.dtype(np.float32)
 
 
 class NcnnCompiledSubgraph:
-    """A network that is handed operands, and gives out results of several operators.
+    """A network that takes operands and returns results of several operators.
 
     Parameters
     ----------
     network : NcnnNetwork
     operands : sequence of str
-        Names of the arrays that it is called with.
+        Names of the arrays of a call.
     threads : int
 
     Attributes
     ----------
     seconds : list of float
-        What each operator took in the last run.
+        Time of each operator in the last run.
     """
 
     def __init__(self, network: NcnnNetwork, operands: Sequence[str], threads: int) -> None:
@@ -53,11 +53,11 @@ class NcnnCompiledSubgraph:
         self._outputs, self._verdict = network.outputs, network.verdict
         self._refinements, self._operands = network.refinements, operands
         sizes, before = zip(*network.watched, strict=True)
-        self._watched = np.repeat(before, sizes)  # outputs before what each number looks at
+        self._watched = np.repeat(before, sizes)  # outputs before each number's value
         self._sources = [(operands.index(name), sides) for name, sides in network.inputs]
         self._results: list[Any] = [None] * len(self._outputs)
         self.seconds = [0.0] * len(self._outputs)
-        self._right = 0  # how many of them, from the first one on, are the reference's
+        self._right = 0  # number of first results that equal the reference's
 
     def run(self, inputs: Sequence[Value]) -> None:
         """Compute the results."""
@@ -73,14 +73,14 @@ class NcnnCompiledSubgraph:
                 extractor.input(f"in{place}", mat_of(array))
             results = []
             now = time.perf_counter()
-            for place, output in enumerate(self._outputs):  # each computes what it needs
+            for place, output in enumerate(self._outputs):  # each computes its dependencies
                 kind = _AS_IT_IS if output.elempack else _NCHW
-                results.append(_taken(extractor, output.blob, kind))
+                results.append(_extract(extractor, output.blob, kind))
                 if output.seen_by is not None:
-                    _taken(extractor, output.seen_by, _AS_IT_IS)
+                    _extract(extractor, output.seen_by, _AS_IT_IS)
                 before, now = now, time.perf_counter()
                 self.seconds[place] = now - before
-            finite = np.isfinite(np.array(_taken(extractor, self._verdict, _NCHW)))
+            finite = np.isfinite(np.array(_extract(extractor, self._verdict, _NCHW)))
         self._results = [
             mat if output.elempack else _array_of(mat, output.shape)
             for mat, output in zip(results, self._outputs, strict=True)
@@ -105,9 +105,9 @@ class NcnnCompiledSubgraph:
             self.seconds[each.output] += time.perf_counter() - started
 
     def _count_right(self, finite: Array) -> int:
-        """How many results come before the first number that is not finite."""
+        """Count the results before the first number that is not finite."""
         count = int(self._watched[~finite].min())
-        # Of what is added to something else only the sum is looked at.
+        # Of a summand only the sum is checked.
         for place, result in enumerate(self._results[:count]):
             blocks = result if isinstance(result, np.ndarray) else _blocks_of(result)
             if not np.isfinite(blocks).all():
@@ -115,28 +115,28 @@ class NcnnCompiledSubgraph:
         return count
 
     def shown(self, place: int) -> Array | None:
-        """A result of the last run in NCHW; None where it is packed."""
+        """Return a result of the last run in NCHW; None if it is packed."""
         result = self._results[place]
         return result if isinstance(result, np.ndarray) else None
 
     def checked(self, place: int, inputs: Sequence[Held]) -> Held:  # noqa: ARG002
-        """Give the result of an operator; those with an elempack once.
+        """Return the result of an operator; packed ones only once.
 
         Raises
         ------
         SpecialNumbersError
-            If there are NaN or infinities up to it, which ncnn spreads, or passes over.
+            If there are NaN or infinities up to it, which ncnn spreads or ignores.
         """
         if place >= self._right:
             raise SpecialNumbersError
         result = self._results[place]
         if isinstance(result, np.ndarray):
             return result
-        self._results[place] = None  # whoever holds the value has its memory
-        return LazyArray(result, self._outputs[place].shape, _FLOAT32, _arranged)
+        self._results[place] = None  # the value owns its memory
+        return LazyArray(result, self._outputs[place].shape, _FLOAT32, _to_nchw)
 
 
-def _taken(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyped
+def _extract(extractor: Any, blob: int, kind: int) -> Any:  # noqa: ANN401 - untyped
     status, mat = extractor.extract(blob, kind)
     if status:
         raise RuntimeError("ncnn computed nothing")
@@ -154,11 +154,11 @@ def _runs_of(result: Any) -> Sequence[Array]:  # noqa: ANN401 - untyped
 
 
 def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
-    """What a matrix of ncnn holds: (G, H, W, b), or the numbers of a vector."""
+    """Return the elements of an ncnn matrix: (G, H, W, b), or a vector."""
     size = mat.elempack
     header = mat.elempack, mat.elemsize, mat.w, mat.cstep
-    # NumPy takes only matrices of single numbers; b of them side by side are as many columns.
-    # There are no gaps between the groups then.
+    # NumPy accepts only matrices of single numbers, so b packed numbers become b columns.
+    # Then there are no gaps between the groups.
     mat.elempack, mat.elemsize = 1, mat.elemsize // size
     mat.w, mat.cstep = mat.w * size, mat.cstep * size
     memory = np.array(mat, copy=False)
@@ -169,8 +169,8 @@ def _blocks_of(mat: Any) -> Array:  # noqa: ANN401 - untyped
     return memory.reshape(groups, height, width // size, size)
 
 
-def _arranged(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
-    """Bring a result into NCHW, in place of those that were before it."""
+def _to_nchw(mat: Any, shape: tuple[int, ...]) -> Array:  # noqa: ANN401 - untyped
+    """Convert a result to NCHW, in the memory of an earlier one if possible."""
     give_back_results()
     blocks = _blocks_of(mat)
     if blocks.ndim == 1:

@@ -1,10 +1,10 @@
-"""Element-wise nodes: one table of who computes them, and how.
+"""The table of element-wise nodes and the libraries that compute them.
 
-Kinds of nodes have the names of ONNX. A kind stands here for a library only where the library
-is within a few units in the last place of what is right, element by element
-(`tests/accuracy`). ONNX Runtime's own Tanh, Elu, Softplus, Mish, HardSwish and Gelu with
-``approximate=tanh`` are not; nor are ncnn's TanH, ELU, Mish, HardSwish, Swish, exponential and
-logarithm. Gelu is where it is refined (`Subgraph.refine`).
+Kinds of nodes have ONNX's names. A library has an entry only if it is accurate to a few units
+in the last place, element by element (`tests/accuracy`). ONNX Runtime's own Tanh, Elu,
+Softplus, Mish, HardSwish and Gelu with ``approximate=tanh`` are not; nor are ncnn's TanH, ELU,
+Mish, HardSwish, Swish, exponential and logarithm. Gelu is where it
+is refined (`Subgraph.refine`).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Elementwise:
     ----------
     kind : str
     operands : int
-        That are not constants.
+        Number of operands that are not constants.
     functions : tuple of str
-        Its names in an expression; of one operand also in ``torch``.
+        Its names in an expression; with one operand also in ``torch``.
     integers : bool
         Whether ONNX Runtime computes it for int64 as PyTorch does.
     nchwc : bool
-        Whether ONNX Runtime may compute it on NCHWc: zeros in the padding stay finite.
+        Whether ONNX Runtime may compute it in NCHWc: zeros in the padding stay finite.
     ncnn : str
-        Type of ncnn's layer; ``""`` where there is none, or it is not right.
+        Type of ncnn's layer; ``""`` if there is none, or it is inaccurate.
     ncnn_op_type : int or None
-        Which operation of that layer, where it has several.
+        Operation of that layer, if it has several.
     ufunc : callable or None
-        NumPy's, where one pass of it over memory that is used again is as fast as a library.
+        NumPy's function, if it is as fast as a library with a reused buffer.
     """
 
     kind: str

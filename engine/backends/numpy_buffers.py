@@ -1,8 +1,8 @@
-"""NumPy into memory that is used again, for work of one pass over the elements.
+"""NumPy with reused buffers, for operators of one pass over the elements.
 
-What the reference takes for such an operator is mostly the page faults of fresh memory. With
-memory at hand one thread is as fast as a library's two, and leaves the other processor to the
-threads that the next convolution needs awake.
+The reference spends most of its time for such an operator on page faults of fresh memory. With
+a buffer, one thread is as fast as a library's two, and no other threads are awake that would
+slow down the next convolution.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class _Pass(NamedTuple):
     Attributes
     ----------
     compute : callable
-        Takes the arrays, and the one to write into.
+        Takes the input arrays and the output array.
     shape : tuple of int
-        Of the latter.
+        Shape of the output.
     """
 
     compute: Callable[[Sequence[Any], Array], object]
@@ -59,20 +59,20 @@ class NumpyBuffers:
     packages: tuple[str, ...] = ()
 
     def describe(self, variant: str) -> str:
-        """Describe a variant of `variants` in words."""
-        return "NumPy, into memory that is used again" if variant == "buffer" else variant
+        """Describe a variant of `variants`."""
+        return "NumPy, into a reused buffer" if variant == "buffer" else variant
 
     def load(self, *, whole: bool) -> None:
-        """Do nothing: NumPy is there."""
+        """Do nothing: NumPy is loaded."""
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a kernel for an operator, whatever its inputs."""
+        """Return whether an operator may have a kernel for some inputs."""
         return _LOWERINGS.has(operator)
 
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """The one variant of a kernel."""
+        """Return the one variant of a kernel."""
         operands = [
             Operand(f"x{index}", index, value.shape, value.dtype)
             for index, value in enumerate(inputs)
@@ -121,7 +121,7 @@ def _tanh(_: None, input: Operand) -> _Pass:
 
 @_LOWERINGS.register(Expression, OnnxExpression)
 def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
-    """One operation of tensors, or of a tensor and a number."""
+    """Compile one operation of tensors, or of a tensor and a number."""
     *leaves, call = layer.expression.nodes
     ufunc = _UFUNCS.get(call.name) if isinstance(call, Call) else None
     if ufunc is None or not isinstance(call, Call) or len(call.children) != 2:
@@ -137,7 +137,7 @@ def _expression(_: None, layer: Expression, *operands: Operand) -> _Pass:
 
 
 def _taker(node: object) -> Callable[[Sequence[Any]], Any]:
-    """Take a leaf of an expression from the inputs."""
+    """Return a leaf of an expression: an input or a number."""
     if isinstance(node, OperandRef):
         place = node.operand
         return lambda arrays: arrays[place]

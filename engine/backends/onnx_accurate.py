@@ -1,9 +1,9 @@
-"""Nodes that ONNX Runtime computes too inexactly, expanded to others.
+"""Replaces nodes that ONNX Runtime computes inaccurately.
 
-Its Sigmoid is a quotient of polynomials whose error is about 1e-7 whatever the result: 3 %
-at -11, six times the result at -17.7. What its Exp and its divisions give is right to a unit
-in the last place, so a model that is written for it has those instead. ncnn, which has a
-Sigmoid of its own, is given the nodes of the subgraph as they are.
+Its Sigmoid is a quotient of polynomials with an error of about 1e-7 for any result: 3 % at -11,
+six times the result at -17.7. Its Exp and divisions are accurate to a unit in the last place,
+so models for it use those instead. ncnn, whose Sigmoid is accurate, gets the nodes of the
+subgraph unchanged.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["expand_inexact"]
 
 
 def expand_inexact(nodes: Iterable[Node], constant: Constant) -> list[Node]:
-    """Replace each node that is computed too inexactly by several.
+    """Replace each inaccurate node by several accurate ones.
 
     Parameters
     ----------
     nodes : iterable of Node
     constant : callable
-        Adds a number to the model and gives its name.
+        Adds a number to the model and returns its name.
 
     Returns
     -------
     list of NodeProto
-        Results keep their names; what is computed on the way has their shapes.
+        Results keep their names; intermediate values have their shapes.
     """
     written: list[Node] = []
     for node in nodes:

@@ -1,4 +1,4 @@
-"""A subgraph as a model of ONNX, as ONNX Runtime is to have it."""
+"""Lowers a subgraph to an ONNX model for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ _OPSET: Final = 20
 _IR_VERSION: Final = 9
 # Nodes for which ONNX Runtime would change the layout of images.
 _LAID_OUT: Final = frozenset(["Conv", "MaxPool", "AveragePool", "GlobalAveragePool"])
-# What ONNX itself has not: ONNX Runtime's docs/ContribOperators.md.
+# Operators that ONNX lacks: ONNX Runtime's docs/ContribOperators.md.
 _DOMAINS: Final = {"Attention": "com.microsoft"}
 _DTYPES: Final = {
     np.dtype(np.float32): onnx.TensorProto.FLOAT,
     np.dtype(np.int64): onnx.TensorProto.INT64,
 }
-_INSIDE_BYTES: Final = 1024  # of a constant that is written into the model
+_INSIDE_BYTES: Final = 1024  # largest constant that is stored in the model
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxOutput(SubgraphOutput):
-    """What one operator gives, by ONNX Runtime.
+    """A result of an operator in ONNX Runtime.
 
     Attributes
     ----------
     nchwc : tuple of int or None
-        Where it comes in NCHWc: its shape in memory, (N, G, H, W, b). See `onnx_nchwc`.
+        If it is in NCHWc: its shape in memory, (N, G, H, W, b). See `onnx_nchwc`.
     """
 
     nchwc: tuple[int, int, int, int, int] | None = None
 
     @property
     def declared(self) -> tuple[int, ...] | None:
-        """Shape that the model declares; None where ONNX Runtime is to find it."""
+        """Shape that the model declares; None if ONNX Runtime infers it."""
         if self.nchwc is None:
             return None
         samples, groups, height, width, size = self.nchwc
@@ -64,9 +64,9 @@ class OnnxModel:
     Attributes
     ----------
     content : bytes
-        As ONNX stores it.
+        The serialised model.
     weights : mapping of str to ndarray
-        Constants that are to be handed over beside it; C-contiguous and aligned.
+        Constants that are passed beside it; C-contiguous and aligned.
     inputs : tuple of SubgraphInput
     outputs : tuple of OnnxOutput
         One for each operator, in order.
@@ -84,19 +84,19 @@ class OnnxModel:
 
 
 def lower_to_onnx(graph: Subgraph, nchwc: Collection[str] | None = None) -> OnnxModel:
-    """Lower a subgraph to a model of ONNX.
+    """Lower a subgraph to an ONNX model.
 
     Parameters
     ----------
     graph : Subgraph
     nchwc : collection of str, optional
-        Compute images in NCHWc, and give these operands out so; the others in NCHW, as are
-        all without.
+        Operands to return in NCHWc, in which images are then computed. The others, and all by
+        default, are in NCHW.
 
     Raises
     ------
     LoweringError
-        If it reads nothing, or has nothing to gain by NCHWc.
+        If it reads nothing, or NCHWc has no advantage.
     """
     if not graph.inputs:
         raise LoweringError("nothing is computed")
@@ -110,7 +110,7 @@ def lower_to_onnx(graph: Subgraph, nchwc: Collection[str] | None = None) -> Onnx
         graph.pairs,
     )  # fmt: skip
     if rewritten is None:
-        raise LoweringError("no images to be computed in NCHWc")
+        raise LoweringError("no images to compute in NCHWc")
     outputs = []
     for output in graph.outputs:
         finite = output.finite or output.name in rewritten.padded
@@ -123,12 +123,12 @@ def lower_to_onnx(graph: Subgraph, nchwc: Collection[str] | None = None) -> Onnx
 
 
 def infer_shapes(graph: Subgraph) -> dict[str, tuple[int, ...]]:
-    """Shapes of the values of a subgraph that are known without computing them."""
+    """Return the shapes of a subgraph's values that are known without computing them."""
     return _infer_shapes(graph, *_expand(graph))
 
 
 def _expand(graph: Subgraph) -> tuple[list[Node], dict[str, Array]]:
-    """Nodes and constants, without nodes that ONNX Runtime computes too inexactly."""
+    """Return nodes and constants, without inaccurate nodes."""
     constants = dict(graph.constants)
 
     def add_number(number: float) -> str:
@@ -226,7 +226,7 @@ def _infer_shapes(
 
 
 def _declare_outside(name: str, array: Array) -> onnx.TensorProto:
-    """Declare a constant that is handed over beside the model; its place is never read."""
+    """Declare a constant that is passed beside the model; its location is never read."""
     outside = onnx.TensorProto(
         name=name,
         data_type=_DTYPES[array.dtype],

@@ -1,15 +1,14 @@
-"""Images in NCHWc: ONNX Runtime's own order, from one operator to the next.
+"""Rewrites a model to keep images in NCHWc, the layout of ONNX Runtime's convolutions.
 
-Its convolutions compute in that order: channels in groups of 8 or 16, as many as the processor
-computes at once, and the numbers of a group side by side for each pixel. Left to itself it
-brings each result that is given out back into NCHW, and a pass in which every
-operand is given out spends as much time on that as on a third of its convolutions. Written
-with the operators of that order, a model gives results out as they are.
+NCHWc has channels in blocks of 8 or 16, as many as the processor computes at once, with the
+channels of a block innermost. By default ONNX Runtime converts each result to NCHW. With every
+operand as a result, a pass spends as much time on that as on a third of its convolutions. A
+model with the operators of that layout returns results unconverted.
 
 The operators are those that ONNX Runtime's own optimiser writes (domain
 ``com.microsoft.nchwc``), and so are the conditions under which they can take the place of
-others. Channels that do not fill the last group are followed by padding: zeros, or what
-operators element by element make of zeros, which weights of zero meet everywhere behind.
+others. Channels that do not fill the last block are followed by padding: zeros, or what
+element-wise operators make of zeros. Downstream, weights of zero multiply it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["NchwcNodes", "nchwc_block_size", "rewrite_in_nchwc"]
 
 _DOMAIN: Final = "com.microsoft.nchwc"
-_AT_ONCE: Final = 4  # channels that are brought into NCHWc at once: no fewer can be
+_AT_ONCE: Final = 4  # fewest channels that are converted to NCHWc
 
 _UNARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 1]
 _BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row.operands == 2]
@@ -42,7 +41,7 @@ _BINARY: Final = [kind for kind, row in ELEMENTWISE.items() if row.nchwc and row
 
 @cache
 def nchwc_block_size() -> int:
-    """Channels in a block on this processor; 0 where ONNX Runtime has no such order."""
+    """Return the channels per block on this processor; 0 if it has no such layout."""
     import onnxruntime as ort
 
     sides = (1, _AT_ONCE, 1, 1)
@@ -69,19 +68,19 @@ def nchwc_block_size() -> int:
 
 @dataclass(slots=True)
 class NchwcNodes:
-    """A model's nodes, with images in NCHWc where that is possible.
+    """A model's nodes, with images in NCHWc where possible.
 
     Attributes
     ----------
     nodes : list of Node
     constants : dict of str to ndarray
-        Those that are new, by name.
+        The new constants, by name.
     nchwc : dict of str to (str, tuple of int)
-        Results that are given in NCHWc: the name of that value, and its shape in memory,
-        (N, G, H, W, b). ONNX Runtime calls it (N, G b, H, W).
+        Results in NCHWc: the name of that value, and its shape in memory, (N, G, H, W, b). ONNX
+        Runtime declares it as (N, G b, H, W).
     padded : set of str
-        Results that were computed with padding behind their channels. What it holds is only
-        right where the results are finite: zero times infinity is NaN.
+        Results with padding after their channels. They are valid only if they are finite,
+        because zero times infinity is NaN.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -98,7 +97,7 @@ def rewrite_in_nchwc(
     free: frozenset[str],
     pairs: Collection[tuple[str | None, str]] = (),
 ) -> NchwcNodes | None:
-    """Write a model once more, with images in NCHWc.
+    """Rewrite a model with images in NCHWc.
 
     Parameters
     ----------
@@ -106,18 +105,18 @@ def rewrite_in_nchwc(
         In order.
     constants : mapping of str to ndarray
     shapes : mapping of str to tuple of int
-        Of all values that are known.
+        All known shapes.
     results : iterable of str
-        What the model gives out.
+        The model's results.
     free : frozenset of str
-        Those that may be given in NCHWc.
+        Results that may be in NCHWc.
     pairs : collection of (str or None, str), optional
         Those that must be given in the same order; None is in NCHW.
 
     Returns
     -------
     NchwcNodes or None
-        None where there is nothing to win: no convolution can be computed in NCHWc.
+        None if no convolution can be computed in NCHWc.
     """
     if not nchwc_block_size():
         return None
@@ -133,7 +132,7 @@ def rewrite_in_nchwc(
 
 
 class _Writer:
-    """Writes node after node, and brings values into the order that each needs."""
+    """Writes nodes, and converts values to the layout that each needs."""
 
     def __init__(
         self,
@@ -145,11 +144,11 @@ class _Writer:
         self.convolutions = 0
         self._constants, self._shapes, self._size = constants, shapes, size
         self._nchwc: dict[str, str] = {}  # names in NCHWc, by the names in NCHW
-        self.missing: set[str] = set()  # what is there in NCHWc only
-        self._positive: set[str] = set()  # what may be divided by, the padding too
+        self.missing: set[str] = set()  # values that exist in NCHWc only
+        self._positive: set[str] = set()  # safe divisors, including their padding
 
     def write(self, node: Node) -> None:
-        """Write a node, in NCHWc where it can be and where that spares something."""
+        """Write a node, in NCHWc if that is possible and saves a conversion."""
         if node.kind == "Exp" or (
             node.kind in {"Add", "Mul"} and all(map(self._is_positive, node.inputs))
         ):
@@ -161,7 +160,7 @@ class _Writer:
             self.found.nodes.append(node)
 
     def give(self, name: str, *, in_nchwc: bool) -> None:
-        """Give a result out."""
+        """Add a result."""
         if name in self._nchwc and self._shapes[name][1] % self._size:
             self.found.padded.add(name)
         if in_nchwc:
@@ -172,7 +171,7 @@ class _Writer:
         else:
             self._to_nchw(name)
 
-    # Nodes; each says whether it was written
+    # Nodes; each method returns whether it wrote the node
 
     def _convolution(self, node: Node) -> bool:
         image, weight_name, *bias_name = node.inputs
@@ -182,8 +181,8 @@ class _Writer:
         outputs, inputs = weight.shape[:2]
         attributes = dict(node.attributes)
         groups = attributes.get("group", 1)
-        depthwise = groups > 1 and inputs == 1 and outputs == groups  # each channel by itself
-        few = groups == 1 and inputs < self._size  # such images are read in NCHW
+        depthwise = groups > 1 and inputs == 1 and outputs == groups  # depthwise
+        few = groups == 1 and inputs < self._size  # the first layer reads NCHW
         if (
             groups > 1
             and not depthwise
@@ -196,7 +195,7 @@ class _Writer:
         if source is None:
             return False
         names = [source, self._add(self._filter(weight, by_channel=few or depthwise))]
-        unload(weight)  # of a file, which is there twice now
+        unload(weight)  # the file's copy is no longer needed
         for name in bias_name:
             bias = _padded(self._constants[name], self._wide(outputs), 0)
             names.append(self._add(bias))
@@ -206,9 +205,9 @@ class _Writer:
         return True
 
     def _filter(self, weight: Array, *, by_channel: bool) -> Array:
-        """Weights (O, I, H, W) in the order in which the library reads them.
+        """Return weights (O, I, H, W) in the library's layout.
 
-        With `by_channel` for inputs that are read one channel after the other.
+        `by_channel` is for inputs in NCHW.
         """
         size = self._size
         weight = _padded(weight, self._wide(len(weight)), 0)
@@ -260,7 +259,7 @@ class _Writer:
         return self._unary(node) if len(node.inputs) == 1 else self._binary(node)
 
     def _scaling(self, node: Node, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> bool:
-        """Write a node of an image and a number for each of its channels."""
+        """Write a node of an image and one number per channel."""
         whole = np.broadcast_shapes(*shapes)
         channels = (*whole[:2], 1, 1)
         if len(whole) != 4 or not all(shape in {whole, channels} for shape in shapes):
@@ -311,7 +310,7 @@ class _Writer:
     # Values
 
     def _to_nchwc(self, name: str) -> str | None:
-        """Have a value in NCHWc; None where it cannot be."""
+        """Return a value in NCHWc, converting it if necessary; None if it cannot be."""
         if name not in self._nchwc:
             shape = self._shapes.get(name, ())
             if name in self._constants or len(shape) != 4 or shape[1] % _AT_ONCE:
@@ -326,7 +325,7 @@ class _Writer:
         return self._nchwc[name]
 
     def _to_nchw(self, name: str) -> None:
-        """Have a value in NCHW."""
+        """Return a value in NCHW, converting it if necessary."""
         if name in self.missing:
             self.missing.remove(name)
             channels = self._shapes[name][1]
@@ -340,7 +339,7 @@ class _Writer:
             )
 
     def _name_in_nchwc(self, name: str) -> str:
-        """What a node's result is to be called in NCHWc."""
+        """Return the name of a node's result in NCHWc."""
         if self._is_the_same_in_nchwc(self._shapes[name]):
             self._nchwc[name] = name
         else:
@@ -349,7 +348,7 @@ class _Writer:
         return self._nchwc[name]
 
     def _is_the_same_in_nchwc(self, shape: tuple[int, ...]) -> bool:
-        """Whether images of a single pixel lie in memory in NCHW."""
+        """Return whether an image has a single pixel, whose memory is the same in NCHW."""
         return shape[2:] == (1, 1) and shape[1] % self._size == 0
 
     def _node(
@@ -370,7 +369,7 @@ class _Writer:
         return name
 
     def _wide(self, channels: int) -> int:
-        """Channels with their padding."""
+        """Return the number of channels including padding."""
         return -(-channels // self._size) * self._size
 
     def _is_positive(self, name: str) -> bool:
@@ -383,7 +382,7 @@ class _Writer:
 
 
 def _padded(array: Array, count: int, axis: int) -> Array:
-    """Zeros behind an array along an axis, so that there are `count`."""
+    """Pad an array with zeros along an axis to a length of `count`."""
     missing = count - array.shape[axis]
     if not missing:
         return array

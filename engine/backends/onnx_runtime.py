@@ -1,8 +1,7 @@
-"""ONNX Runtime as a backend: one small session per operator and shape.
+"""The backend ONNX Runtime: one small session per operator and shape.
 
-A session reads operands where they lie and writes into memory of ours, so that nothing is
-copied on the way. Each has threads of its own, which must sleep between calls: they would
-take the processor from all the others.
+A session reads operands in place and writes to buffers of ours, so nothing is copied. Each has
+its own threads, which must sleep between calls, or they would take the processor from others.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.backend_names import PACKAGES
-from engine.backends.buffers import Buffer, let_go
-from engine.backends.heap import keeps_memory
+from engine.backends.buffers import Buffer, detach_buffer
+from engine.backends.heap import register_trim
 from engine.backends.lowering import (
     LoweringError,
     Operand,
@@ -49,14 +48,14 @@ _RESULTS: Final[dict[str, DType]] = {
     "tensor(int64)": np.dtype(np.int64),
     "tensor(bool)": np.dtype(np.bool_),
 }
-# With fewer bytes of operands, waking another thread costs more than it brings; with more
-# than the second number it pays for certain; in between it is measured.
+# Below the first number of bytes a second thread does not pay, above the second number it
+# always does; in between it is measured.
 _WORTH_THREADS: Final = (1 << 16, 1 << 21)
 
 
 @cache
 def _library() -> ModuleType:
-    """The library, imported when it is first needed."""
+    """Import the library, on first use."""
     import onnxruntime
 
     library: ModuleType = onnxruntime
@@ -65,10 +64,10 @@ def _library() -> ModuleType:
 
 
 def _share_memory(library: ModuleType) -> None:
-    """Have all sessions take what they need while they run from one place, the arena.
+    """Have all sessions share one arena for their working memory.
 
-    An arena of its own for each would hold several times that between calls, and without any
-    a session takes it from the heap: pages that it has never touched, or not for long.
+    An arena each would hold several times that between calls. Without an arena a session
+    allocates on the heap, whose pages are not in memory yet.
     """
     from engine.backends.onnx_lowering import lower_to_onnx
     from engine.backends.subgraph import Subgraph
@@ -91,9 +90,9 @@ def _share_memory(library: ModuleType) -> None:
     def give_back() -> None:
         session.run(None, fed, giving_back)
 
-    # At once too: the arena never gives back what it took first, which is next to nothing so.
+    # Allocated now: the arena never frees its first block, which is tiny this way.
     give_back()
-    keeps_memory(give_back)
+    register_trim(give_back)
 
 
 def _session_options(library: ModuleType, threads: int) -> SessionOptions:
@@ -104,7 +103,7 @@ def _session_options(library: ModuleType, threads: int) -> SessionOptions:
     options.enable_cpu_mem_arena = False
     options.add_session_config_entry("session.use_env_allocators", "1")
     options.add_session_config_entry("session.use_device_allocator_for_initializers", "1")
-    # Threads wait awake for the parts of one call, never between calls.
+    # Threads spin for the parts of one call, never between calls.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return options
 
@@ -116,9 +115,9 @@ class OnnxRuntimeBackend:
     packages: tuple[str, ...] = PACKAGES["onnxruntime"]
 
     def describe(self, variant: str) -> str:
-        """Describe a variant of `variants` in words."""
+        """Describe a variant of `variants`."""
         level, _, count = variant.partition("-")
-        layout = {"all": "all its optimisations", "basic": "images as they lie"}
+        layout = {"all": "all its optimisations", "basic": "images in NCHW"}
         return f"ONNX Runtime, {layout.get(level, level)}, {format_count(int(count), 'thread')}"
 
     def load(self, *, whole: bool) -> None:
@@ -129,7 +128,7 @@ class OnnxRuntimeBackend:
             _library()
 
     def supports(self, operator: RuntimeOperator) -> bool:
-        """Whether there may be a kernel for an operator, whatever its inputs."""
+        """Return whether an operator may have a kernel for some inputs."""
         from engine.backends.operator_lowerings import LOWERINGS
 
         return LOWERINGS.has(operator)
@@ -137,13 +136,13 @@ class OnnxRuntimeBackend:
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
     ) -> dict[str, Callable[[], CompiledKernel]]:
-        """Variants of a kernel: with or without ONNX Runtime's own image layout.
+        """Return the variants of a kernel: with or without ONNX Runtime's own image layout.
 
-        Going over to that layout and back costs as much as a small convolution, and so does
+        Converting to that layout and back costs as much as a small convolution, and so does
         waking a second thread.
         """
         try:
-            model = _written(operator, inputs)
+            model = _write_model(operator, inputs)
         except LoweringError:
             return {}
         levels = ("all", "basic") if model.has_convolution else ("all",)
@@ -158,7 +157,7 @@ class OnnxRuntimeBackend:
         }
 
 
-def _written(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxModel:
+def _write_model(operator: RuntimeOperator, inputs: Sequence[Value]) -> OnnxModel:
     from engine.backends.onnx_lowering import lower_to_onnx
     from engine.backends.operator_lowerings import LOWERINGS
     from engine.backends.subgraph import Subgraph, lower_operator
@@ -173,21 +172,21 @@ def _names(inputs: Sequence[Value]) -> list[str]:
 
 
 class OnnxCompiledKernel:
-    """A session whose inputs and outputs are bound to our memory.
+    """A session with inputs and outputs bound to buffers of ours.
 
     Parameters
     ----------
     model : OnnxModel
     operands : sequence of str
-        Names of the arrays that it is called with.
+        Names of the arrays of a call.
     level : str
-        ``all`` or ``basic``: how far ONNX Runtime may change the model.
+        ``all`` or ``basic``: ONNX Runtime's optimisation level.
     threads : int
 
     Attributes
     ----------
     seconds : None
-        What each operator took in the last run; ONNX Runtime does not tell.
+        Time of each operator in the last run, which ONNX Runtime does not measure.
     """
 
     seconds: None = None
@@ -224,7 +223,7 @@ class OnnxCompiledKernel:
             self._bind_output(place)
 
     def run(self, inputs: Sequence[Value]) -> None:
-        """Compute the results; those that somebody keeps get new memory."""
+        """Compute the results; those in use get new memory."""
         read: dict[str, Array] = {}  # copies must live until the session has read them
         for place, (declared, at) in enumerate(self._sources):
             array = inputs[at]
@@ -248,12 +247,12 @@ class OnnxCompiledKernel:
             each.refine(x.reshape(-1), self._buffers[each.output].memory.reshape(-1))
 
     def checked(self, place: int, inputs: Sequence[Held]) -> Held:
-        """Give the result of an operator, for its inputs.
+        """Return the result of an operator, for its inputs.
 
         Raises
         ------
         SpecialNumbersError
-            If it is none that the reference would give.
+            If the reference would give another result.
         """
         output, buffer = self._outputs[place], self._buffers[place]
         for index in output.above_infinity:
@@ -264,10 +263,10 @@ class OnnxCompiledKernel:
         if output.nchwc is None or output.shape is None:
             return buffer.shown
         shown = buffer.shown
-        return LazyArray(shown, output.shape, shown.dtype, _arranged)
+        return LazyArray(shown, output.shape, shown.dtype, _to_nchw)
 
     def shown(self, place: int) -> Array:
-        """A result of the last run."""
+        """Return a result of the last run."""
         return self._buffers[place].shown
 
     def _bind_output(self, place: int) -> None:
@@ -277,10 +276,10 @@ class OnnxCompiledKernel:
         self._binding.bind_output(name, "cpu", 0, memory.dtype, memory.shape, address)
 
 
-def _arranged(blocks: Array, shape: tuple[int, ...]) -> Array:
-    """Bring a result into NCHW; its blocks take no memory up any more."""
+def _to_nchw(blocks: Array, shape: tuple[int, ...]) -> Array:
+    """Convert a result to NCHW, and free the blocks."""
     array = nchwc_to_nchw(blocks, shape)
-    let_go(blocks)
+    detach_buffer(blocks)
     return array
 
 
@@ -295,13 +294,13 @@ def _one(model: OnnxModel, inputs: Sequence[Value], level: str, threads: int) ->
 
 
 def _size_of(found: NodeArg) -> tuple[tuple[int, ...], DType]:
-    """Shape and dtype of a result, as the library works them out from those of the inputs.
+    """Return shape and dtype of a result, which the library infers from the inputs.
 
     Raises
     ------
     LoweringError
-        If they depend on the numbers.
+        If they depend on the values.
     """
     if found.type not in _RESULTS or not all(isinstance(size, int) for size in found.shape):
-        raise LoweringError(f"a result of no known size: {found.shape} {found.type}")
+        raise LoweringError(f"a result of unknown size: {found.shape} {found.type}")
     return tuple(found.shape), _RESULTS[found.type]

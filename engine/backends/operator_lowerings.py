@@ -1,7 +1,7 @@
-"""Operators lowered to nodes of a subgraph.
+"""Lowers operators to nodes of a subgraph.
 
-Each lowering returns the name of its result, or a pair of name and the shape that the result is
-to be given; a tuple of such for several outputs. Only float32 comes here, and int64 indices.
+Each lowering returns the name of its result, or a pair of name and the shape to give the
+result; a tuple of these for several outputs. Operands are float32, and indices int64.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ __all__ = ["LOWERINGS"]
 
 LOWERINGS: Final[LoweringTable[Subgraph, Result]] = LoweringTable()
 
-_LONG_SEQUENCE: Final = 32  # rows that are worth a matrix product of their own
+_LONG_SEQUENCE: Final = 32  # minimum rows for a separate matrix product
 
 
 # Convolutions and products
 
 
 def _batched(operand: Operand, rank: int) -> tuple[tuple[int, ...], bool]:
-    """Shape with a batch axis, and whether the operand lacked it."""
+    """Return the shape with a batch axis, and whether the operand lacked it."""
     single = len(operand.shape) == rank + 1
     return ((1, *operand.shape) if single else operand.shape), single
 
@@ -88,7 +88,7 @@ def _convolution(graph: Subgraph, layer: Convolution, input: Operand) -> Result:
         raise LoweringError("padding other than zeros")
     shape, single = _batched(input, layer.windows.rank)
     if shape[1] != layer.weight.shape[1] * layer.groups:
-        raise LoweringError("other channels")  # ONNX Runtime would read behind the image
+        raise LoweringError("other channels")  # ONNX Runtime would read beyond the image
     outputs, inputs = layer.weight.shape[:2]
     require_windows(layer.windows, shape, outputs, gathered=inputs)
     weights = [graph.constant(w) for w in (layer.weight, layer.bias) if w is not None]
@@ -162,7 +162,7 @@ def _max_pool(graph: Subgraph, layer: MaxPool, input: Operand) -> Result:
         raise LoweringError("indices, or no batch axis")
     _require_own_sizes(layer.windows, shape, ceil_mode=layer.ceil_mode)
     require_windows(layer.windows, shape, shape[1])
-    graph.require_above_infinity(input)  # it passes over NaN, and its lowest number is finite
+    graph.require_above_infinity(input)  # it ignores NaN, and its lowest number is finite
     return graph.node(
         "MaxPool",
         graph.read(input),
@@ -189,7 +189,7 @@ def _average_pool(graph: Subgraph, layer: AveragePool, input: Operand) -> Result
 
 
 def _require_own_sizes(windows: Windows, shape: tuple[int, ...], *, ceil_mode: bool) -> None:
-    """Refuse where a last window would start behind the image: ONNX counts those."""
+    """Refuse a last window that starts after the image: ONNX counts those."""
     if ceil_mode and windows.counts(shape[2:], ceil_mode=True) != windows.counts(shape[2:]):
         raise LoweringError("a partial last window")
 
@@ -208,8 +208,8 @@ def _adaptive(graph: Subgraph, layer: AdaptiveAveragePool, input: Operand) -> Re
 # Element by element
 
 
-# Whatever is here is within a few units in the last place of what is right, element by element
-# (tests/accuracy): ONNX Runtime's own Tanh, Elu, Softplus, Mish, HardSwish and Gelu with
+# All of these are accurate to a few units in the last place, element by element
+# (tests/accuracy). ONNX Runtime's own Tanh, Elu, Softplus, Mish, HardSwish and Gelu with
 # approximate=tanh are not.
 _ACTIVATIONS: Final[tuple[tuple[Callable[..., Array], str], ...]] = (
     (relu, "Relu"), (sigmoid, "Sigmoid"), (silu, "Swish"), (softsign, "Softsign"),
@@ -250,7 +250,7 @@ def _hardtanh(
 
 @LOWERINGS.register(hardsigmoid)
 def _hardsigmoid(graph: Subgraph, input: Operand) -> str:
-    # Adding 3 first is exact where the result is small; ``x / 6 + 0.5`` rounds before.
+    # Adding 3 first is exact for small results; ``x / 6 + 0.5`` rounds before.
     moved = graph.node("Add", graph.read(input), graph.constant(3.0))
     return graph.node("HardSigmoid", moved, alpha=1 / 6, beta=0.0)
 
@@ -262,7 +262,7 @@ def _hardswish(graph: Subgraph, input: Operand) -> Result:
 
 @LOWERINGS.register(mish)
 def _mish(graph: Subgraph, input: Operand) -> Result:
-    """``x n / (n + 2)`` with n = e (e + 2), e = exp(x): the same, and nothing cancels."""
+    """Lower to ``x n / (n + 2)`` with n = e (e + 2), e = exp(x), which does not cancel."""
     read, two = graph.read(input), graph.constant(2.0)
     # From 20 on the quotient is 1.
     power = graph.node("Exp", graph.node("Clip", read, "", graph.constant(20.0)))
@@ -278,7 +278,7 @@ def _gelu(graph: Subgraph, input: Operand, approximate: str = "none") -> Result:
         graph.refine(input, refine_gelu)  # the libraries' ``1 + erf`` cancels
         return graph.node("Gelu", read, approximate="none")
     graph.refine(input, refine_gelu_by_tanh)  # the exponential's operand is rounded
-    # 1 + tanh(u) is 2 / (1 + exp(-2 u)), where nothing cancels.
+    # 1 + tanh(u) is 2 / (1 + exp(-2 u)), which does not cancel.
     root = -2 * math.sqrt(2 / math.pi)
     cubic = graph.node("Mul", graph.node("Mul", read, read), graph.constant(0.044715 * root))
     factor = graph.node("Add", cubic, graph.constant(root))
@@ -302,9 +302,9 @@ def _prelu(
 
 @LOWERINGS.register(Expression, meanings.OnnxExpression)
 def _expression(graph: Subgraph, layer: Expression, *operands: Any) -> Result:
-    """Arithmetic of tensors of one dtype and numbers; anything else is NumPy's."""
+    """Lower arithmetic of tensors of one dtype and numbers; NumPy computes the rest."""
     if not all(isinstance(operand, Operand) for operand in operands):
-        raise LoweringError("an operand that is no tensor")
+        raise LoweringError("an operand that is not a tensor")
     if len({operand.dtype for operand in operands}) != 1:
         raise LoweringError("mixed dtypes")
     integers = operands[0].dtype == np.int64
@@ -324,7 +324,7 @@ def _expression(graph: Subgraph, layer: Expression, *operands: Any) -> Result:
 
 
 def _called(node: Call, arguments: list[str], *, integers: bool) -> tuple[str, ...]:
-    """The type of the node that computes a call, and its arguments."""
+    """Return the kind of node for a call, and its arguments."""
     if node.name == "square":
         return "Mul", *arguments * 2
     kind = UNARY_FUNCTIONS.get(node.name) or BINARY_FUNCTIONS.get(node.name)
@@ -396,7 +396,7 @@ def _group_norm(
 ) -> Result:
     samples, channels, *rest = input.shape
     if channels % num_groups:
-        raise LoweringError("channels that cannot be shared out")
+        raise LoweringError("channels that cannot be divided into groups")
     groups = (samples, num_groups, math.prod((channels, *rest)) // num_groups)
     ones = graph.constant(np.ones(num_groups, np.float32))
     zeros = graph.constant(np.zeros(num_groups, np.float32))
@@ -445,7 +445,7 @@ def _attention(
         if np.broadcast_shapes(attn_mask.shape, wanted) != wanted:
             raise LoweringError("a mask of another shape")
         mask = graph.read(attn_mask)
-    graph.require_finite()  # it gives NaN to a query that sees no key
+    graph.require_finite()  # it returns NaN for a query without a key
     require_scratch(math.prod(batch) * query.shape[-2] * key.shape[-2])
     keys = graph.read(key)
     order = (*range(len(key.shape) - 2), len(key.shape) - 1, len(key.shape) - 2)
@@ -464,13 +464,13 @@ def _attention(
 def _multihead(
     graph: Subgraph, layer: MultiheadAttention, *operands: Any, attn_mask: Any = None
 ) -> Result:
-    """Self-attention or attention to other sequences, without weights."""
+    """Lower self-attention or attention to other sequences, without returned weights."""
     if not layer.is_plain or any(len(operand.shape) != 3 for operand in operands):
         raise LoweringError("weights, extra keys, or no batch axis")
     sequences = [*operands, *[operands[-1]] * (3 - len(operands))]
     if len({s.shape[0 if layer.batch_first else 1] for s in sequences}) > 1:
         raise LoweringError("unequal batches")
-    graph.require_finite()  # it gives NaN to a query whose scores are all -inf
+    graph.require_finite()  # it returns NaN for a query whose scores are all -inf
     outputs, width = layer.output.weight.shape
     natural = (*sequences[0].shape[:2], outputs)
     require_scratch(layer.heads * math.prod(_sizes_of_scores(layer, sequences)))
@@ -499,14 +499,14 @@ def _multihead(
 def _sizes_of_scores(
     layer: MultiheadAttention, sequences: Sequence[Any]
 ) -> tuple[int, int, int]:
-    """N, L and S of a head's scores."""
+    """Return N, L and S of a head's scores."""
     samples, length = (0, 1) if layer.batch_first else (1, 0)
     queries, keys = sequences[0].shape, sequences[1].shape
     return queries[samples], queries[length], keys[length]
 
 
 def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
-    """Whether several long enough samples attend to themselves, as in windows of an image.
+    """Return whether several long samples attend to themselves, as windows of an image do.
 
     For a single sample, or short ones, three products with all samples at once are faster.
     """
@@ -518,7 +518,7 @@ def _is_of_windows(layer: MultiheadAttention, sequences: Sequence[Any]) -> bool:
 def _fused_attention(
     graph: Subgraph, layer: MultiheadAttention, sequence: Operand, mask: str
 ) -> str:
-    """Projections and attention in one node: rows of what the heads give side by side.
+    """Lower projections and attention to one node, which returns the heads side by side.
 
     ``Attention`` of ONNX Runtime's docs/ContribOperators.md: all threads work head by head,
     and nothing is transposed between the products.
@@ -543,7 +543,7 @@ def _fused_attention(
 def _mask(
     graph: Subgraph, layer: MultiheadAttention, sequences: Sequence[Any], mask: Any
 ) -> str:
-    """A mask that is added, of shape (N, H, L, S) or (1, 1, L, S)."""
+    """Return a mask to add, of shape (N, H, L, S) or (1, 1, L, S)."""
     samples, *scores = _sizes_of_scores(layer, sequences)
     if mask.shape == (samples * layer.heads, *scores):
         return graph.read(mask, (samples, layer.heads, *scores))
@@ -556,7 +556,7 @@ def _heads(
     graph: Subgraph, layer: MultiheadAttention, projection: Linear, sequence: Operand,
     factor: float, *, last: bool,
 ) -> str:  # fmt: skip
-    """Times a factor, of shape (N, H, L, D), or with `last` (N, H, D, L)."""
+    """Multiply by a factor, in shape (N, H, L, D), or with `last` (N, H, D, L)."""
     rows = graph.read(sequence, (math.prod(sequence.shape[:2]), sequence.shape[2]))
     first, second = sequence.shape[:2]
     split = graph.node(

@@ -1,4 +1,4 @@
-"""The kernels of an earlier run, to get the same numbers again."""
+"""Kernels of an earlier run, to reproduce its numbers."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _NOT_COMPUTED: Final = ("", SUPPLIED)
 
 
 class RecordedKernels(Kernels):
-    """Kernels as an earlier run had them, and its subgraphs.
+    """Kernels and subgraphs of an earlier run.
 
     Parameters
     ----------
     operators : sequence of RuntimeOperator
     names : mapping of str to str
-        Kernels by operator; NumPy computes what was not computed then.
+        Kernels by operator; NumPy computes operators that did not run then.
     installed : mapping of str to Backend
     excluded : Exclusions
-        NumPy computes what an excluded library did then, and with it the rest of a subgraph.
+        NumPy replaces excluded libraries, for a whole subgraph.
 
     Raises
     ------
     SessionStateError
-        If an operator is missing, which means another model, or a library is.
+        If an operator is missing, which means another model, or a library is not installed.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class RecordedKernels(Kernels):
     ) -> None:
         super().__init__(operators, self._make_recorded)
         self._names, self._installed = names, installed
-        # By the first operator: how a subgraph is named, and who took part in it.
+        # By the first operator: the name of a subgraph, and its operators.
         self._subgraphs: dict[int, tuple[SubgraphName, list[int]]] = {}
         for operator in operators:
             self._check(operator)
@@ -80,7 +80,7 @@ class RecordedKernels(Kernels):
 
     @override
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Get the subgraph ready that begins here, if one did."""
+        """Prepare the recorded subgraph that begins here, if there is one."""
         if index not in self._subgraphs:
             return
         name, indices = self._subgraphs[index]
@@ -93,7 +93,7 @@ class RecordedKernels(Kernels):
             built[signature] = self._subgraph(name, values)
         subgraph = built[signature]
         if subgraph is not None:
-            activate(subgraph, indices, values, self, self.own)
+            activate(subgraph, indices, values, self, self.make_single)
 
     def _subgraph(self, name: SubgraphName, values: Mapping[str, Held]) -> FusedSubgraph | None:
         row = self._operators[name.first : name.last + 1]
@@ -101,7 +101,7 @@ class RecordedKernels(Kernels):
             row, values, lambda index: NumpyKernel(self._operators[index])
         )
         if len(parts) < len(row):
-            return None  # who took part says that it cannot be computed as it was
+            return None  # its operators report that it cannot be reproduced
         known = {**values, **results}
         return try_to_make(
             lambda: FusedSubgraph(Draft(parts, known, name.threads, name.strategy))
@@ -111,7 +111,7 @@ class RecordedKernels(Kernels):
         name = self._names.get(operator.name)
         if name is None:
             raise SessionStateError(
-                f"the recorded kernels are of another model: they have none for "
+                f"the recorded kernels are of another model: there is none for "
                 f"{operator.type} {operator.name!r}"
             )
         backend = backend_of(name)
@@ -136,7 +136,7 @@ class RecordedKernels(Kernels):
         compile_kernel = candidates(installed, operator, inputs).get(name)
         compiled = None if compile_kernel is None else compile_kernel()
         if compiled is None:
-            # Another kernel would compute it, with other numbers than were asked for.
+            # Another kernel would give other numbers.
             raise InferenceError(
                 operator.name,
                 operator.type,
@@ -148,9 +148,9 @@ class RecordedKernels(Kernels):
 
 
 def _without(excluded: Exclusions, names: Mapping[str, str]) -> Mapping[str, str]:
-    """Kernels by operator, NumPy in the place of excluded ones.
+    """Return kernels by operator, with NumPy instead of excluded ones.
 
-    Operators of one subgraph have its name, and it computes none of them where one is excluded.
+    If one operator of a subgraph is excluded, NumPy computes all of them.
     """
     gone = {(o, name) for o, name in names.items() if backend_of(name) in excluded[o]}
     subgraphs = {name for _, name in gone if is_fused(name)}

@@ -1,7 +1,7 @@
-"""Consecutive operators as nodes: a form of our own that knows no library.
+"""A subgraph: consecutive operators as nodes that are independent of any library.
 
-Operators are lowered to it once (`operator_lowerings`, `move_lowerings`). `onnx_lowering` makes
-a model of ONNX of it, and `ncnn_lowering` a network of ncnn.
+Operators are lowered to it once (`operator_lowerings`, `move_lowerings`). `onnx_lowering`
+lowers it to an ONNX model, and `ncnn_lowering` to an ncnn network.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "lower_operator",
 ]
 
-# What a lowering gives: the value's name, and its shape where that must be set afterwards.
+# Result of a lowering: the value's name, and a shape to give it, if it needs one.
 Result: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 _DTYPES: Final = frozenset(map(np.dtype, (np.float32, np.int64)))
@@ -50,12 +50,11 @@ class Node:
     Attributes
     ----------
     kind : str
-        As ONNX names it: ``Conv``, ``Gemm``; what only a library has, with its domain in
-        front.
+        ONNX's name: ``Conv``, ``Gemm``; for a library's own nodes with its domain in front.
     inputs : tuple of str
-        Names of values, ``""`` for an optional one that is left out.
+        Names of values, ``""`` for a missing optional one.
     output : str
-        Name of the value that it gives.
+        Name of its result.
     attributes : mapping of str to object
     """
 
@@ -67,15 +66,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphInput:
-    """A value that is handed over.
+    """An input of the subgraph.
 
     Attributes
     ----------
     name : str
     operand : str
-        The operand that it reads; several inputs may read one in different shapes.
+        The operand that it reads; several inputs may read the same one in different shapes.
     shape : tuple of int
-        As declared.
+        Declared shape.
     dtype : dtype
     """
 
@@ -87,15 +86,15 @@ class SubgraphInput:
 
 @dataclass(frozen=True, slots=True)
 class SubgraphOutput:
-    """What one operator gives.
+    """A result of one operator.
 
     Attributes
     ----------
     name : str
     shape : tuple of int or None
-        What shape it is to be given afterwards; None as it comes.
+        Shape to give it afterwards; None to leave it unchanged.
     above_infinity : tuple of int
-        Which of the operator's inputs must hold neither NaN nor -inf.
+        Indices of the operator's inputs that must hold neither NaN nor -inf.
     finite : bool
         Whether the output must hold neither NaN nor infinities.
     """
@@ -134,13 +133,13 @@ class Subgraph:
     Attributes
     ----------
     natural : tuple of int or None
-        Shape of what the present operator gives, where that is known.
+        Shape of the current operator's result, if it is known.
     nodes : list of Node
         In order.
     constants : dict of str to ndarray
         By name.
     outputs : list of SubgraphOutput
-        One for each operator that gives its result out, in order.
+        One for each operator whose result is returned, in order.
     refinements : list of Refinement
     """
 
@@ -151,8 +150,8 @@ class Subgraph:
         self.outputs: list[SubgraphOutput] = []
         self.refinements: list[Refinement] = []
         self._inputs: dict[str, SubgraphInput] = {}
-        self._ends: list[tuple[str, int]] = []  # operands, and the nodes up to each
-        # Operands that are computed here: the value's name, and its shape where that is known.
+        self._ends: list[tuple[str, int]] = []  # operands, and the number of nodes up to each
+        # Computed operands: the value's name, and its shape if it is known.
         self._computed: dict[str, tuple[str, tuple[int, ...] | None]] = {}
         self._same: dict[str, str] = {}
         self._reshaped: dict[tuple[str, tuple[int, ...]], str] = {}
@@ -165,7 +164,7 @@ class Subgraph:
 
     @property
     def inputs(self) -> tuple[SubgraphInput, ...]:
-        """What is handed over."""
+        """The inputs."""
         return tuple(self._inputs.values())
 
     def read(
@@ -178,9 +177,9 @@ class Subgraph:
         operand : Operand, ndarray or number
             An array or number is a constant.
         shape : sequence of int, optional
-            To read it in, of as many elements; its own without.
+            Shape in which to read it, with as many elements; default its own.
         integers : bool
-            Whether it may be of int64.
+            Whether it may be int64.
 
         Returns
         -------
@@ -190,7 +189,7 @@ class Subgraph:
         Raises
         ------
         LoweringError
-            If it is anything else.
+            If its type or dtype is unsupported.
         """
         if not isinstance(operand, Operand):
             return self.constant(operand, shape)
@@ -217,9 +216,9 @@ class Subgraph:
         return self._reshaped[name, wanted]
 
     def constant(self, value: object, shape: Sequence[int] | None = None) -> str:
-        """Add a constant: an array, or a float32 from a number."""
+        """Add a constant: an array, or a number as float32."""
         if isinstance(value, (bool, complex, str)) or value is None:
-            raise LoweringError(f"{value!r} is no constant here")
+            raise LoweringError(f"{value!r} is not a constant")
         array = np.asarray(value)
         if not isinstance(value, np.ndarray) and array.dtype != np.int64:
             array = array.astype(np.float32)
@@ -244,7 +243,7 @@ class Subgraph:
         *inputs : str
             See `Node`.
         **attributes
-            Those that are None are left out.
+            Attributes that are None are omitted.
 
         Returns
         -------
@@ -270,16 +269,16 @@ class Subgraph:
         return output
 
     def require_above_infinity(self, operand: Operand) -> None:
-        """Leave the work to the reference where an operand holds NaN or -inf.
+        """Require an operand without NaN and -inf; else the reference computes.
 
-        For nodes that pass over them.
+        For nodes that ignore them.
         """
         self._above_infinity.append(operand.index)
 
     def require_finite(self) -> None:
-        """Leave the work to the reference where the output holds NaN or infinities.
+        """Require an output without NaN and infinities; else the reference computes.
 
-        For nodes that make them where there are none, or of others.
+        For nodes that return them in other places than the reference.
         """
         self._finite = True
 
@@ -299,7 +298,7 @@ class Subgraph:
     def give(
         self, operand: str, result: str, shape: tuple[int, ...] | None, *, out: bool = True
     ) -> None:
-        """End an operator: say which value is its result.
+        """End an operator and set its result.
 
         Parameters
         ----------
@@ -310,7 +309,7 @@ class Subgraph:
         shape : tuple of int or None
             See `SubgraphOutput.shape`.
         out : bool
-            Whether the subgraph gives it out.
+            Whether the subgraph returns it.
 
         Raises
         ------
@@ -342,18 +341,18 @@ class Subgraph:
         self._unrefined.add(result)
 
     def may_give(self, name: str) -> bool:
-        """Whether a value is computed here, and no operator's result that is given out."""
+        """Return whether a value is computed here but is not a returned result."""
         return self._is_computed(name) and all(name != output.name for output in self.outputs)
 
     def _is_computed(self, name: str) -> bool:
         return any(name == node.output for node in reversed(self.nodes))
 
     def alias(self, operand: str, other: str) -> None:
-        """Say that an operand has the bytes of another one, in another shape perhaps."""
+        """Declare that an operand has the same elements as another one, perhaps reshaped."""
         self._same[operand] = self._same.get(other, other)
 
     def values_of(self, operands: Iterable[str]) -> frozenset[str]:
-        """Names of the values of operands that are computed here."""
+        """The value names of computed operands."""
         return frozenset(self._computed[operand][0] for operand in operands)
 
     @property
@@ -368,7 +367,7 @@ class Subgraph:
         ]
 
     def first_operand_beyond(self, count: int) -> str | None:
-        """Return the first operand that needs more than so many nodes; None for no operand."""
+        """Return the first operand that needs more than `count` nodes; None for no operand."""
         return next((operand for operand, end in self._ends if end > count), None)
 
     def _name(self, prefix: str) -> str:
@@ -406,24 +405,24 @@ def lower_operator(
     graph : Subgraph
     operator : RuntimeOperator
     inputs : sequence of Value
-        Only shapes and dtypes of arrays count.
+        Only shapes and dtypes of arrays are used.
     names : sequence of str
-        Of the inputs, in the graph.
+        Names of the inputs in the graph.
     output : str
-        Name of what it gives.
+        Name of its output.
     lowerings : LoweringTable
     natural : tuple of int, optional
-        Shape of what it gives, where that is known.
+        Shape of its output, if it is known.
     out : bool
-        Whether the graph gives it out.
+        Whether the graph returns it.
 
     Raises
     ------
     LoweringError
-        If no library can compute it.
+        If it cannot be lowered.
     """
     if any(_is_foreign(value) for value in inputs):
-        raise LoweringError("another dtype, nothing in it, or a list of tensors")
+        raise LoweringError("another dtype, an empty tensor, or a list of tensors")
     require_elements(*(value.shape for value in inputs if isinstance(value, np.ndarray)))
     if len(operator.outputs) != 1:
         raise LoweringError("several outputs")
@@ -435,12 +434,12 @@ def lower_operator(
     ]
     graph.natural = natural
     result = lowerings.write(graph, operator, operands)
-    # A bare name is a result in its own shape, a pair of name and shape one in that shape.
+    # A name is a result in its own shape; a pair has the shape to give it.
     value, shape = (result, None) if isinstance(result, str) else result
     graph.give(output, value, shape, out=out)
 
 
 def _is_foreign(value: Value) -> bool:
-    if isinstance(value, tuple):  # an array in a list would be taken for a constant
+    if isinstance(value, tuple):  # an array in a list would become a constant
         return any(isinstance(member, (np.ndarray, tuple)) for member in value)
     return isinstance(value, np.ndarray) and (value.dtype not in _DTYPES or not value.size)

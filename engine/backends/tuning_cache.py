@@ -1,4 +1,4 @@
-"""The tuning cache: which kernel was fastest, remembered between sessions.
+"""The tuning cache: remembers the fastest kernels between sessions.
 
 It is one small JSON file in the user's cache folder, void for another processor or other
 versions of the libraries. A file that is damaged or cannot be written only costs measuring
@@ -54,7 +54,7 @@ _TIMES: Final = 1.5
 
 
 def describe_work(operator: RuntimeOperator) -> str:
-    """Describe what an operator computes: its type, parameters and weights' shapes."""
+    """Describe an operator by its type, parameters and weights' shapes."""
     described = [operator.type]
     described += [f"{name}={value}" for name, value in operator.params.items()]
     described += [f"@{name}={a.shape}{a.dtype}" for name, a in operator.attributes.items()]
@@ -72,14 +72,14 @@ def _described(value: Value) -> str:
 def key_of(
     operator: RuntimeOperator, inputs: Sequence[Value], excluded: Collection[str] = ()
 ) -> str:
-    """Name of an operator's work on inputs of these shapes and dtypes.
+    """Return the key of an operator with inputs of these shapes and dtypes.
 
     Parameters
     ----------
     operator : RuntimeOperator
     inputs : sequence of Value
     excluded : collection of str, optional
-        Libraries that must not do it.
+        Libraries that must not compute it.
     """
     described = [describe_work(operator)]
     described += map(_described, inputs)
@@ -88,7 +88,7 @@ def key_of(
 
 
 def _machine() -> str:
-    """What voids a tuning cache: processor and libraries."""
+    """Return the processor and library versions for which a cache is valid."""
     libraries = []
     for name in ("numpy", "onnxruntime", "ncnn"):
         with contextlib.suppress(PackageNotFoundError):
@@ -117,7 +117,7 @@ class _Entry(NamedTuple):
 
 
 class TuningCache:
-    """Fastest kernels by the key of what they compute.
+    """Fastest kernels by key.
 
     Several processes may have one on the same file: each adds what it finds out.
 

@@ -1,4 +1,4 @@
-"""Write the tensors of a session to files that other tools read, and read what they say.
+"""Writes and reads dumps: the tensors of a session as files for other tools.
 
 The folder's layout::
 
@@ -8,17 +8,15 @@ The folder's layout::
     ops/012_<type>__<operand>.npy        execution index first, so that any list keeps the order
     weights/<operator>.<attribute>.npy   where asked for
 
-Members of a tuple-valued operand have their places behind its name, ``7_0`` and ``7_1``.
-Arrays are C-ordered and little-endian. Everything is written beside the destination and
-renamed at the end: an export that is cancelled, fails or finds the disk full leaves nothing
-behind. File names are made of cleaned names that can neither leave the folder nor collide,
-also where case does not count; the true names stand in the manifest.
+Members of a tuple-valued operand have their index after its name, ``7_0`` and ``7_1``.
+Arrays are C-ordered and little-endian. Everything is written to a temporary path and renamed at
+the end: an export that is cancelled, fails or fills the disk leaves nothing behind. File names
+are made of cleaned names that cannot leave the folder or collide, also on a file system that
+ignores case; the true names are in the manifest.
 
-The manifest has statistics of every array. What was computed is told by SHA-256: of the
-inputs, of the ``.param`` and of what the ``.bin`` lists of its weights, CRC-32 included; where
-that is asked for, of every array and of the whole ``.bin``. Of the user's files of layers that
-the graph was built with (``layers``) it has the name, the checksum of what was run, and the
-types that are theirs.
+The manifest has statistics of every array. SHA-256 identify the inputs, the ``.param`` and the
+directory of the ``.bin`` with its CRC-32; on request also every array and the whole ``.bin``.
+For each layer file of the graph (``layers``) it has name, checksum and registered types.
 
 An ``.npz`` holds the arrays alone, by operand name, and a ``.safetensors`` the manifest too,
 as the entry ``manifest`` of its metadata. Pictures come as a folder of the same layout.

@@ -1,4 +1,4 @@
-"""Which arrays a dump holds, in which order."""
+"""Lists the arrays of a dump, in order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.store import StepOutputs
     from engine.values import Array, ValueMetadata
 
-    # Takes what is called between operators where the array must be computed again.
+    # Takes a callback that is called between operators if the array must be recomputed.
     Load = Callable[[Callable[[], None] | None], Array]
 
 __all__ = ["Entry", "collect_entries", "select_operators"]
@@ -37,7 +37,7 @@ class Entry:
     Attributes
     ----------
     role : {"inputs", "ops", "weights"}
-        The folder that it goes to.
+        Its folder.
     name : str
         True name: of the operand, or ``operator.attribute``.
     stem, key : str
@@ -45,20 +45,20 @@ class Entry:
     operator : RuntimeOperator
         Producer, or owner of the weight.
     kind : str
-        ``tensor``, or the Python type of a value that is none.
+        ``tensor``, or the Python type of another value.
     metadata : ArrayMetadata or None
-        Of the array; a Python number is a 0-d one. None for what no file of arrays can hold.
+        Of the array; a Python number is a 0-d one. None for a value that is not an array.
     load : callable
-        Gives the array; a session with a memory limit may have to compute it again, and calls
-        its argument, where that is not None, between operators.
+        Returns the array. A session with a memory limit may have to recompute it; it calls the
+        argument, if that is not None, between operators.
     operand : RuntimeOperand or None
         None for a weight.
     member : tuple of int
-        Place within a tuple-valued operand.
+        Index within a tuple-valued operand.
     stored_dtype : str
         pnnx's name of a weight's dtype in the file.
     value : Plain
-        What there is instead of an array.
+        The value if it is not an array.
     """
 
     role: str
@@ -78,14 +78,14 @@ class Entry:
 def select_operators(
     graph: RuntimeGraph, patterns: Sequence[str] | None
 ) -> tuple[RuntimeOperator, ...]:
-    """Operators that match any of the patterns.
+    """Select the operators that match any of the patterns.
 
     Parameters
     ----------
     graph : RuntimeGraph
     patterns : sequence of str or None
-        Each matches a name, a type or an execution index; ``*`` and ``?`` are wild, and
-        nothing else is. None selects all.
+        Each matches a name, a type or an execution index; ``*`` and ``?`` are the only
+        wildcards. None selects all.
 
     Returns
     -------
@@ -115,28 +115,28 @@ def select_operators(
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # Runs of stars are one star, or matching could take for ever.
+    # Merge runs of stars, or matching could take exponential time.
     parts = re.split(r"(\*+|\?)", pattern)
     wild = {"*": ".*", "?": "."}
     return re.compile("".join(wild.get(part[:1], re.escape(part)) for part in parts), re.DOTALL)
 
 
 def collect_entries(session: Session, options: DumpOptions) -> list[Entry]:
-    """Everything that a dump of a session holds; the arrays will be the session's own.
+    """List everything that a dump of a session contains, aliasing the session's arrays.
 
     Raises
     ------
     UnknownNameError
         If a pattern of ``options.operators`` matches nothing.
     ExportError
-        If weights are wanted of a model that was opened without them.
+        If weights are requested of a model that was opened without them.
     """
     selected = select_operators(session.graph, options.operators)
     entries = list(_operands(session, {op.index for op in selected}, options))
     if options.weights:
         if not session.graph.has_weights:
             raise ExportError(
-                "there are no weights to write: the model was opened without its .bin file"
+                "there are no weights to write: the model was opened without its .bin"
             )
         entries.extend(entry for operator in selected for entry in _weights(operator))
     return entries
@@ -162,7 +162,7 @@ def _operands(session: Session, selected: set[int], options: DumpOptions) -> Ite
 def _members(
     metadata: ValueMetadata, place: tuple[int, ...] = ()
 ) -> Iterator[tuple[tuple[int, ...], ValueMetadata]]:
-    """Members of nested tuples with their places; an empty tuple is itself one."""
+    """Yield members of nested tuples with their indexes; an empty tuple is a member."""
     if isinstance(metadata, tuple) and metadata:
         for index, item in enumerate(metadata):
             yield from _members(item, (*place, index))
@@ -197,7 +197,7 @@ def _operand_entry(
         number = np.asarray(metadata)
         array = ArrayMetadata(number.shape, number.dtype)
     if array is not None and not is_numeric(array):
-        array = None  # an int of more than 64 bits; text or objects of somebody's layer
+        array = None  # an int of more than 64 bits; text or objects of a user's layer
     is_array = isinstance(metadata, ArrayMetadata)
     return Entry(
         role="inputs" if operator.is_input else "ops",

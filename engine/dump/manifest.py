@@ -1,4 +1,4 @@
-"""What a dump says about itself: the manifest, and the summary for spreadsheets."""
+"""The manifest of a dump, and the summary for spreadsheets."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _LAYOUTS: Final = {4: "NCHW", 5: "NCDHW"}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found out about an array while it was written.
+    """Statistics and hash of an array, computed while it was written.
 
     Attributes
     ----------
     statistics : TensorStatistics
     sha256 : str or None
         Of the elements in C order and little-endian, without any file's header: equal
-        arrays have equal hashes in every format. None where it was not asked for.
+        arrays have equal hashes in every format. None if it was not requested.
     """
 
     statistics: TensorStatistics
@@ -71,14 +71,14 @@ class Facts:
 class ModelHashes(NamedTuple):
     """SHA-256 of a model's files as they were opened.
 
-    None of those that were not asked for, and of those that are gone or were written again.
+    None for hashes that were not requested, and for files that were removed or changed.
 
     Attributes
     ----------
     param, bin : str or None
     bin_directory : str or None
-        Of what a ``.bin`` lists: names, sizes and CRC-32 of the weights. It tells one model
-        from another without reading the weights.
+        Of the directory of the ``.bin``: names, sizes and CRC-32 of the weights. It identifies
+        a model without reading the weights.
     """
 
     param: str | None
@@ -89,14 +89,14 @@ class ModelHashes(NamedTuple):
 def model_hashes(
     graph: RuntimeGraph, options: DumpOptions, check_cancelled: Callable[[], None]
 ) -> ModelHashes:
-    """Read what tells a model from another one, which may take long.
+    """Compute the hashes that identify a model, which may take long.
 
     Parameters
     ----------
     graph : RuntimeGraph
     options : DumpOptions
     check_cancelled : callable
-        Asked while files are read; what it raises ends that.
+        Called while files are read; its exception cancels that.
     """
     file, archive = graph.file, graph.file.archive
     return ModelHashes(
@@ -109,7 +109,7 @@ def model_hashes(
 
 
 def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -> str:
-    """Spell all that a manifest says but the operands, which `manifest_text` adds.
+    """Format a manifest without the operands, which `manifest_text` adds.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ def manifest_head(session: Session, options: DumpOptions, hashes: ModelHashes) -
 
 
 def _hash_of(version: FileVersion | None, check_cancelled: Callable[[], None]) -> str | None:
-    """SHA-256 of a file, if it is still the one that was opened."""
+    """Return the SHA-256 of a file, if it has not changed since it was opened."""
     if version is None or not version.is_current():
-        return None  # which is no harm to a dump
+        return None  # the dump is still valid without it
     try:
         digest = file_hash(version.path, check_cancelled)
     except FileNotFoundError:
@@ -181,7 +181,7 @@ def _operator_row(session: Session, operator: RuntimeOperator) -> dict[str, Any]
 
 
 class Row(NamedTuple):
-    """Lines about an entry.
+    """Lines of an entry.
 
     Attributes
     ----------
@@ -199,9 +199,9 @@ def make_row(entry: Entry, file: str, facts: Facts | None) -> Row:
     ----------
     entry : Entry
     file : str
-        Path within the dump, or name within the archive; ``""`` when it was not written.
+        Path within the dump, or name within the archive; ``""`` if it was not written.
     facts : Facts or None
-        None for an entry that is no array.
+        None for an entry that is not an array.
     """
     array, consumers = entry.metadata, entry.operand.consumers if entry.operand else ()
     row: dict[str, Any] = {
@@ -242,12 +242,12 @@ def _numbers(found: TensorStatistics | None) -> dict[str, Any]:
 
 
 def manifest_text(head: str, rows: Iterable[Row]) -> str:
-    """Complete what `manifest_head` has begun by the rows of the operands, from `make_row`."""
+    """Complete `manifest_head` with the rows of the operands, from `make_row`."""
     return f"{head}{_list('operands', [row.manifest for row in rows])}\n}}\n"
 
 
 def _member(key: str, value: object) -> str:
-    """Spell a member of the manifest, a list with one line for each item."""
+    """Format a member of the manifest, a list with one line per item."""
     if isinstance(value, list):
         return _list(key, list(map(_json, value)))
     return f" {_json(key)}: {_json(value)}"
@@ -266,7 +266,7 @@ _COLUMNS: Final = ("name", "member", "role", "kind", "producer", "dtype", "shape
 
 
 def summary_text(rows: Iterable[Row]) -> str:
-    """Put the rows together as CSV, for spreadsheets and scripts that know nothing of us."""
+    """Join the rows as CSV, for spreadsheets and simple scripts."""
     return "".join([_csv_line(_COLUMNS), *(row.summary for row in rows)])
 
 
@@ -286,20 +286,20 @@ def _csv_line(values: Iterable[object]) -> str:
 
 
 def _harmless(value: object) -> object:
-    """Keep a spreadsheet from taking a name for a formula."""
+    """Prevent a spreadsheet from reading a name as a formula."""
     if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
         return f"'{value}"
     return value
 
 
 def file_hash(path: Path, check_cancelled: Callable[[], None]) -> str:
-    """SHA-256 of a file, kept as long as the file looks unchanged.
+    """Return the SHA-256 of a file, cached while the file is unchanged.
 
     Parameters
     ----------
     path : Path
     check_cancelled : callable
-        Asked between pieces; what it raises ends the reading.
+        Called between pieces; its exception cancels the reading.
     """
     status = path.stat()
     key = (path.absolute(), status.st_size, status.st_mtime_ns, status.st_ino)

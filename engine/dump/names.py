@@ -1,4 +1,4 @@
-"""File names made of operator and operand names, which may hold anything."""
+"""Makes safe file names of operator and operand names, which may hold anything."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def archive_name(text: str) -> str:
     Returns
     -------
     str
-        The name itself where it is of letters, digits, ``.``, ``_`` and ``-``, so that
+        The name itself if it consists of letters, digits, ``.``, ``_`` and ``-``, so that
         arrays can be found by operand; else a cleaned one.
     """
     if _SAFE_IN_ARCHIVES.fullmatch(text) and text != _TAKEN_BY_SAFETENSORS:
@@ -61,7 +61,7 @@ def archive_name(text: str) -> str:
 
 
 class UniqueNames:
-    """Hands out names of which no two are equal.
+    """Makes unique names.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class UniqueNames:
         self._attempts: dict[str, int] = {}
 
     def claim(self, text: str) -> str:
-        """Clean a name; where that is taken already, add a hash to it."""
+        """Clean a name; if that is taken, add a hash."""
         cleaned = candidate = self._clean(text)
         while self._fold(candidate) in self._used:
             attempt = self._attempts[text] = self._attempts.get(text, 0) + 1

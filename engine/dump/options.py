@@ -9,7 +9,7 @@ __all__ = ["FORMATS", "FORMAT_OF_SUFFIX", "DumpOptions", "Format"]
 
 Format = Literal["folder", "npz", "safetensors", "png"]
 FORMATS: Final[tuple[Format, ...]] = ("folder", "npz", "safetensors", "png")
-# Of the dumps that are one file.
+# Suffixes of dumps that are one file.
 FORMAT_OF_SUFFIX: Final[dict[str, Format]] = {".npz": "npz", ".safetensors": "safetensors"}
 
 
@@ -24,7 +24,7 @@ class DumpOptions:
     operators : tuple of str or None
         Names, types or execution indexes, with ``*`` and ``?``; None for all.
     inputs : bool
-        The model's inputs, whatever `operators` says.
+        The model's inputs, independent of `operators`.
     outputs : bool
         The outputs of the operators.
     weights : bool
@@ -34,8 +34,8 @@ class DumpOptions:
     overwrite : bool
         Replace an earlier dump at the destination.
     sha256 : bool
-        Whether to work out the SHA-256 of every array and of the ``.bin``, and not of the
-        inputs and the ``.param`` alone. That takes longer than all the rest.
+        Whether to hash every array and the ``.bin``, not only the inputs and the ``.param``.
+        That takes longer than the rest.
     """
 
     format: Format = "folder"

@@ -1,4 +1,4 @@
-"""What a dump on disk says about itself."""
+"""Reads the manifest of a dump."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from engine.array_files import read_safetensors_metadata
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.dump.manifest import MANIFEST, SCHEMA, SUMMARY
 from engine.errors import DumpFileError
 from engine.file_versions import read_regular
@@ -34,24 +34,24 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     Raises
     ------
     DumpFileError
-        If there is none, or it cannot be read.
+        If there is no manifest, or it cannot be read.
     """
     path = Path(path)
     try:
         manifest = json.loads(_text_of(path))
     except OSError as exc:
-        raise DumpFileError(path, spoken(exc)) from exc
+        raise DumpFileError(path, format_os_error(exc)) from exc
     except (ValueError, RecursionError) as exc:
         raise DumpFileError(path, "its manifest is damaged") from exc
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
-        raise DumpFileError(path, "it is no dump of Kuiper Studio")
+        raise DumpFileError(path, "it is not a dump of Kuiper Studio")
     return manifest
 
 
 def _text_of(path: Path) -> str | bytes:
     if path.suffix.lower() == ".npz" and not path.is_dir():
         raise DumpFileError(
-            path, "an .npz holds arrays alone; name a dump that is a folder or .safetensors"
+            path, "an .npz has no manifest; choose a dump that is a folder or .safetensors"
         )
     if path.suffix.lower() == ".safetensors" and path.is_file():
         return read_safetensors_metadata(path).get("manifest", "{}")
@@ -98,7 +98,7 @@ def find_foreign_file(folder: Path) -> Path | None:
 
 
 def kernels_of(path: str | Path) -> Mapping[str, str]:
-    """Kernels that computed a dump, for ``Session(graph, backend=kernels_of(path))``.
+    """Return a dump's kernels, for ``Session(graph, backend=kernels_of(path))``.
 
     Parameters
     ----------
@@ -113,20 +113,18 @@ def kernels_of(path: str | Path) -> Mapping[str, str]:
     Raises
     ------
     DumpFileError
-        If the dump cannot be read or does not say.
+        If the dump cannot be read, or has no kernels.
     """
     try:
         return {
             str(row["name"]): str(row["kernel"]) for row in read_manifest(path)["operators"]
         }
     except (KeyError, TypeError) as exc:
-        raise DumpFileError(
-            path, "its manifest does not say which kernels computed it; write it anew"
-        ) from exc
+        raise DumpFileError(path, "its manifest has no kernels; write the dump again") from exc
 
 
 def seed_of(path: str | Path) -> int:
-    """Seed that operators of a dump drew by that are random.
+    """Return the random seed of a dump.
 
     Parameters
     ----------
@@ -136,7 +134,7 @@ def seed_of(path: str | Path) -> int:
     Returns
     -------
     int
-        0 where the dump does not say.
+        0 if the dump has none.
 
     Raises
     ------

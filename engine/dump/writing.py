@@ -1,4 +1,4 @@
-"""Writes dumps: one job at a time, whole or not at all."""
+"""Writes dumps, whole or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engine.array_files import (
     write_npz,
     write_safetensors,
 )
-from engine.atomic import spoken, written_beside
+from engine.atomic import format_os_error, written_beside
 from engine.collector import collector_paused
 from engine.dump.entries import Entry, collect_entries
 from engine.dump.manifest import (
@@ -55,7 +55,7 @@ __all__ = ["check_destination", "write_arrays", "write_dump"]
 T = TypeVar("T")
 
 _SECONDS_BETWEEN_QUESTIONS: Final = 0.05
-_PNG_LEVEL: Final = 1  # of zlib; higher ones take twice the time for a few percent
+_PNG_LEVEL: Final = 1  # zlib's level; higher ones take twice the time for a few percent
 
 
 def write_dump(
@@ -65,19 +65,19 @@ def write_dump(
     progress: Callable[[int, int], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> Path:
-    """Write what a session has computed.
+    """Write the tensors of a session.
 
     Parameters
     ----------
     session : Session
-        As far as it has run; operators without values are listed in the manifest only.
+        It may be at any position; operators without values are in the manifest only.
     path : path
         Destination: a folder, or a file for ``npz`` and ``safetensors``.
     options : DumpOptions, optional
     progress : callable, optional
-        Called in the caller's thread with entries done and their number.
+        Called in the caller's thread with the number of entries done, and of all.
     cancelled : callable, optional
-        Asked often, in the caller's thread; True ends the export.
+        Called often in the caller's thread; True cancels the export.
 
     Returns
     -------
@@ -87,9 +87,9 @@ def write_dump(
     Raises
     ------
     ExportError
-        With the reason; nothing is left behind.
+        If it cannot be written; no partial dump is left behind.
     ExportCancelledError
-        Likewise, when `cancelled` said so.
+        If `cancelled` returned True; likewise.
     UnknownNameError
         If a pattern of ``options.operators`` matches nothing.
     """
@@ -119,7 +119,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     Raises
     ------
     ExportError
-        With the reason; what was there before is there still.
+        If it cannot be written; an earlier file is kept.
     """
     try:
         if path.is_dir():
@@ -131,7 +131,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def _failure(path: Path, exc: OSError | MemoryError) -> ExportError:
-    reason = spoken(exc) if isinstance(exc, OSError) else "there is not enough memory"
+    reason = format_os_error(exc) if isinstance(exc, OSError) else "not enough memory"
     return ExportError(f"{path} was not written: {reason}")
 
 
@@ -144,17 +144,17 @@ def _check_options(options: DumpOptions) -> None:
             f"there is no dump format {options.format!r}; choose one of {', '.join(FORMATS)}"
         )
     if options.statistics_only and options.format != "folder":
-        raise ExportError("statistics alone are written as a folder; choose that format")
+        raise ExportError("statistics without arrays need the format folder")
 
 
 def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> None:
-    """Find out whether a dump may be written like that to a place, before it is begun.
+    """Check before the export that a dump can be written to a destination.
 
     Parameters
     ----------
     path : Path
     graph : RuntimeGraph
-        Whose dump it is; its own files are never replaced.
+        The model; its own files are never replaced.
     options : DumpOptions
 
     Raises
@@ -162,12 +162,12 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
     ExportError
         With the reason.
     OSError
-        If the place cannot be looked at.
+        If the destination cannot be read.
     """
     _check_options(options)
     _check_suffix(path, options)
     if not path.parent.is_dir():
-        raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
+        raise ExportError(f"{path.parent} is not a folder; create it, or choose another one")
     if not os.path.lexists(path):
         return
     if options.is_folder:
@@ -189,12 +189,12 @@ def _exists(path: Path, options: DumpOptions) -> DumpExistsError:
 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
-    """Refuse a name by which a file would be taken for one of another format."""
+    """Refuse a name with the suffix of another format."""
     named = FORMAT_OF_SUFFIX.get(path.suffix.lower(), options.format)
     if options.format in FORMAT_OF_SUFFIX.values() and named != options.format:
         raise ExportError(
-            f"{path} has the name of an .{named} file, and the format is {options.format}; "
-            "choose another name or format"
+            f"{path} ends in .{named}, but the format is {options.format}; change the name or "
+            "the format"
         )
 
 
@@ -240,9 +240,9 @@ def _check_space(path: Path, entries: Sequence[Entry], options: DumpOptions) -> 
 
 
 class _Job:
-    """One export under way: two threads that work, and a caller that waits and may give up.
+    """A running export: two worker threads, and a caller that waits and may cancel.
 
-    Progress is told and cancelling asked for in the caller's thread alone.
+    Progress and cancellation are handled in the caller's thread only.
     """
 
     def __init__(
@@ -258,25 +258,25 @@ class _Job:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Whatever the reason, nobody may write any more when the folder is removed.
+        # The threads must stop writing before the folder is removed.
         self._given_up.set()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def run(
         self, count: int, *kinds: Iterable[Callable[[], None]], meanwhile: Callable[[], T]
     ) -> T:
-        """Let the threads do all that there is to do with some items.
+        """Process items in the worker threads.
 
         Parameters
         ----------
         count : int
-            Of items, which progress is told in.
+            Number of items, for progress.
         *kinds : iterable of callables
-            One thread begins with the first kind of work and the other with the last, and
-            then they help each other: the thread that writes, and spends its time in the
-            system, is not held up by one that keeps the interpreter busy.
+            One thread begins with the first kind of work and the other with the last; then
+            they help each other. So the thread that writes, mostly in the system, does not wait
+            for one that keeps the interpreter busy.
         meanwhile : callable
-            What there is to do in the caller's thread.
+            Work for the caller's thread.
 
         Returns
         -------
@@ -323,7 +323,7 @@ class _Job:
         return result
 
     def counted(self, items: Sequence[T]) -> Iterator[T]:
-        """Give the items one by one and tell how many are done."""
+        """Yield the items and report how many are done."""
         for done, item in enumerate(items):
             self.ask()
             self.tell(done, len(items))
@@ -331,17 +331,17 @@ class _Job:
         self.tell(len(items), len(items))
 
     def ask(self, *_: object) -> None:
-        """Raise when the export was cancelled; for the caller's thread."""
+        """Raise if the export was cancelled; for the caller's thread."""
         if self._cancelled is not None and self._cancelled():
             raise ExportCancelledError("the export was cancelled; nothing was written")
 
     def check_cancelled(self, *_: object) -> None:
-        """Raise when the caller has given up; for the threads."""
+        """Raise if the caller has cancelled; for the worker threads."""
         if self._given_up.is_set():
             raise ExportCancelledError("the export was ended; nothing was written")
 
     def tell(self, done: int, total: int) -> None:
-        """Tell how many items are done; for the caller's thread."""
+        """Report how many items are done; for the caller's thread."""
         if self._progress is not None:
             self._progress(done, total)
 
@@ -396,7 +396,7 @@ def _describe(
     job: _Job,
     write: Callable[[int, Array], None] | None = None,
 ) -> tuple[str, list[Row]]:
-    """Make the head of the manifest and its rows, while arrays are written where they are."""
+    """Make the head of the manifest and its rows, while the arrays are written."""
     found: dict[int, Facts] = {}
 
     def examine(index: int, array: Array) -> None:
@@ -413,7 +413,7 @@ def _describe(
         rest, turn = iter(arrays), threading.Lock()
 
         def do() -> None:
-            # In their order: a value that was dropped is computed from the one before it.
+            # In order: an evicted value is recomputed from the one before it.
             with turn:
                 index = next(rest)
                 array = entries[index].load(job.check_cancelled)
@@ -424,14 +424,14 @@ def _describe(
 
     arrays = [index for index, entry in enumerate(entries) if entry.metadata is not None]
     kinds = [examine] if write is None else [write, examine]
-    # Values that were dropped are best computed again once, for both.
+    # Evicted values should be recomputed only once, for both.
     lanes = [kinds] if session.memory_limit is not None else [[kind] for kind in kinds]
     hashes = job.run(
         len(entries),
         *(lane(*together) for together in lanes),
         meanwhile=lambda: model_hashes(session.graph, options, job.ask),
     )
-    # Not meanwhile: it keeps the interpreter busy, for which the threads would wait.
+    # Not at the same time: it keeps the interpreter busy, and the threads would wait.
     with collector_paused():
         rows = [
             make_row(entry, file, found.get(index))
@@ -469,14 +469,14 @@ def _write_safetensors(
         write_safetensors(path, arrays, metadata, job.ask, lambda k: by_key[k].load(job.ask))
     except ValueError as exc:
         raise ExportError(
-            f"safetensors cannot hold this dump: {exc}; choose a folder or .npz"
+            f"safetensors cannot store this dump: {exc}; choose a folder or .npz"
         ) from exc
 
 
 def _require_dtype(name: str, array: ArrayMetadata) -> None:
     if array.dtype.newbyteorder("<") not in SAFETENSORS_DTYPES:
         raise ExportError(
-            f"safetensors cannot hold {name!r}, which is {array.dtype}; choose a folder or .npz"
+            f"safetensors cannot store {name!r} of {array.dtype}; choose a folder or .npz"
         )
 
 

@@ -1,4 +1,4 @@
-"""An expression that was read: its tree, its other forms, and its evaluation."""
+"""A parsed expression: its tree, its other forms, and its evaluation."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["Expression"]
 class Expression:
     """An expression as a tree; made by `parse`.
 
-    Two expressions are equal when their normal forms are, whatever their spelling. Nothing
-    here recurses: a tree may be as deep as its text is long.
+    Two expressions are equal if their normal forms are. Nothing here recurses: a tree may be as
+    deep as its text is long.
 
     Attributes
     ----------
     text : str
-        As it was read; the positions of the nodes count in it.
+        The source text; positions of nodes refer to it.
     nodes : tuple of Node
         All nodes in post-order, which is the order of evaluation.
     functions : mapping of str to Function
-        What the calls mean.
+        The functions by name.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Expression:
 
     @cached_property
     def operand_count(self) -> int:
-        """How many operands the expression needs: its highest index and one."""
+        """Number of operands that the expression needs: its highest index plus one."""
         used = [node.operand for node in self.nodes if isinstance(node, OperandRef)]
         return max(used, default=-1) + 1
 
@@ -60,14 +60,15 @@ class Expression:
     def rpn(self) -> tuple[str, ...]:
         """Reverse Polish form: arguments first, then the function.
 
-        ``add(@0,mul(@1,2))`` is ``@0 @1 2 mul add``. What takes no fixed number of arguments
-        says how many: a list of two is ``[]/2``, and there are ``size/1`` and ``size/2``.
+        ``add(@0,mul(@1,2))`` is ``@0 @1 2 mul add``. Functions of a variable number of
+        arguments have a count: a list of two is ``[]/2``, and there are ``size/1`` and
+        ``size/2``.
         """
         return tuple(node.rpn for node in self.nodes)
 
     @cached_property
     def normal(self) -> str:
-        """Normal form: the right brackets, no blanks, numbers as Python writes them.
+        """Normal form: correct brackets, no blanks, numbers in Python's notation.
 
         Parsing it gives an equal expression.
         """
@@ -99,13 +100,13 @@ class Expression:
         Returns
         -------
         Value
-            Where the expression merely passes an operand on, it is that operand or holds
-            it; otherwise a new array.
+            If the expression only passes an operand on, it is that operand or contains it;
+            otherwise a new array.
 
         Raises
         ------
         ExpressionError
-            At the function whose arguments do not fit, or the operand that is not there.
+            At a function with wrong arguments, or a missing operand.
         """
         last = deque(self.evaluate_steps(operands), maxlen=1)
         return last[0][1]
@@ -122,7 +123,7 @@ class Expression:
         ------
         (Node, Value)
             In post-order, each as soon as it is computed; the last is the root. Values that
-            no later node needs are not kept here.
+            no later node needs are dropped.
 
         Raises
         ------
@@ -151,7 +152,7 @@ class Expression:
                 raise self._no_operand(node, count)
 
     def _no_operand(self, node: OperandRef, count: int) -> ExpressionError:
-        reason = f"there is no operand {node.label}, only {count} in all"
+        reason = f"there is no operand {node.label}; the operator has {count}"
         return ExpressionError(self.text, node.start, reason)
 
     def _value(self, node: Node, args: list[Value], operands: Sequence[Value]) -> Value:
@@ -186,7 +187,7 @@ class Expression:
 
 
 def _brackets(node: Node) -> tuple[str, str]:
-    """What stands before and after a node's children."""
+    """Return the texts before and after a node's children."""
     if isinstance(node, ListNode):
         return "[", "]"
     return (f"{node.label}(", ")") if isinstance(node, Call) else (node.label, "")

@@ -1,4 +1,4 @@
-"""What an expression can call: one table from name to arity and meaning.
+"""The table of functions of the expression language.
 
 Numbers follow PyTorch eager. On tensors the result has the promoted dtype
 (`engine.promotion`), and functions that need floats turn bools and integers into float32.
@@ -47,10 +47,10 @@ class Function:
     ----------
     name : str
     least, most : int
-        How many arguments it takes.
+        Number of arguments.
     apply : callable
-        Takes that many values and gives one. Raises TypeError, ValueError, IndexError or
-        ArithmeticError where they do not fit.
+        Takes that many values and returns one. Raises TypeError, ValueError, IndexError or
+        ArithmeticError if they do not fit.
     """
 
     name: str
@@ -68,11 +68,11 @@ class Elementwise:
     kernel : callable
         Takes arrays of one dtype.
     domain : str
-        Which categories the promoted dtype may have: ``b``, ``i``, ``f``, ``c``.
+        Allowed categories of the promoted dtype: ``b``, ``i``, ``f``, ``c``.
     floats : bool
         Whether bools and integers become floats.
     on_scalars : callable, optional
-        What to do instead where all arguments are Python scalars.
+        Function to call if all arguments are Python scalars.
     """
 
     kernel: Kernel
@@ -81,7 +81,7 @@ class Elementwise:
     on_scalars: Kernel | None = None
 
     def __call__(self, *args: Value) -> Value:
-        """Compute, on tensors, on Python scalars, or on both together.
+        """Compute on tensors, Python scalars, or both.
 
         A list of numbers counts as a tensor with one dimension.
         """
@@ -112,7 +112,7 @@ class Elementwise:
     def _compute(self, args: tuple[Any, ...], dtype: DType) -> Array:
         if "bifc"[category(dtype)] not in self.domain:
             raise TypeError(f"is not defined for {dtype}")
-        # Halves are computed in float32 and rounded once, as PyTorch does on CPUs.
+        # float16 is computed in float32 and rounded once, as in PyTorch on CPUs.
         half = dtype == np.float16
         arrays = [as_operand(arg, np.dtype(np.float32) if half else dtype) for arg in args]
         try:
@@ -178,7 +178,7 @@ def _rounding(kernel: Kernel) -> Elementwise:
 
 
 def _by_integer(kernel: Kernel) -> Kernel:
-    """A division where an integer divisor of zero is an error, as in PyTorch."""
+    """A division in which an integer divisor of zero is an error, as in PyTorch."""
 
     def divide(a: Array, b: Array) -> Array:
         if b.dtype.kind in "iu" and not np.all(b):
@@ -192,7 +192,7 @@ def _by_integer(kernel: Kernel) -> Kernel:
 def _power(base: Array, exponent: Array) -> Array:
     if base.dtype.kind not in "iu" or not np.any(exponent < 0):
         return np.power(base, exponent)
-    # An integer to a negative power is its reciprocal cut to an integer: 0, 1 or -1.
+    # An integer to a negative power is its truncated reciprocal: 0, 1 or -1.
     unit = np.abs(base) == 1
     inverse = np.power(base, exponent & 1) * unit
     return np.where(exponent < 0, inverse, np.power(base, np.maximum(exponent, 0)))

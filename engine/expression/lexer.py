@@ -1,8 +1,8 @@
-"""Split an expression into tokens that know where they stand.
+"""Splits an expression into tokens with positions.
 
 A word is anything between brackets and commas: a function (``add``), an operand (``@0``),
-a number, one of True, False and None, or a bare string. Which of these it is shows in its
-spelling alone, except for functions, which the parser looks up.
+a number, one of True, False and None, or a bare string. The text decides which one, except for
+functions, which the parser looks up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ConstantValue = int | float | complex | bool | str | None
 
 
 class TokenKind(StrEnum):
-    """What a token is, by its spelling."""
+    """Kind of a token."""
 
     OPEN = "("
     CLOSE = ")"
@@ -38,7 +38,7 @@ class Token(NamedTuple):
     ----------
     kind : TokenKind
     text : str
-        As written.
+        Source text.
     start, end : int
         Half-open span in the expression.
     value : int, float, complex, bool, str or None
@@ -55,9 +55,9 @@ class Token(NamedTuple):
 _PUNCTUATION: Final = {kind.value: kind for kind in list(TokenKind)[:5]}
 _WORDS: Final[dict[str, ConstantValue]] = {"True": True, "False": False, "None": None}
 
-# Words are split off first and looked at afterwards, so that an error can point at the
-# character inside the word. No alternative below can match the same text in two ways:
-# matching stays linear whatever the file holds.
+# Words are split off first and classified afterwards, so that an error can point at the
+# character inside the word. No alternative below can match the same text in two ways, so
+# matching is linear for any file.
 _TOKEN: Final = re.compile(r"\s*([(),\[\]]|[\w.@:+\-]+|\S)", re.ASCII)
 _OPERAND: Final = re.compile(r"@[0-9]*")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -86,7 +86,7 @@ def tokenize(text: str) -> list[Token]:
     Raises
     ------
     ExpressionError
-        At a character that no token has, or where a word is none of the above.
+        At an invalid character, or an invalid word.
     """
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
@@ -112,9 +112,9 @@ def _word(text: str, word: str, start: int) -> Token:
     fits = match.end() if match else 0
     if fits < len(word):
         after = f" after {word[:fits]!r}" if fits else ""
-        raise ExpressionError(text, start + fits, f"{word[fits]!r} has no place{after}")
+        raise ExpressionError(text, start + fits, f"{word[fits]!r} is not allowed{after}")
     if word == "@":
-        raise ExpressionError(text, start, "an operand is written @ and its number")
+        raise ExpressionError(text, start, "an operand is @ with a number, such as @0")
     if word[0] == "@":
         return Token(TokenKind.OPERAND, word, start, end, _integer(text, word[1:], start))
     return Token(TokenKind.NAME, word, start, end, word)

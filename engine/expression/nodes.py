@@ -1,7 +1,7 @@
 """The tree of an expression.
 
-Nodes compare by identity: each one is a place in one expression, which a debugger can stop
-at, and not a value. Nothing here descends into children, so that depth costs no stack.
+Nodes compare by identity: each is a position in one expression, at which a debugger can stop,
+not a value. Nothing here recurses into children, so any depth is allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Call", "Constant", "ListNode", "Node", "OperandRef"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Node(ABC):
-    """A place in an expression.
+    """A node of an expression.
 
     Attributes
     ----------
@@ -28,8 +28,8 @@ class Node(ABC):
         Number of the node in post-order, the order of evaluation, from 0: its place in
         `Expression.nodes` and in `Expression.rpn`.
     start, end : int
-        Half-open span in the expression's text. A call in broken brackets, which pnnx
-        writes too, spans from its name to the end of its last argument.
+        Half-open span in the expression's text. A call with wrong brackets, which pnnx writes,
+        too, spans from its name to the end of its last argument.
     children : tuple of Node
         Arguments or items, in order; each has a smaller `index`.
     """
@@ -47,7 +47,7 @@ class Node(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """The node alone in normal form, without its children."""
+        """The node in normal form without its children."""
 
     @property
     def rpn(self) -> str:
@@ -86,7 +86,7 @@ class Call(Node):
     @property
     @override
     def rpn(self) -> str:
-        # Only ``size`` takes one argument or two, so only there the count must be said.
+        # Only ``size`` takes one or two arguments, so only it needs the count.
         return f"size/{len(self.children)}" if self.name == "size" else self.name
 
 

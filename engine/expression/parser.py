@@ -1,12 +1,12 @@
-"""Read an expression into a tree.
+"""Parses an expression into a tree.
 
-Where the brackets are right they decide. pnnx also writes wrong ones: its own passes do not
+Correct brackets decide. pnnx also writes wrong ones: its own passes do not
 know ``log1p`` and ``expm1`` and leave ``add(expm1,@0),3`` for ``add(expm1(@0),3)``, or an
 empty argument as in ``add(@0,,mul(@1,2))``. Its reader (``expand_expression`` in
-``tools/pnnx/src/ir.cpp`` of Tencent/ncnn) never looks at brackets; it takes the words from
-right to left as prefix notation, where each function has a fixed number of arguments. That
-is the second way here. It differs from pnnx's in two points: square brackets, which pnnx
-does get right, keep bounding their list, and brackets must be balanced.
+``tools/pnnx/src/ir.cpp`` of Tencent/ncnn) ignores brackets. It reads the words from right to
+left as prefix notation, in which each function has a fixed number of arguments. The parser does
+the same if the brackets are wrong, with two differences: square brackets, which pnnx writes
+correctly, still bound their list, and brackets must be balanced.
 
 Every loop is iterative: an expression may be nested to any depth.
 """
@@ -38,7 +38,7 @@ _CLOSING: Final = frozenset(_CLOSER.values())
 
 @dataclass(slots=True)
 class _Head:
-    """A token that a node begins with, and what was found out about it.
+    """The first token of a node, with its span and arguments.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class _Head:
     end : int
         End of the node's span.
     arguments : list of int
-        Where each argument starts.
+        Index of the start of each argument.
     """
 
     token: Token
@@ -59,16 +59,16 @@ def parse(
     operand_count: int | None = None,
     functions: Mapping[str, Function] = FUNCTIONS,
 ) -> Expression:
-    """Read an expression.
+    """Parse an expression.
 
     Parameters
     ----------
     text : str
         As in the parameter ``expr`` of a ``pnnx.Expression``.
     operand_count : int, optional
-        How many operands there are to refer to; not checked when not given.
+        Number of the operator's operands; not checked by default.
     functions : mapping of str to Function
-        What the calls mean; those of `FUNCTIONS` by name.
+        Functions by name; default `FUNCTIONS`.
 
     Returns
     -------
@@ -77,9 +77,8 @@ def parse(
     Raises
     ------
     ExpressionError
-        With the position of the offending character: an unknown function, a missing or
-        surplus argument, an operand that is not there, unbalanced brackets, a character or
-        number that is none, or nothing at all.
+        With the position of the error: an unknown function, a missing or surplus argument, a
+        missing operand, unbalanced brackets, an invalid character or number, or an empty text.
     """
     tokens = tokenize(text)
     if not tokens:
@@ -110,22 +109,22 @@ def _check_brackets(text: str, tokens: list[Token]) -> None:
 
 
 def _check_names(text: str, tokens: list[Token]) -> None:
-    """Refuse a bracket after a name that is no function; elsewhere it is a bare string."""
+    """Refuse a bracket after an unknown name, which is a bare string elsewhere."""
     for token, after in pairwise(tokens):
         if after.kind is TokenKind.OPEN and _is_bare(token):
             raise _unknown_function(text, token)
 
 
 def _heads(text: str, tokens: list[Token]) -> list[_Head]:
-    """Find the arguments of every node, by brackets if they are right."""
+    """Find the arguments of every node, by the brackets if they are correct."""
     try:
         return _BracketReader(text).read(tokens)
     except ExpressionError as fault:
         try:
             return _read_by_arity(text, tokens)
         except ExpressionError:
-            # What is wrong in broken brackets, only the second way can tell; where every
-            # function has its brackets, they say best what the writer meant.
+            # With wrong brackets, only prefix notation can find the error. If every function
+            # has brackets, they show best what the writer meant.
             if any(map(_lacks_brackets, tokens, [*tokens[1:], None])):
                 raise
             raise fault from None
@@ -164,7 +163,7 @@ class _BracketReader:
         self.value_due = True
 
     def read(self, tokens: list[Token]) -> list[_Head]:
-        """Go through the tokens; raises ExpressionError where the brackets are wrong."""
+        """Process the tokens; raises ExpressionError if the brackets are wrong."""
         previous: Token | None = None
         for token in tokens:
             if token.kind is TokenKind.OPEN:
@@ -183,7 +182,7 @@ class _BracketReader:
 
     def _open(self, token: Token, previous: Token | None) -> None:
         if previous is None or not _is_function(previous):
-            raise ExpressionError(self.text, token.start, "no function stands before '('")
+            raise ExpressionError(self.text, token.start, "there is no function before '('")
         self.opened.append(self.heads[-1])
         self.value_due = True
 
@@ -247,14 +246,14 @@ def _read_by_arity(text: str, tokens: list[Token]) -> list[_Head]:
     values = stacks[0]
     if len(values) != 1:
         if not values:
-            raise ExpressionError(text, 0, "the expression holds no value")
+            raise ExpressionError(text, 0, "the expression has no value")
         raise _surplus(text, values[-1].token, values[-2].token.start)
     heads.reverse()
     return heads
 
 
 def _take(text: str, token: Token, stack: list[_Head]) -> list[_Head]:
-    """Take a function's arguments off the stack; nothing for any other token."""
+    """Pop a function's arguments off the stack; none for any other token."""
     if not _is_function(token):
         return []
     function = FUNCTIONS[token.text]
@@ -267,9 +266,9 @@ def _take(text: str, token: Token, stack: list[_Head]) -> list[_Head]:
 
 
 def _surplus(text: str, first: Token, position: int) -> ExpressionError:
-    if _is_bare(first):  # a word before other values was rather meant as a function
+    if _is_bare(first):  # a word before other values was probably meant as a function
         return _unknown_function(text, first)
-    return ExpressionError(text, position, "a second value, where the expression is one")
+    return ExpressionError(text, position, "a second value; an expression has only one")
 
 
 def _unknown_function(text: str, token: Token) -> ExpressionError:

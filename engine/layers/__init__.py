@@ -1,8 +1,8 @@
-"""The operators: small files, one operator or close family each, and their registry.
+"""The operators in NumPy, one operator or close family per file, and their registry.
 
-The registry imports every module of this package when somebody first asks what is registered,
-so that adding an operator touches exactly one source file. Whoever needs no layer, such as a
-window whose engine is another process, does without them.
+The registry imports every module of this package on first use, so adding an operator touches
+exactly one source file. A process that needs no layers, such as the window's, does not import
+them.
 """
 
 from __future__ import annotations

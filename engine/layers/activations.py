@@ -355,7 +355,7 @@ def prelu(input: Array, weight: WeightOf[Array], num_parameters: int | None = No
 
 @register("nn.GLU", "F.glu", "aten::glu")
 def glu(input: Array, dim: int = -1) -> Array:
-    """One half times the sigmoid of the other: ``torch.nn.GLU``.
+    """Multiply one half by the sigmoid of the other: ``torch.nn.GLU``.
 
     Parameters
     ----------

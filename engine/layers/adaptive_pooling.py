@@ -33,7 +33,7 @@ __all__ = ["AdaptiveAveragePool", "AdaptiveMaxPool", "adaptive_average"]
 
 
 class _AdaptivePool(Layer):
-    """What both kinds share: the output size, a parameter or an operand."""
+    """Base of both poolings: the output size, a parameter or an operand."""
 
     def __init__(self, call: OperatorCall, output_size: Any = None) -> None:
         self.rank = spatial_rank(call)

@@ -1,9 +1,8 @@
-"""What the annotations of registered code say, the same on every Python and with every NumPy.
+"""Resolves the annotations of registered code, for every Python and NumPy.
 
-An annotation may be an alias, and there are two kinds: an assigned name is what it stands for,
-while a ``type`` statement makes an object of its own, as ``npt.NDArray`` is with NumPy 2.5 on
-Python 3.12. Here, and only here, the latter are replaced by what they stand for, so that nobody
-else meets them.
+An annotation may be an alias, of which there are two kinds: an assigned name is the type
+itself, while a ``type`` statement makes an alias object, as ``npt.NDArray`` is with NumPy 2.5
+on Python 3.12. Only this module replaces alias objects by their types.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ T = TypeVar("T")
 
 
 class Role(Enum):
-    """Where a file has an argument as a rule, said by the argument's annotation."""
+    """Where a file usually has an argument: its role by the annotation."""
 
     OPERAND = "operand"
     WEIGHT = "weight"
 
 
 OperandOf: TypeAlias = Annotated[T, Role.OPERAND]
-"""An operand that may be something else than a tensor too, such as `OperandOf[Value]`."""
+"""An operand that need not be a tensor, such as `OperandOf[Value]`."""
 WeightOf: TypeAlias = Annotated[T, Role.WEIGHT]
 """A module's attribute, such as `WeightOf[Array | None]`; an operand of a plain function."""
 
@@ -57,14 +56,14 @@ _ALIASES: Final = (
 
 
 def parameters_of(code: Callable[..., Any]) -> list[inspect.Parameter]:
-    """Arguments of a function, in order; their annotations are not to be looked at here.
+    """Return the arguments of a function in order, with unresolved annotations.
 
     Parameters
     ----------
     code : callable
-        Its annotations may name what does not exist.
+        Its annotations may use undefined names.
     """
-    if sys.version_info >= (3, 14):  # annotations are evaluated when they are asked for
+    if sys.version_info >= (3, 14):  # annotations are evaluated lazily
         import annotationlib
 
         form = annotationlib.Format.FORWARDREF
@@ -75,7 +74,7 @@ def parameters_of(code: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations of a function by argument, resolved and without aliases.
+    """Return the annotations of a function by argument, resolved and without aliases.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
 
 
 def roles_of(code: Callable[..., Any]) -> dict[str, Role]:
-    """Roles that the annotations of a function give to its arguments.
+    """Return the roles of a function's arguments, by their annotations.
 
     Parameters
     ----------
@@ -122,12 +121,12 @@ def roles_of(code: Callable[..., Any]) -> dict[str, Role]:
 
 
 def is_union(hint: object) -> bool:
-    """Whether an annotation is ``X | Y``, ``Union`` or ``Optional``."""
+    """Return whether an annotation is ``X | Y``, ``Union`` or ``Optional``."""
     return get_origin(hint) in {Union, UnionType}
 
 
 def _unaliased(hint: Any, within: tuple[object, ...] = ()) -> Any:
-    """`hint` with what its aliases stand for; `within` are those that are being replaced."""
+    """Replace the aliases in `hint`; `within` are those that are being replaced."""
     origin = get_origin(hint)
     alias = origin if isinstance(origin, _ALIASES) else hint
     if alias in within or isinstance(hint, (str, typing.ForwardRef, typing.TypeVar)):
@@ -144,7 +143,7 @@ def _unaliased(hint: Any, within: tuple[object, ...] = ()) -> Any:
 
 
 def _value_of(alias: Any, arguments: Sequence[Any]) -> Any:
-    """What an alias stands for, with `arguments` in the place of its type parameters."""
+    """Return the type of an alias, with `arguments` for its type parameters."""
     value = alias.__value__
     given = dict(zip(alias.__type_params__, arguments, strict=False))
     if isinstance(value, typing.TypeVar):

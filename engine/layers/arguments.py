@@ -1,4 +1,4 @@
-"""What the arguments of many operators have in common: dims, sizes and dtypes.
+"""Helpers for the arguments of many operators: dims, sizes and dtypes.
 
 A size or index is a parameter in most files and an operand in graphs of dynamic shape; as
 an operand it is a Python integer, a tuple of them, or an integer tensor.
@@ -38,16 +38,16 @@ __all__ = [
     "require_steps",
 ]
 
-# Arguments of PyTorch's factories that say where a tensor lies, for `register`'s `unused`.
+# Arguments of PyTorch's factories about device and memory, for `register`'s `unused`.
 PLACEMENT: Final = "layout device pin_memory requires_grad"
 
 MOST_PRODUCTS: Final = 1 << 43
-"""Multiplications of one operator: the largest networks there are take a hundredth."""
-_MOST_STEPS: Final = 1 << 20  # a recurrent layer takes half a minute for as many
+"""Maximum multiplications of one operator, a hundred times those of the largest networks."""
+_MOST_STEPS: Final = 1 << 20  # a recurrent layer takes half a minute for this many
 _MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
 
 # PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
-# holds the values of both in the next wider dtype.
+# uses the next wider dtype for both.
 DTYPE_OF_NAME: Final[dict[str, DType]] = {
     name: np.dtype(dtype)
     for names, dtype in (
@@ -69,8 +69,7 @@ DTYPE_OF_NAME: Final[dict[str, DType]] = {
     for name in names
 }
 
-# The numbers of ``c10::ScalarType``, which stand for dtypes among the operands of a raw
-# ``aten::`` operator.
+# The numbers of ``c10::ScalarType``, by which operands of raw ``aten::`` operators give dtypes.
 _NAME_OF_CODE: Final = (
     "uint8", "int8", "short", "int", "long", "half", "float", "double", "complex32",
     "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16",
@@ -78,7 +77,7 @@ _NAME_OF_CODE: Final = (
 
 
 def as_dtype(dtype: Value) -> DType | None:
-    """Dtype that PyTorch's name or number stands for.
+    """Return the dtype of PyTorch's name or number.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def as_dtype(dtype: Value) -> DType | None:
 
 
 def is_array(value: object) -> TypeGuard[Array]:
-    """Whether a value is a tensor."""
+    """Return whether a value is a tensor."""
     return isinstance(value, np.ndarray)
 
 
@@ -113,7 +112,7 @@ def require_array(value: Value, name: str) -> Array:
     Raises
     ------
     LayerError
-        Naming the argument and what it is instead.
+        With the argument's name and what it is instead.
     """
     if not isinstance(value, np.ndarray):
         raise LayerError(f"{name} is {describe_value(value)}, not a tensor")
@@ -126,20 +125,20 @@ def require_ndim(array: Array, ndim: int | tuple[int, ...], name: str = "input")
     Raises
     ------
     LayerError
-        Naming the argument, its shape and what is wanted.
+        With the argument's name, its shape and what is expected.
     """
     wanted = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in wanted:
-        spoken = " or ".join(map(str, wanted))
+        format_os_error = " or ".join(map(str, wanted))
         raise LayerError(
-            f"{name} has {array.ndim} dimensions, not {spoken}: its shape is "
+            f"{name} has {array.ndim} dimensions, not {format_os_error}: its shape is "
             f"{describe_shapes([array.shape])}",
             InferStatus.kInferArraySizeMismatch,
         )
 
 
 def require_order(array: Array) -> None:
-    """Check that the elements can be larger and smaller than each other.
+    """Check that the elements can be ordered.
 
     Raises
     ------
@@ -166,31 +165,31 @@ def as_int(value: Value, name: str) -> int:
 
 
 def require_few(count: int, what: str, most: int = MOST_MEMBERS) -> None:
-    """Check that a list has no more members than a value may have, before they are made.
+    """Check the length of a list before it is made.
 
     Raises
     ------
     LayerError
-        Naming `what` has too many.
+        With `what` that has too many members.
     """
     if count > most:
         raise LayerError(f"{what} has {count} members; a list has at most {most}")
 
 
 def require_steps(count: int, what: str) -> None:
-    """Check how often a layer would do something one after the other, which takes Python time.
+    """Check the number of steps of a loop in Python.
 
     Raises
     ------
     LayerError
-        Naming `what` there are too many of.
+        With `what` there are too many of.
     """
     if count > _MOST_STEPS:
-        raise LayerError(f"{count} {what} are too many to go through one by one")
+        raise LayerError(f"{count} {what} are too many to process one by one")
 
 
 def require_products(count: int, most: int = MOST_PRODUCTS) -> None:
-    """Check how many numbers are multiplied, which sizes decide that a file makes up.
+    """Check the number of multiplications, which the sizes in a hostile file decide.
 
     Raises
     ------
@@ -221,19 +220,19 @@ def as_ints(value: Value, name: str) -> tuple[int, ...]:
         require_few(value.size, name, _MOST_NUMBERS)
         return tuple(as_int(item, name) for item in value[..., np.newaxis])
     if isinstance(value, tuple):
-        if {*map(type, value)} == {int}:  # as they come from parameters, at every step
+        if {*map(type, value)} == {int}:  # the usual case, at every step
             return value  # type: ignore[return-value]
         return tuple([as_int(item, name) for item in value])
     return (as_int(value, name),)
 
 
 def as_sizes(value: Value, name: str) -> tuple[int, ...]:
-    """Read sizes, which may be given by a tensor that has them.
+    """Read sizes, which may be the shape of a tensor.
 
     Parameters
     ----------
     value : as in `as_ints`, or ndarray of any other shape or dtype
-        Its own sizes are meant: pnnx drops ONNX's ``Shape`` before ``Reshape`` and the like.
+        Its shape is used, because pnnx drops ONNX's ``Shape`` before ``Reshape`` and others.
     name : str
         What to call it in an error.
     """
@@ -279,12 +278,12 @@ def axes_of(dims: Value, ndim: int, name: str = "dim") -> tuple[int, ...]:
         return tuple(range(ndim))
     axes = tuple(axis_of(dim, ndim, name) for dim in numbers)
     if len(set(axes)) != len(axes):
-        raise LayerError(f"{name} {numbers} names a dimension twice")
+        raise LayerError(f"{name} {numbers} has a dimension twice")
     return axes if ndim else ()
 
 
 def along(axis: int, item: Any) -> tuple[Any, ...]:
-    """Index that takes `item`, whatever NumPy allows, along one axis and all else whole."""
+    """Return an index with `item` along one axis and full slices along the others."""
     return (slice(None),) * axis + (item,)
 
 

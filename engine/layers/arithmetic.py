@@ -79,7 +79,7 @@ def div(
     other: Operand,
     rounding_mode: str | None = None,
 ) -> Value:
-    """Quotient, rounded where asked to: ``torch.div``.
+    """Quotient, optionally rounded: ``torch.div``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Attention: each query mixes the values by how well it matches their keys.
+"""Attention: each query averages the values, weighted by its match with their keys.
 
 The scores of all queries against all keys are the one large array here; it is made for a
 run of queries at a time.
@@ -90,7 +90,7 @@ def attend(
     scale: float | None = None,
     thin: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Compute attention, a run of queries at a time.
+    """Compute attention in blocks of queries.
 
     Parameters and result as in ``F.scaled_dot_product_attention``; `thin` drops weights.
 
@@ -128,7 +128,7 @@ def attention_weights(
     scale: float | None = None,
     unseen: float = 0.0,
 ) -> Array:
-    """How much each query takes of each key's value; sums to 1 over the keys.
+    """Compute the weights of each query, which sum to 1 over the keys.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ def constant(value: Any = None) -> Any:
 
 @register("pnnx.Attribute")
 class Attribute(Layer):
-    """Give the constant that the operator holds.
+    """Return the constant of the operator.
 
     The file calls it ``@data``; whatever its name, the operator's first attribute is meant,
     as in pnnx. The output is the weight itself, or, where that does not begin at a

@@ -1,24 +1,24 @@
-"""Bind an operator of the file to the arguments of the code that computes it.
+"""Binds an operator of the file to the arguments of its code.
 
 An argument can come from three places: a parameter (``dim=1``), an attribute
 (``@weight=(64,3,7,7)f32``) or an operand, named (``$input=3``) or by position. The names
-are PyTorch's own, so the signature of the registered code says all that is needed: which
-arguments there are, their defaults, and, through the annotations, what a parameter must be.
-Everything known when the model opens is checked here, once.
+are PyTorch's own, so the signature of the registered code is enough: it has the arguments,
+their defaults, and the types of parameters as annotations. Everything that is known when the
+model opens is checked here, once.
 
-A parameter that merely says whether an attribute exists (``bias=True`` beside ``@bias``)
-yields to the attribute. Dots in attribute names read as underscores
+A parameter that only states that an attribute exists (``bias=True`` beside ``@bias``)
+yields to the attribute. Dots in attribute names become underscores
 (``@out_proj.weight`` is the argument ``out_proj_weight``). An operand whose name the code
 does not know goes by position, for pnnx names some of them freely (``$mask``). An argument
 annotated `OperatorCall` receives the call itself; one annotated ``numpy.random.Generator``
-receives the numbers of one execution, from whoever runs the layer.
+receives the generator of one execution.
 
-Raw ``aten::`` operators have nothing but operands, none of them named, constants among them.
-Where their order is not the code's own it is registered; and what a class's ``__init__``
-takes may come as an operand, so that the layer is built when its value is there.
+Raw ``aten::`` operators have only unnamed operands, including constants. If their order is not
+the code's own, it is registered. An argument of a class's ``__init__`` may be an operand; then
+the layer is built when its value is known.
 
-Arguments that PyTorch has and that make no difference here, such as ``device``, are
-registered, not taken: the file may give them, and the code never sees them.
+Arguments of PyTorch without effect here, such as ``device``, are registered as unused: the file
+may have them, and the code does not.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "spoken_annotation", 
 Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
 _ABSENT = object()
-_UNUSED = "_"  # in place of an argument's name: an operand of no effect
+_UNUSED = "_"  # instead of an argument's name: an operand without effect
 
-# Arguments of PyTorch's that say where a tensor lies, whether it is differentiated or whose
-# random numbers it takes, with what they may be: values do not depend on them here.
+# Arguments of PyTorch about memory, gradients or generators, with their allowed values. Results
+# do not depend on them here.
 NO_EFFECT: Final[Mapping[str, Any]] = {
     "device": int | str | None,
     "generator": Any,
@@ -136,8 +136,8 @@ def _hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     try:
         return hints_of(code)
     except NameError:
-        # A user's layer may import what its annotations name for type checkers only; its
-        # parameters then come as they are.
+        # A user's layer may import the types of its annotations for type checkers only; its
+        # parameters are then not converted.
         return {}
     except Exception as exc:
         name = getattr(code, "__qualname__", code)
@@ -185,7 +185,7 @@ def bind(
     except ParameterError as exc:
         raise _located(exc.parameter, reason_of(exc), call) from exc
     except Exception as exc:
-        # A layer may be anybody's code: whatever it raises, the model opens without it.
+        # A layer may be the user's code: the model opens whatever it raises.
         raise _located("", reason_of(exc), call) from exc
 
 
@@ -197,7 +197,7 @@ def _located(parameter: str, reason: str, call: OperatorCall) -> ParameterError:
 
 
 def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
-    """Name operands by the shortest order that is long enough."""
+    """Name operands by the shortest order with enough arguments."""
     for names in orders:
         if len(names) >= count:
             return names[:count]
@@ -207,7 +207,7 @@ def _names_by_order(orders: Orders, count: int) -> tuple[str, ...]:
 
 
 def _without(unused: Sequence[str], call: OperatorCall) -> OperatorCall:
-    """Take arguments of no effect out of a call, once they are what they may be."""
+    """Remove arguments without effect from a call, after checking their values."""
     for name in call.params.keys() & set(unused):
         _checked(name, call.params[name], NO_EFFECT.get(name, Any))
     return replace(
@@ -281,7 +281,7 @@ def _settled(
     slots: Sequence[str],
     call: OperatorCall,
 ) -> bool:
-    """Whether what is known of the arguments already keeps the code from drawing."""
+    """Return whether the known arguments mean that the code draws nothing."""
     known = {name: value for name, value in defaults.items() if name not in slots}
     known.update(static)
     known.update((slots[place], value) for place, value in call.constants.items())
@@ -298,7 +298,7 @@ def _named_inputs(signature: _Signature, call: OperatorCall) -> frozenset[str]:
 def _static_arguments(
     signature: _Signature, call: OperatorCall, taken: frozenset[str]
 ) -> dict[str, Any]:
-    """Arguments that parameters and attributes give, checked and converted."""
+    """Return the arguments from parameters and attributes, checked and converted."""
     attributes = {name.replace(".", "_"): array for name, array in call.attributes.items()}
     static: dict[str, Any] = {signature.call: call} if signature.call else {}
     for name, array in attributes.items():
@@ -327,9 +327,9 @@ def _operand_slots(
     static: Mapping[str, Any],
     unused: int,
 ) -> list[str]:
-    """Argument name of each operand; ``""`` for one that goes to ``*operands``.
+    """Return the argument name of each operand; ``""`` for one of ``*operands``.
 
-    Behind the arguments of the code come as many operands of no effect as there are `unused`.
+    After the code's arguments there may be as many operands without effect as `unused`.
     """
     named = {name for name in input_names if name in signature.names}
     free = [n for n in signature.names if n not in static and n not in named]
@@ -357,7 +357,7 @@ def _operand_slots(
 
 
 def _in_order(slots: Sequence[str], leading: tuple[str, ...]) -> bool:
-    """Whether the operands can go by position, which is faster: all of them do, or none."""
+    """Return whether all operands can be passed by position, which is faster."""
     return not any(slots) or tuple(slots) == leading[: len(slots)]
 
 
@@ -373,7 +373,7 @@ class FunctionLayer(Layer):
     ----------
     function : callable
     static : mapping of str to object
-        Arguments known since the model was opened.
+        Arguments that were known when the model was opened.
     slots : sequence of str
         Argument name of each operand, ``""`` for a variadic one, ``_`` for one of no effect.
     leading : tuple of str
@@ -381,7 +381,7 @@ class FunctionLayer(Layer):
     generator : str
         Its argument that takes the random numbers; ``""`` for none.
     draws : bool
-        False where it never looks at them.
+        False if it never uses them.
 
     Attributes
     ----------
@@ -412,18 +412,18 @@ class FunctionLayer(Layer):
 
     @property
     def owner(self) -> Layer | None:
-        """The object whose method it calls, where operands go by name; else None."""
+        """The object whose method it calls, if operands are passed by name; else None."""
         owner = getattr(self.target, "__self__", None)
         return owner if isinstance(owner, Layer) else None
 
     @override
     def release(self) -> None:
-        """Let go of what the owner has prepared."""
+        """Release what the owner has prepared."""
         if self.owner is not None:
             self.owner.release()
 
     def arguments(self, operands: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Sort operands into those that go by position and those that go by name."""
+        """Split operands into those passed by position and by name."""
         if self._slots is None:
             return tuple(operands), {}
         pairs = [pair for pair in zip(self._slots, operands, strict=True) if pair[0] != _UNUSED]
@@ -439,7 +439,7 @@ class FunctionLayer(Layer):
 
 
 class _LateLayer(Layer):
-    """A layer that is built anew at each run, for arguments of its ``__init__`` are operands.
+    """A layer that is built at each run, because arguments of its ``__init__`` are operands.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ class _LateLayer(Layer):
 
 
 def _plain(value: Any, hint: Any) -> Any:
-    """A tensor that stands for a number or a list of them, as such."""
+    """Convert a tensor that represents a number or a list of numbers."""
     if isinstance(value, np.ndarray) and value.ndim <= 1 and not takes_array(hint):
         numbers = value.tolist()
         return tuple(numbers) if value.ndim else numbers
@@ -480,7 +480,7 @@ def _plain(value: Any, hint: Any) -> Any:
 
 
 def _checked(name: str, value: Any, hint: Any) -> Any:
-    """Convert a parameter to what its annotation asks for."""
+    """Convert a parameter to the type of its annotation."""
     options = _options(hint)
     for strict in (True, False):
         for option in options:
@@ -491,7 +491,9 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
         if value:
             raise ParameterError(name, f"{name}=True, but the model has no attribute @{name}")
         return None
-    raise ParameterError(name, f"parameter {name} is {_shown(value)}, not {_spoken(options)}")
+    raise ParameterError(
+        name, f"parameter {name} is {_shown(value)}, not {_describe_options(options)}"
+    )
 
 
 def _as(value: Any, option: Any, *, exact: bool) -> Any:
@@ -527,7 +529,7 @@ _SPOKEN = {
 
 
 def takes_array(hint: Any, *, only: bool = False) -> bool:
-    """Whether an argument of this annotation may be a tensor; `only`, or else a number."""
+    """Return whether an argument of this annotation may be (or with `only` is) a tensor."""
     options = {get_origin(option) or option for option in _options(hint)}
     numbers = {bool, int, float, complex}
     others = options - numbers - {np.ndarray, type(None)}
@@ -537,17 +539,17 @@ def takes_array(hint: Any, *, only: bool = False) -> bool:
 
 
 def spoken_annotation(hint: Any) -> str:
-    """Say in words what an argument of this annotation takes; ``""`` for anything."""
+    """Describe what an argument of this annotation accepts; ``""`` for anything."""
     if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _options(hint)}:
         return ""  # whatever an operand may hold
-    return _spoken(_options(hint))
+    return _describe_options(_options(hint))
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if is_union(hint) else (hint,)
 
 
-def _spoken(options: Iterable[Any]) -> str:
+def _describe_options(options: Iterable[Any]) -> str:
     def one(option: Any) -> str:
         if get_origin(option) is tuple:
             item = _SPOKEN.get(get_args(option)[0], "value")

@@ -1,4 +1,4 @@
-"""Operators that choose elements by a condition."""
+"""Operators that select elements by a condition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["masked_fill", "masked_select", "nonzero", "places", "where"]
 def where(
     condition: Array, input: Operand | None = None, other: Operand | None = None
 ) -> Value:
-    """Choose between two, element by element: ``torch.where``.
+    """Choose between two tensors, element by element: ``torch.where``.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def masked_select(input: Array, mask: Array) -> Array:
 
 @register("Tensor.masked_scatter", "torch.masked_scatter", "aten::masked_scatter")
 def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
-    """Replace the elements where a mask is true by the next of another tensor.
+    """Replace the elements where a mask is true by successive ones of another tensor.
 
     ``Tensor.masked_scatter``.
 
@@ -113,7 +113,7 @@ def masked_scatter(input: Array, mask: Array, source: Array) -> Array:
 @register("torch.nonzero", "Tensor.nonzero", "aten::nonzero")
 @register("torch.argwhere", "Tensor.argwhere", "aten::argwhere")
 def nonzero(input: Array) -> Array:
-    """Places of the elements that are not zero: ``torch.nonzero``.
+    """Indices of the elements that are not zero: ``torch.nonzero``.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def nonzero(input: Array) -> Array:
 
 @register("aten::nonzero_numpy")
 def places(input: Array) -> tuple[Array, ...]:
-    """Places of the elements that are not zero: ``torch.nonzero`` with ``as_tuple=True``.
+    """Indices of the elements that are not zero: ``torch.nonzero`` with ``as_tuple=True``.
 
     Parameters
     ----------

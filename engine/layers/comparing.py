@@ -1,4 +1,4 @@
-"""Whether tensors are equal, nearly so, or hold each other's elements."""
+"""Operators that compare tensors: equality, closeness and membership."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def isin(
     ----------
     elements, test_elements : ndarray of any shape, or number
     assume_unique : bool
-        Of no effect on the result.
+        No effect on the result.
     invert : bool
         Whether it is none of them.
 

@@ -1,4 +1,4 @@
-"""Operators that make complex numbers and take them apart."""
+"""Operators that make and split complex numbers."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def vstack(*tensors: Value) -> Array:
 
 @register("torch.dstack", "aten::dstack")
 def dstack(*tensors: Value) -> Array:
-    """Join tensors one behind the other: ``torch.dstack``.
+    """Join tensors along the third dimension: ``torch.dstack``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``prim::`` operators that put values into tuples and lists and take them out.
+"""``prim::`` operators that pack and unpack tuples and lists.
 
 A list and a tuple are both a Python tuple here; the values inside are not copied.
 """
@@ -20,7 +20,7 @@ __all__ = ["Unpack", "construct", "member"]
 
 @register("prim::TupleConstruct", "prim::ListConstruct")
 def construct(*members: Value) -> Value:
-    """Put the inputs, in order, into one tuple or list.
+    """Pack the inputs into a tuple or list.
 
     An input may come more than once, and may itself be a tuple.
     """
@@ -29,7 +29,7 @@ def construct(*members: Value) -> Value:
 
 @register("prim::TupleUnpack", "prim::ListUnpack")
 class Unpack(Layer):
-    """Take a tuple or list apart: one output per member."""
+    """Unpack a tuple or list: one output per member."""
 
     def __init__(self, operator: OperatorCall) -> None:
         self._count = operator.output_count

@@ -194,7 +194,7 @@ def _pointwise(
 def _depthwise(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
-    """Each input channel has its own kernels: add up the taps, a few channels at a time."""
+    """Depthwise convolution: sum the taps, a few channels at a time."""
     groups, per_group, _ = weight.shape
     sizes, counts = batch.shape[2:], output.shape[2:]
     if per_group == 1 and groups > _LONG_ROWS * counts[-1]:
@@ -224,7 +224,7 @@ def _depthwise(
 def _depthwise_by_position(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
-    """As `_depthwise`, for many channels of small images: their channels lie side by side.
+    """Like `_depthwise`, for many channels of small images, with channels innermost.
 
     NumPy's inner loops then run along the channels, and not along rows of a few pixels.
     """

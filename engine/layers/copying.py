@@ -1,4 +1,4 @@
-"""Operators that hand a tensor on: unchanged, copied, or in another dtype."""
+"""Operators that return a tensor unchanged, copied, or in another dtype."""
 
 from __future__ import annotations
 

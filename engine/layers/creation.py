@@ -1,4 +1,4 @@
-"""Operators that make tensors from numbers: constants, ranges, and their like.
+"""Operators that make tensors from numbers, such as constants and ranges.
 
 ``empty`` and its relatives give zeros: what lies in fresh memory is nobody's result.
 """
@@ -286,7 +286,7 @@ def eye(n: int, m: int | None = None, dtype: Value = None) -> Array:
 def logspace(
     start: Operand, end: Operand, steps: int, base: float = 10.0, dtype: Value = None
 ) -> Array:
-    """Powers whose exponents stand at equal distances: ``torch.logspace``.
+    """Powers with evenly spaced exponents: ``torch.logspace``.
 
     Parameters
     ----------
@@ -310,7 +310,7 @@ def logspace(
 @register("aten::linspace", operands="start end steps dtype _ _ _", unused=PLACEMENT)
 @register("torch.linspace", unused=PLACEMENT)
 def linspace(start: Operand, end: Operand, steps: int, dtype: Value = None) -> Array:
-    """Numbers at equal distances, both ends included: ``torch.linspace``.
+    """Evenly spaced numbers, including both ends: ``torch.linspace``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels that come in order, at times not known."""
+"""Connectionist temporal classification: labels in order, at unknown times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ctc_loss(
     reduction: Reduction = "mean",
     zero_infinity: bool = False,
 ) -> Array:
-    """How unlikely sequences of labels are, whenever each of them comes: ``F.ctc_loss``.
+    """Negative log-likelihood of label sequences at unknown times: ``F.ctc_loss``.
 
     Parameters
     ----------

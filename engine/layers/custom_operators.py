@@ -1,4 +1,4 @@
-"""Operators of PyTorch's extensions, which pnnx knows by their bare arguments.
+"""Operators of PyTorch's extensions, whose arguments have no names in the file.
 
 ``torchvision::nms`` becomes ``pnnx.custom_op.torchvision.nms`` with the parameters and
 operand names ``arg_0``, ``arg_1``, … in the order of its schema.

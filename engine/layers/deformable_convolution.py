@@ -1,4 +1,4 @@
-"""Deformable convolution: each tap of a window looks where it is told to."""
+"""Deformable convolution: an operand moves each tap of a window."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def diff(
 @register("aten::trapz", operands="y x dim")
 @register("torch.trapezoid", "torch.trapz", "aten::trapezoid")
 def trapezoid(y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1.0) -> Array:
-    """Area under points that straight lines join: ``torch.trapezoid``.
+    """Integral by the trapezoidal rule: ``torch.trapezoid``.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def trapezoid(y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1
 def cumulative_trapezoid(
     y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1.0
 ) -> Array:
-    """Running area under points that straight lines join: ``torch.cumulative_trapezoid``.
+    """Running integral by the trapezoidal rule: ``torch.cumulative_trapezoid``.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
     p : float
         Order of the norm of their difference.
     compute_mode : str
-        Of no effect but on PyTorch's speed.
+        No effect except on PyTorch's speed.
 
     Returns
     -------

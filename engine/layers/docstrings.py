@@ -1,4 +1,4 @@
-"""Reads numpydoc docstrings into their parts."""
+"""Parses numpydoc docstrings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Field:
     Attributes
     ----------
     form : str
-        What comes behind the colon: ``int or tuple of int``, ``ndarray of shape (N, C)``.
+        The text after the colon: ``int or tuple of int``, ``ndarray of shape (N, C)``.
     text : str
         The paragraph under it; may be empty.
     """
@@ -69,7 +69,7 @@ def read_docstring(text: str | None) -> Docstring:
         for head, entry in _fields(sections.get("Parameters", ""))
         for name in _NAME.findall(head)
     }
-    # A result has a form and seldom a name, so its head is all that there is.
+    # A result has a type and seldom a name, so its head is the type.
     returns = tuple(
         Field(f"{head} : {entry.form}" if entry.form else head, entry.text)
         for head, entry in _fields(sections.get("Returns", ""))
@@ -82,7 +82,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _fields(section: str) -> Iterator[tuple[str, Field]]:
-    """Heads (names, or a result's form) and what is said of them."""
+    """Yield heads (names, or a result's type) with their texts."""
     for block in re.split(r"\n(?=\S)", section.strip("\n")):
         head, _, body = block.partition("\n")
         if head.strip():

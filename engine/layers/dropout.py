@@ -1,4 +1,4 @@
-"""Dropout: hands its input on at inference, and drops some of it while training.
+"""Dropout: returns its input at inference, and drops elements while training.
 
 What is kept is scaled so that the mean stays the same. Feature dropout drops whole channels;
 alpha dropout, made for SELU, puts SELU's lowest value in place of what it drops and keeps
@@ -32,7 +32,7 @@ _SELU_LOWEST: Final = 1.7580993408473766  # negated; scale times alpha of SELU
     "nn.Dropout", "F.dropout", "torch.dropout", "aten::dropout", random_unless=_AT_REST
 )  # fmt: skip
 def dropout(input: Array, p: float = 0.5, training: bool = False, *, rng: Generator) -> Array:
-    """Drop elements by chance while training: ``torch.nn.Dropout``.
+    """Drop elements at random while training: ``torch.nn.Dropout``.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def dropout(input: Array, p: float = 0.5, training: bool = False, *, rng: Genera
 def feature_dropout(
     input: Array, p: float = 0.5, training: bool = False, *, call: OperatorCall, rng: Generator
 ) -> Array:
-    """Drop whole channels by chance while training: ``torch.nn.Dropout2d``.
+    """Drop whole channels at random while training: ``torch.nn.Dropout2d``.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def feature_dropout(
 def alpha_dropout(
     input: Array, p: float = 0.5, training: bool = False, *, rng: Generator
 ) -> Array:
-    """Drop elements by chance while training, for SELU: ``torch.nn.AlphaDropout``.
+    """Drop elements at random while training, for SELU: ``torch.nn.AlphaDropout``.
 
     With ``a = 1 / sqrt((1 - p) * (1 + p * 1.7581 ** 2))``, what is kept becomes ``a * (x + p *
     1.7581)`` and what is dropped ``-a * (1 - p) * 1.7581``: mean 0 and variance 1 stay.
@@ -117,7 +117,7 @@ def alpha_dropout(
 def feature_alpha_dropout(
     input: Array, p: float = 0.5, training: bool = False, *, call: OperatorCall, rng: Generator
 ) -> Array:
-    """Drop whole channels by chance while training, for SELU: ``nn.FeatureAlphaDropout``.
+    """Drop whole channels at random while training, for SELU: ``nn.FeatureAlphaDropout``.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def feature_alpha_dropout(
 
 @register("aten::native_dropout", random_unless={"train": False, "p": 0})
 def native_dropout(input: Array, p: float, train: bool | None, *, rng: Generator) -> Outputs:
-    """Drop elements by chance, and tell which were kept: ``torch.native_dropout``.
+    """Drop elements at random, and return the mask: ``torch.native_dropout``.
 
     Parameters
     ----------

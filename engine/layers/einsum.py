@@ -55,7 +55,7 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
 
 
 def _places(equation: str, arrays: tuple[Array, ...]) -> int:
-    """How many places the indices of an equation run through."""
+    """Return the size of the index space of an equation."""
     sizes: dict[str, int] = {}
     terms = equation.replace(" ", "").partition("->")[0].split(",")
     for term, array in zip(terms, arrays, strict=False):

@@ -1,4 +1,4 @@
-"""Element-wise maps of one, two or three tensors, as one table.
+"""The table of element-wise functions of one, two or three tensors.
 
 What an expression can compute too comes from the expressions' own table, so that both give
 the same numbers; the kernels here are the rest. All share one frame: operands are promoted
@@ -55,7 +55,7 @@ class Operation:
 
 
 def apply(compute: Callable[..., Value], *operands: Value) -> Value:
-    """Run a computation; what does not fit becomes a `LayerError`."""
+    """Run a computation; turn its errors into a `LayerError`."""
     try:
         return compute(*operands)
     except ValueError as exc:
@@ -139,11 +139,11 @@ _UNARY: Final = (
     ("cosh", "hyperbolic cosine", ()),
     ("erf", "error function", ()),
     ("exp", "exponential", ()),
-    ("expm1", "exponential less one, exact near 0", ()),
+    ("expm1", "exponential minus one, exact near 0", ()),
     ("floor", "largest integer that is not greater", ()),
     ("log", "natural logarithm", ()),
     ("log10", "logarithm to base 10", ()),
-    ("log1p", "logarithm of one more, exact near 0", ()),
+    ("log1p", "logarithm of one plus the input, exact near 0", ()),
     ("neg", "the negative", ("negative",)),
     ("reciprocal", "reciprocal", ()),
     ("rsqrt", "reciprocal of the square root", ()),
@@ -160,9 +160,9 @@ _BINARY: Final = (
     # name, name in an expression, summary, aliases
     ("atan2", "atan2", "angle of the point (other, input)", ("arctan2",)),
     ("bitwise_and", "and", "bitwise and", ("__and__",)),
-    ("bitwise_left_shift", "lshift", "bits moved to the left", ("__lshift__",)),
+    ("bitwise_left_shift", "lshift", "bits shifted to the left", ("__lshift__",)),
     ("bitwise_or", "or", "bitwise or", ("__or__",)),
-    ("bitwise_right_shift", "rshift", "bits moved to the right", ("__rshift__",)),
+    ("bitwise_right_shift", "rshift", "bits shifted to the right", ("__rshift__",)),
     ("bitwise_xor", "xor", "bitwise exclusive or", ("__xor__",)),
     ("floor_divide", "floor_divide", "quotient rounded down", ("floordiv",)),
     ("fmod", "fmod", "remainder with the sign of the input", ()),
@@ -204,7 +204,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         )
     ),
     Operation("frac", "fractional part", Elementwise(_frac, "f"), 1, (), "input's dtype"),
-    Operation("bitwise_not", "bits turned over", Elementwise(np.invert, "bi"), 1,
+    Operation("bitwise_not", "bitwise not", Elementwise(np.invert, "bi"), 1,
               ("__invert__",), "input's dtype"),
     Operation("positive", "the input itself", Elementwise(_positive, "bifc"), 1,
               (), "input's dtype"),
@@ -233,7 +233,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
             ("ne", "they differ", np.not_equal, "bifc", ("not_equal", "__isnot__")),
             ("logical_and", "both are not zero", np.logical_and, "bifc", ()),
             ("logical_or", "either is not zero", np.logical_or, "bifc", ()),
-            ("logical_xor", "one alone is not zero", np.logical_xor, "bifc", ()),
+            ("logical_xor", "exactly one is not zero", np.logical_xor, "bifc", ()),
         )
     ),
     *(

@@ -24,7 +24,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Array:
-    """Take a row of a table for each index: ``F.embedding``.
+    """Look up a row of a table for each index: ``F.embedding``.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def embedding(
     norm_type : float
         Which norm measures them.
     padding_idx, scale_grad_by_freq, sparse
-        Of no effect at inference.
+        No effect at inference.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def embedding_module(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Array:
-    """Take a row of a table for each index: ``nn.Embedding``.
+    """Look up a row of a table for each index: ``nn.Embedding``.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def embedding_module(
     num_embeddings, embedding_dim
         K and D, which `weight` says already.
     padding_idx, scale_grad_by_freq, sparse
-        Of no effect at inference.
+        No effect at inference.
 
     Returns
     -------

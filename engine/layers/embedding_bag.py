@@ -56,7 +56,7 @@ def embedding_bag(
     padding_idx : int, optional
         An index that does not count.
     scale_grad_by_freq, sparse, num_embeddings, embedding_dim
-        Of no effect at inference.
+        No effect at inference.
 
     Returns
     -------

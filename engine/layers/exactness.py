@@ -1,8 +1,7 @@
-"""Which operators compute each element by itself, and right to a few units in the last place.
+"""Marks element-wise operators, which are accurate to a few units in the last place.
 
-A result of theirs is compared with another element by element. Sums are not among them, nor
-what cancels as a sum does where PyTorch computes it: such an element may be anything that is
-small beside what it was computed from.
+Their results are compared element by element. Sums are not element-wise, nor are operators
+that cancel like a sum in PyTorch: their small elements may have any relative error.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ _FUNCTIONS: Final[set[Callable[..., Any]]] = set()
 
 
 def mark_elementwise(function: Function) -> Function:
-    """Say of a layer's function that it computes each element by itself."""
+    """Mark a layer's function as element-wise."""
     _FUNCTIONS.add(function)
     return function
 
 
 def is_elementwise(layer: Layer | None) -> bool:
-    """Whether a layer computes each element by itself.
+    """Return whether a layer is element-wise.
 
-    An expression does that if it is a single call: the difference of two results may cancel.
+    An expression is if it is a single call: the difference of two results may cancel.
     """
     if isinstance(layer, Expression):
         return sum(isinstance(node, Call) for node in layer.expression.nodes) == 1

@@ -1,4 +1,4 @@
-"""Operators that choose elements by their order: the largest, the median, the sorted.
+"""Operators that select elements by order: the largest, the median, sorted elements.
 
 NaN is larger than every number, as in PyTorch. Of equal elements the first is chosen.
 Indices are int64.
@@ -160,7 +160,7 @@ def topk(
     # PyTorch sorts all the same where it chooses few of many.
     if not sorted and 64 * count > length > 1:
         order = _unsorted(input, order, axis, count)
-    return _taken(input, order[along(axis, slice(count))] if input.ndim else order, axis)
+    return _take_along(input, order[along(axis, slice(count))] if input.ndim else order, axis)
 
 
 @register("aten::sort", operands=("input dim descending", "input stable dim descending"))
@@ -175,14 +175,14 @@ def sort(input: Array, dim: int = -1, descending: bool = False, stable: bool = T
     descending : bool
         Largest first.
     stable : bool
-        Of no effect: equal elements always keep their order.
+        No effect: equal elements always keep their order.
 
     Returns
     -------
     values, indices : ndarray, int64 ndarray of the same shape
     """
     axis = axis_of(dim, input.ndim)
-    return _taken(input, _order(input, axis, descending), axis)
+    return _take_along(input, _order(input, axis, descending), axis)
 
 
 @register("torch.msort", "Tensor.msort", "aten::msort")
@@ -216,7 +216,7 @@ def argsort(
     descending : bool
         Largest first.
     stable : bool
-        Of no effect: equal elements always keep their order.
+        No effect: equal elements always keep their order.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def argsort(
 
 @register("torch.kthvalue", "Tensor.kthvalue", "aten::kthvalue")
 def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> Outputs:
-    """Element that is the k-th smallest, with its index: ``torch.kthvalue``.
+    """K-th smallest element with its index: ``torch.kthvalue``.
 
     Parameters
     ----------
@@ -249,12 +249,12 @@ def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> Outp
     order = _order(input, axis, descending=False)
     if input.ndim:
         order = order[along(axis, slice(place - 1, place))]
-    return _taken(input, order, axis, keepdim=keepdim)
+    return _take_along(input, order, axis, keepdim=keepdim)
 
 
 @register("torch.median", "Tensor.median", "aten::median")
 def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
-    """Middle element, the lower of two: ``torch.median``.
+    """Median element, the lower of two: ``torch.median``.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
 
 @register("torch.nanmedian", "Tensor.nanmedian", "aten::nanmedian")
 def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
-    """Middle element, the lower of two, NaN left out: ``torch.nanmedian``.
+    """Median element, the lower of two, ignoring NaN: ``torch.nanmedian``.
 
     Parameters and result are as ``torch.median`` has them; NaN where all elements are.
     """
@@ -293,7 +293,7 @@ def _median(array: Array, dim: int | None, keepdim: bool, *, ignore_nan: bool) -
 def _median_along(array: Array, axis: int, *, keepdim: bool, ignore_nan: bool) -> Outputs:
     order = _order(array, axis, descending=False)
     if not array.ndim:
-        return _taken(array, order, axis)
+        return _take_along(array, order, axis)
     _require_elements(array.shape[axis])
     unordered = np.isnan(array)  # NaN comes last in order
     numbers = array.shape[axis] - np.count_nonzero(unordered, axis, keepdims=True)
@@ -302,7 +302,7 @@ def _median_along(array: Array, axis: int, *, keepdim: bool, ignore_nan: bool) -
     if not ignore_nan:
         first = np.expand_dims(unordered.argmax(axis), axis)
         indices = np.where(unordered.any(axis, keepdims=True), first, indices)
-    return _taken(array, indices, axis, keepdim=keepdim)
+    return _take_along(array, indices, axis, keepdim=keepdim)
 
 
 @register("torch.mode", "Tensor.mode", "aten::mode")
@@ -324,7 +324,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
     axis = axis_of(dim, input.ndim)
     order = _order(input, axis, descending=False)
     if not input.ndim:
-        return _taken(input, order, axis)
+        return _take_along(input, order, axis)
     _require_elements(input.shape[axis])
     rows = np.moveaxis(np.take_along_axis(input, order, axis), axis, -1)
     require_steps(rows.shape[-1], "elements")
@@ -332,7 +332,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
     for place in range(1, rows.shape[-1]):
         runs[..., place] += runs[..., place - 1] * (rows[..., place - 1] == rows[..., place])
     longest = np.expand_dims(runs.argmax(-1), axis)
-    return _taken(input, np.take_along_axis(order, longest, axis), axis, keepdim=keepdim)
+    return _take_along(input, np.take_along_axis(order, longest, axis), axis, keepdim=keepdim)
 
 
 def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
@@ -348,7 +348,7 @@ def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -
         return reduce(REDUCTIONS[name], input, None, keepdim)
     choose = np.argmax if name == "amax" else np.argmin
     indices = _index_of(choose, input, dim, keepdim=True)
-    return _taken(input, indices, axis_of(dim, input.ndim), keepdim=keepdim)
+    return _take_along(input, indices, axis_of(dim, input.ndim), keepdim=keepdim)
 
 
 def _index_of(choose: Callable[..., Any], input: Array, dim: Value, keepdim: bool) -> Array:
@@ -395,7 +395,7 @@ def _unsorted(array: Array, order: Array, axis: int, count: int) -> Array:
     return np.moveaxis(np.array(rows, np.int64).reshape(keys.shape), -1, axis)
 
 
-def _taken(array: Array, indices: Array, axis: int, *, keepdim: bool = True) -> Outputs:
+def _take_along(array: Array, indices: Array, axis: int, *, keepdim: bool = True) -> Outputs:
     """Elements at indices along an axis, and the indices."""
     if not array.ndim:
         return Outputs((array, indices))

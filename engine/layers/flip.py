@@ -1,4 +1,4 @@
-"""Operators that turn a tensor around or along its dimensions."""
+"""Operators that flip, rotate and roll tensors."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def fold(
     padding: Ints | Array = 0,
     stride: Ints | Array = 1,
 ) -> Array:
-    """Add up windows where they lie in an image: ``torch.nn.Fold``.
+    """Add windows at their positions in an image: ``torch.nn.Fold``.
 
     Parameters
     ----------

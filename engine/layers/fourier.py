@@ -190,7 +190,7 @@ def ifftshift(input: Array, dim: Ints | None = None) -> Array:
 
 @register("torch.fft.fftfreq", "aten::fft_fftfreq", unused=PLACEMENT)
 def fftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
-    """Frequencies of what ``torch.fft.fft`` gives: ``torch.fft.fftfreq``.
+    """Frequencies of the result of ``torch.fft.fft``: ``torch.fft.fftfreq``.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
 
 @register("torch.fft.rfftfreq", "aten::fft_rfftfreq", unused=PLACEMENT)
 def rfftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
-    """Frequencies of what ``torch.fft.rfft`` gives: ``torch.fft.rfftfreq``.
+    """Frequencies of the result of ``torch.fft.rfft``: ``torch.fft.rfftfreq``.
 
     Parameters
     ----------

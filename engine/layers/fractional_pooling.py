@@ -1,4 +1,4 @@
-"""Fractional max pooling: windows whose places are random, so that any size can come out.
+"""Fractional max pooling: windows at random positions, for any output size.
 
 B. Graham, "Fractional Max-Pooling", 2014. Along each axis the windows lie ``(size -
 kernel) / (outputs - 1)`` apart on average; one random number per plane and axis shifts them,
@@ -45,7 +45,7 @@ def drawn_fractional_max_pool(
     *,
     rng: Generator,
 ) -> Outputs:
-    """Largest value of windows in random places: ``torch.nn.FractionalMaxPool2d``.
+    """Largest value of windows at random positions: ``torch.nn.FractionalMaxPool2d``.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def fractional_max_pool(
     random_samples: Array,
     call: OperatorCall,
 ) -> Outputs:
-    """Largest value of windows in given random places: ``torch.fractional_max_pool2d``.
+    """Largest value of windows at given random positions: ``torch.fractional_max_pool2d``.
 
     Parameters
     ----------

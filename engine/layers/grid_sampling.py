@@ -46,7 +46,7 @@ _ALONE: Final = 1 << 15  # elements of a sample from which it is worked on by it
 
 @register("F.affine_grid", "aten::affine_grid_generator")
 def affine_grid(theta: Array, size: Ints | Array, align_corners: bool | None = None) -> Array:
-    """Where an affine map puts the positions of an image: ``F.affine_grid``.
+    """Positions of an image under an affine map: ``F.affine_grid``.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def grid_sample(
     padding_mode: str | int = "zeros",
     align_corners: bool | None = None,
 ) -> Array:
-    """Take an image's values at given positions: ``F.grid_sample``.
+    """Sample an image at given positions: ``F.grid_sample``.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def grid_sample(
 
 
 def sample_pixels(images: Array, rows: Array, columns: Array) -> Array:
-    """Take images' values between their pixels, bilinearly; 0 outside.
+    """Sample images bilinearly; 0 outside.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Grids and combinations: tensors that hold every pair, triple and so on of elements."""
+"""Grids and combinations of elements."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def meshgrid(*tensors: Value, indexing: str = "ij") -> tuple[Array, ...]:
 @register("aten::cartesian_prod", operands="tensors")
 @register("torch.cartesian_prod")
 def cartesian_prod(*tensors: Value) -> Array:
-    """All ways to take one element of each vector, as rows: ``torch.cartesian_prod``.
+    """Cartesian product of vectors, as rows: ``torch.cartesian_prod``.
 
     Parameters
     ----------

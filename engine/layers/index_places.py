@@ -1,4 +1,4 @@
-"""Places that tensors of indices stand for: checked, counted from the front, and joined at.
+"""Checks and normalises index tensors, and combines elements by index.
 
 What goes element by element goes by positions in the flattened tensor: NumPy takes, and joins
 with ``ufunc.at``, several times as fast there as by one tensor of indices per dimension.
@@ -128,7 +128,7 @@ def flat_positions(
 
 
 def replace_at(flat: Array, places: Array, new: Array) -> None:
-    """Replace elements; the last one counts."""
+    """Replace elements; the last one wins."""
     flat[places] = new
 
 

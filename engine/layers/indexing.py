@@ -1,4 +1,4 @@
-"""Operators that take or replace elements by tensors of indices.
+"""Operators that take or replace elements by index tensors.
 
 Indices are integers from -N to N - 1 unless it says otherwise; what lies outside is an
 error, not memory.
@@ -149,7 +149,7 @@ def index_put(input: Array, indices: Value, values: Operand, accumulate: bool = 
 
 
 def _add_rows(result: Array, places: Places, new: Array) -> None:
-    """Add to what the indices of the first dimensions point at."""
+    """Add to the elements at indices of the first dimensions."""
     depth, shape = len(places), result.shape
     if depth > len(shape):
         raise LayerError(f"{depth} lists of indices are too many for {len(shape)} dimensions")
@@ -164,7 +164,7 @@ def _add_rows(result: Array, places: Places, new: Array) -> None:
 
 @register("torch.index_select", "Tensor.index_select", "aten::index_select")
 def index_select(input: Array, dim: int, index: Array) -> Array:
-    """Take places of one dimension: ``torch.index_select``.
+    """Take indices of one dimension: ``torch.index_select``.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     index : integer ndarray of shape (a, K, b)
         Not larger than `input` in the other dimensions.
     sparse_grad : bool
-        Of no effect at inference.
+        No effect at inference.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def gather(input: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     """
     if not index.size:  # of any number of dimensions, as in PyTorch
         return np.empty(index.shape, input.dtype)
-    axis, places = _fitting(input, dim, index)
+    axis, places = _match_index(input, dim, index)
     whole = tuple(slice(0, size) for size in places.shape)
     places = flat_positions(np.atleast_1d(input).shape, axis, places, whole)
     return input.reshape(-1).take(places).reshape(index.shape)
@@ -292,7 +292,7 @@ def scatter(
     source = np.asarray(value if src is None else src)
     if source.ndim:
         source = source[tuple(slice(size) for size in index.shape)]
-    axis, places = _fitting(input, dim, index)
+    axis, places = _match_index(input, dim, index)
     new = np.broadcast_to(cast(source, input.dtype), index.shape).reshape(places.shape)
     result = np.atleast_1d(input.copy("C"))
     join_at(_JOIN[reduce], result, axis, places, new)
@@ -322,7 +322,7 @@ def scatter_add(input: Array, dim: int, index: Array, src: Array) -> Array:
 def scatter_reduce(
     input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
 ) -> Array:
-    """Join elements by index along a dimension: ``torch.scatter_reduce``.
+    """Combine elements by index along a dimension: ``torch.scatter_reduce``.
 
     Parameters
     ----------
@@ -354,7 +354,7 @@ def scatter_reduce(
 
 @register("torch.index_add", "Tensor.index_add", "aten::index_add")
 def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float = 1) -> Array:
-    """Add to places of one dimension: ``torch.index_add``.
+    """Add at indices of one dimension: ``torch.index_add``.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
 
 @register("torch.index_copy", "Tensor.index_copy", "aten::index_copy")
 def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
-    """Replace places of one dimension: ``torch.index_copy``.
+    """Replace indices of one dimension: ``torch.index_copy``.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ def index_copy(input: Array, dim: int, index: Array, source: Array) -> Array:
 def index_reduce(
     input: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True
 ) -> Array:
-    """Join slices to places of one dimension: ``torch.index_reduce``.
+    """Combine slices at indices of one dimension: ``torch.index_reduce``.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def index_reduce(
 
 @register("torch.put", "Tensor.put", "aten::put")
 def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
-    """Replace elements by their place in the flattened tensor: ``torch.put``.
+    """Replace elements by their index in the flattened tensor: ``torch.put``.
 
     Parameters
     ----------
@@ -460,7 +460,7 @@ def put(input: Array, index: Array, source: Array, accumulate: bool = False) -> 
 
 @register("torch.index_fill", "Tensor.index_fill", "aten::index_fill")
 def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
-    """Fill places of one dimension: ``torch.index_fill``.
+    """Fill indices of one dimension: ``torch.index_fill``.
 
     Parameters
     ----------
@@ -516,7 +516,7 @@ def _index_array(item: Value) -> Array:
     return array
 
 
-def _fitting(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
+def _match_index(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
     """Axis of a tensor, and what picks an element of it for each place of its own.
 
     The index may not be larger than the tensor in the other dimensions.

@@ -1,8 +1,8 @@
-"""The frame that every operator's computation lives in.
+"""Layer, the base of every operator's computation.
 
-A layer is built once from an operator's parameters and attributes, where every check
-happens, and then only computes. What it needs to know of its operator comes as an
-`OperatorCall`; it never sees the graph.
+A layer is built once from an operator's parameters and attributes, with every check, and then
+only computes. It gets the properties of its operator as an `OperatorCall` and never sees the
+graph.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Number: TypeAlias = int | float | complex
 class Outputs(tuple["Value", ...]):
     """Several results of one operator, in order.
 
-    An operator of the file may use fewer outputs than the layer gives (``torch.max`` with a
-    dim and no indices); the frame then drops the rest. A plain tuple, by contrast, is one
+    An operator of the file may use fewer outputs than the layer returns (``torch.max`` with a
+    dim and no indices); the runtime then drops the rest. A plain tuple, by contrast, is one
     list-valued output.
     """
 
@@ -56,8 +56,8 @@ class Layer(ABC):
     Attributes
     ----------
     generator : str
-        Argument of `forward` that takes the random numbers; ``""`` where none are drawn. The
-        frame that binds the layer sets it.
+        Argument of `forward` that takes the random generator; ``""`` for none. Set by the
+        binding.
     """
 
     generator: str = ""
@@ -69,8 +69,8 @@ class Layer(ABC):
         Parameters
         ----------
         *inputs : Value
-            The operator's inputs in file order; arrays are read-only. A layer names them
-            as PyTorch does and annotates what they must be.
+            The operator's inputs in file order; arrays are read-only. A layer uses PyTorch's
+            names and annotates the types.
         **named : Value
             Inputs that the file names out of order.
 
@@ -82,28 +82,28 @@ class Layer(ABC):
         Raises
         ------
         LayerError
-            With what is wrong; the runtime adds which operator it was.
+            With the reason; the runtime adds the operator.
         """
 
     def release(self) -> None:  # noqa: B027 - most have prepared nothing
-        """Let go of what was prepared for computing, such as weights in another layout.
+        """Release prepared data, such as weights in another layout.
 
-        The next `forward` prepares it again. Called where a library computes instead, which
-        has a form of its own of the weights.
+        The next `forward` prepares it again. Called when a library with its own copy of the
+        weights computes instead.
         """
 
 
 class PreparingLayer(Layer, Generic[Weights]):
-    """A layer that computes with weights in another form, made when it is first needed.
+    """A layer that prepares its weights on first use.
 
-    The form depends on the dtype that is computed in.
+    The prepared weights depend on the dtype of the computation.
     """
 
     def __init__(self) -> None:
         self._prepared: dict[DType, Weights] = {}
 
     def prepared(self, dtype: DType) -> Weights:
-        """Give the weights as they are computed with."""
+        """Return the prepared weights."""
         weights = self._prepared.get(dtype)
         if weights is None:
             weights = self._prepared[dtype] = self.prepare(dtype)
@@ -111,26 +111,26 @@ class PreparingLayer(Layer, Generic[Weights]):
 
     @abstractmethod
     def prepare(self, dtype: DType) -> Weights:
-        """Make that form of the weights."""
+        """Prepare the weights."""
 
     @override
     def release(self) -> None:
-        """Let go of the weights in the form that was prepared."""
+        """Release the prepared weights."""
         self._prepared.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """How an operator's first input lies in the memory of another, as PyTorch has them.
+    """Layout of an operator's first input in the storage of another tensor, in PyTorch.
 
     Attributes
     ----------
     offset : int
-        Place of its first element, in elements of the other.
+        Index of its first element in the other tensor.
     strides : tuple of int
         Steps along its dimensions.
     unknown : str
-        Why it is not known how it lies; ``""`` where it is.
+        Why the layout is unknown; ``""`` if it is known.
     """
 
     offset: int = 0
@@ -140,28 +140,27 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCall:
-    """What a layer may know of the operator that it is built for.
+    """The properties of an operator that its layer may use.
 
     Attributes
     ----------
     name, type : str
-        Of the engine's own layers, operators without weights share one when nothing but
-        their names differs; so the name is for errors while it is built.
+        Operators without weights that differ only in their names share a layer, except for
+        layers of the user; so the name is only for errors while the layer is built.
     params : mapping of str to Value
         Parameters as plain values.
     attributes : mapping of str to Array
-        Weights; read-only. Zeros of their shapes and dtypes while the operator is only checked,
-        which is done without reading them: a layer is built anew with what they hold.
+        Weights; read-only. While the operator is only checked they are zeros of the right
+        shapes and dtypes; the layer is built again with the actual weights.
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
     output_count : int
     constants : mapping of int to Value
-        By place, the inputs whose value the file itself gives (by a ``prim::Constant``, say).
+        By index, the inputs with a constant value in the file (by a ``prim::Constant``, say).
     output_shapes : tuple
-        Annotated shape of each output, None where the file gives none; empty where it is not
-        known.
+        Annotated shape of each output, None if the file has none; empty if unknown.
     storage : Storage or None
-        Of a type that reads memory by steps; None where the first input lies by itself.
+        For a type that reads memory by strides; None if the first input has its own storage.
     """
 
     name: str
@@ -176,7 +175,7 @@ class OperatorCall:
 
     @property
     def output_shape(self) -> Sequence[object] | None:
-        """Annotated shape of the first output; None where it is not known."""
+        """Annotated shape of the first output; None if unknown."""
         return self.output_shapes[0] if self.output_shapes else None
 
 

@@ -1,4 +1,4 @@
-"""Solving and decomposing square matrices, in double precision, rounded once."""
+"""Operators on square matrices, computed in double precision and rounded once."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def solve(input: Array, other: Array, left: bool = True) -> Array:
 
 @register("torch.linalg.cholesky", "torch.cholesky", "aten::linalg_cholesky", "aten::cholesky")
 def cholesky(input: Array, upper: bool = False) -> Array:
-    """Triangular root of each positive-definite matrix: ``torch.linalg.cholesky``.
+    """Cholesky factor of each positive-definite matrix: ``torch.linalg.cholesky``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Losses: how far a model's output is from a target.
+"""Losses, which measure the distance of an output from a target.
 
 pnnx knows no losses and leaves them as ``aten::`` operators; the functional forms are the
 same code. Each is a formula per element (or sample), reduced at the end.
@@ -170,7 +170,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: Reduction = "mean",
 ) -> Array:
-    """How much nearer the positive is than the negative: ``F.triplet_margin_loss``.
+    """Margin between distances to a positive and a negative: ``F.triplet_margin_loss``.
 
     ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm; with
     `swap` the negative's distance is the lesser of those to anchor and positive.
@@ -190,7 +190,7 @@ def cosine_embedding_loss(
     margin: float = 0.0,
     reduction: Reduction = "mean",
 ) -> Array:
-    """How far two vectors' cosine is from a target: ``F.cosine_embedding_loss``.
+    """Distance of two vectors' cosine from a target: ``F.cosine_embedding_loss``.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def multi_margin_loss(
     weight: Array | None = None,
     reduction: Reduction = "mean",
 ) -> Array:
-    """How much the right class leads, over all others: ``F.multi_margin_loss``.
+    """Margin of the right class over all others: ``F.multi_margin_loss``.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def multi_margin_loss(
 
 @register("F.multilabel_margin_loss", "aten::multilabel_margin_loss")
 def multilabel_margin_loss(input: Array, target: Array, reduction: Reduction = "mean") -> Array:
-    """How much the right classes lead, over all others: ``F.multilabel_margin_loss``.
+    """Margin of the right classes over all others: ``F.multilabel_margin_loss``.
 
     Parameters
     ----------
@@ -381,7 +381,7 @@ def nll_loss(
     reduction: Reduction = "mean",
     ignore_index: int = -100,
 ) -> Array:
-    """Negative logarithm of the probability of the right class: ``F.nll_loss``.
+    """Negative log-likelihood of the right class: ``F.nll_loss``.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def _cross(input: Array, other: Array, dim: int | None) -> Array:
 
 @register("torch.diag", "Tensor.diag", "aten::diag")
 def diag(input: Array, diagonal: int = 0) -> Array:
-    """Make a diagonal matrix of a vector, or take a matrix's diagonal: ``torch.diag``.
+    """Make a diagonal matrix from a vector, or take a matrix's diagonal: ``torch.diag``.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def linalg_diagonal(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -
 
 @register("torch.diag_embed", "Tensor.diag_embed", "aten::diag_embed")
 def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
-    """Make matrices of their diagonals: ``torch.diag_embed``.
+    """Make matrices from their diagonals: ``torch.diag_embed``.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class MultiheadAttention(Layer):
         key_padding_mask: Array | None = None,
     ) -> tuple[Array, Array | None]:
         """Compute the outputs; parameters and result as in `forward`."""
-        sequences, key_padding_mask = _sorted_out(operands, key_padding_mask)
+        sequences, key_padding_mask = _split_inputs(operands, key_padding_mask)
         flat = sequences[0].ndim == 2
         axis = 0 if self.batch_first else 1
         batches = [s if s.ndim == 3 else np.expand_dims(s, axis) for s in sequences]
@@ -243,7 +243,7 @@ def _thirds(array: Array, name: str) -> tuple[Array, Array, Array]:
     return array[:size], array[size : 2 * size], array[2 * size :]
 
 
-def _sorted_out(
+def _split_inputs(
     operands: tuple[Array, ...], key_padding_mask: Array | None
 ) -> tuple[list[Array], Array | None]:
     """Query, key and value, and a key padding mask that the file does not name."""

@@ -1,4 +1,4 @@
-"""Norms of vectors: how long they are."""
+"""Norms of vectors and matrices."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def linalg_norm(
 
 @register("torch.renorm", "Tensor.renorm", "aten::renorm")
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """Shorten the slices along a dimension whose norm is too large: ``torch.renorm``.
+    """Limit the norm of the slices along a dimension: ``torch.renorm``.
 
     Parameters
     ----------

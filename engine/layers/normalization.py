@@ -301,7 +301,7 @@ def native_layer_norm(
     bias: Array | None,
     eps: float,
 ) -> Outputs:
-    """Normalise over the last axes, and give the statistics: ``torch.native_layer_norm``.
+    """Normalise over the last axes, and return the statistics: ``torch.native_layer_norm``.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def native_layer_norm(
 def native_group_norm(
     input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> Outputs:
-    """Normalise groups of channels, and give the statistics: ``torch.native_group_norm``.
+    """Normalise groups of channels, and return the statistics: ``torch.native_group_norm``.
 
     Parameters
     ----------

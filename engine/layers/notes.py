@@ -1,9 +1,9 @@
-"""Notes on operators, made from what is registered: the code's docstrings and signatures.
+"""Notes on operator types, made from the docstrings and signatures of registered code.
 
-So there is one place for what an operator computes, what its arguments mean and what it is
-called in PyTorch: the docstring beside the code. The command line lists the notes, and the
-window shows that of the selected operator. Docstrings only give texts. What an argument is,
-an operand, a weight or a parameter, its annotation says.
+So there is one place for what an operator computes, what its arguments mean and its name in
+PyTorch: the docstring beside the code. The command line lists the notes, and the window shows
+the note of the selected operator. Docstrings give texts only; the annotation says whether an
+argument is an operand, a weight or a parameter.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _Part: TypeAlias = Literal["function", "build", "forward"]
 
 # Operators that the graph itself carries out.
 _GRAPHS_OWN: Final = {
-    "pnnx.Input": "Where a value is fed into the model.",
-    "pnnx.Output": "Where a value comes out of the model.",
+    "pnnx.Input": "Input of the model.",
+    "pnnx.Output": "Output of the model.",
 }
 
 # ": ``torch.nn.ReLU`` and its kin", the end of most summaries, is what the reference says.
@@ -47,27 +47,27 @@ _NAMES_IT: Final = re.compile(
 _LIKE: Final = re.compile(r"\bas ``([\w.:]+)``")
 _AS_IN: Final = re.compile(r"As in ``([\w.:]+)``(?:[.:,;]|$)")
 
-# Meaning of an argument that is registered as unused, where nothing else is said of it.
-_UNUSED: Final = "Of no effect."
+# Default meaning of an argument that is registered as unused.
+_UNUSED: Final = "No effect."
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentNote:
-    """What there is to know of an argument.
+    """Note on an argument.
 
     Attributes
     ----------
     name : str
         As the file writes it.
     kind : str
-        ``parameter``, ``attribute`` or ``operand``: where the file has it as a rule. Most
-        parameters may come as operands too.
+        ``parameter``, ``attribute`` or ``operand``: where the file usually has it. Most
+        parameters may also be operands.
     accepts : str
         ``int or tuple of int``, ``ndarray of shape (O, C / groups, K...)``.
     meaning : str
         May be empty.
     default : str
-        As Python writes it; ``""`` for an argument that must be given.
+        In Python's notation; ``""`` for a required argument.
     """
 
     name: str
@@ -79,20 +79,20 @@ class ArgumentNote:
 
 @dataclass(frozen=True, slots=True)
 class OperatorNote:
-    """What there is to know of an operator type.
+    """Note on an operator type.
 
     Attributes
     ----------
     type : str
     summary : str
-        What it computes, in one sentence; ``""`` where nothing is known. Here and in the
-        other texts ``` ``code`` ``` and ``` `argument` ``` are marked as in a docstring.
+        What it computes, in one sentence; ``""`` if unknown. Here and in the other texts
+        ``` ``code`` ``` and ``` `argument` ``` are marked as in a docstring.
     details : tuple of str
-        Paragraphs: the formula, sizes, what is special.
+        Paragraphs: the formula, sizes, special cases.
     reference : str
-        PyTorch's name for it; ``""`` where it has none.
+        PyTorch's name for it; ``""`` if it has none.
     url : str
-        Address of the page that documents it; ``""`` where none is known.
+        Address of its documentation; ``""`` if unknown.
     arguments : tuple of ArgumentNote
     returns : tuple of str
         The results, in order.
@@ -127,7 +127,7 @@ def note(operator_type: str) -> OperatorNote:
     Returns
     -------
     OperatorNote
-        Of a type without a layer, what PyTorch calls it is all that is known.
+        For a type without a layer it has only PyTorch's name.
     """
     found = registration(operator_type)
     if found is None:
@@ -156,7 +156,7 @@ def note(operator_type: str) -> OperatorNote:
 
 
 def unmarked(text: str) -> str:
-    """Text of a note without the marks of code and arguments."""
+    """Return a note's text without the marks of code and arguments."""
     return text.replace("`", "")
 
 
@@ -167,7 +167,7 @@ def _target_of(operator_type: str) -> Callable[..., Any] | None:
 
 @lru_cache(maxsize=2048)
 def _read(target: Callable[..., Any]) -> Docstring:
-    """Docstring of registered code; what it leaves to its like comes from there."""
+    """Return the docstring of registered code, completed by a similar one that it refers to."""
     read = read_docstring(target.__doc__)
     parameters = {name: _borrowed(name, field) for name, field in read.parameters.items()}
     like = _LIKE.search(" ".join([read.summary, *read.details]))
@@ -178,7 +178,7 @@ def _read(target: Callable[..., Any]) -> Docstring:
 
 
 def _borrowed(name: str, field: Field) -> Field:
-    """An argument of which is said ``As in `nn.RNN` `` with what is said there."""
+    """Complete an argument's text ``As in `nn.RNN` `` by that docstring's text."""
     like = _AS_IN.match(field.text)
     other = _target_of(_type_of(like[1])) if like is not None else None
     found = _read(other).parameters.get(name) if other is not None else None
@@ -189,7 +189,7 @@ def _borrowed(name: str, field: Field) -> Field:
 
 
 def _type_of(reference: str) -> str:
-    """Operator type of a name in PyTorch, as a docstring writes it."""
+    """Return the operator type of a name in PyTorch."""
     for long, short in (("torch.nn.functional.", "F."), ("torch.nn.", "nn.")):
         if reference.startswith(long):
             return short + reference.removeprefix(long)
@@ -197,7 +197,7 @@ def _type_of(reference: str) -> str:
 
 
 def _summary(text: str) -> str:
-    """The sentence without what only says where the operator comes from."""
+    """Remove the part of a summary that only names the origin of the operator."""
     clauses = text.removesuffix(".").split("; ")
     kept = [_NAMES_IT.sub("", clause) for clause in clauses if not clause.startswith("as ")]
     sentence = "; ".join(kept)
@@ -205,7 +205,7 @@ def _summary(text: str) -> str:
 
 
 def _result(field: Field) -> str:
-    """One result: its form, and what is said of it."""
+    """Return a result's type and text."""
     head = re.sub(r"\s:\s.*", "", field.form)
     return f"{head}: {field.text}" if field.text else head
 
@@ -233,7 +233,7 @@ def _arguments(
 
 
 def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
-    """Arguments that a file may give and that make no difference."""
+    """Return arguments of a file that have no effect."""
     for name in found.unused:
         accepts = spoken_annotation(NO_EFFECT.get(name, Any)).removesuffix(" or None")
         meaning = read.parameters.get(name, Field("", "")).text or COMMON.get(name, _UNUSED)
@@ -241,15 +241,15 @@ def _unused(found: Registration, read: Docstring) -> Iterator[ArgumentNote]:
 
 
 def _randomness(found: Registration) -> Iterator[str]:
-    """What is random about an operator: nothing where its code takes no generator."""
+    """Describe the randomness of an operator; nothing if its code takes no generator."""
     for code, _ in _codes(found.target):
         if np.random.Generator in _hints(code).values():
             still = [f"``{name}={value}``" for name, value in found.random_unless.items()]
             unless = f", unless {' or '.join(still)}" if still else ""
-            yield f"Random: it draws by the session's seed{unless}."
+            yield f"Random: it uses the session's random seed{unless}."
 
 
-@lru_cache(maxsize=2048)  # annotations are compiled anew each time that they are asked for
+@lru_cache(maxsize=2048)  # cached: annotations are evaluated each time
 def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
     """Annotations; none of a user's code where they cannot be read."""
     try:
@@ -259,7 +259,7 @@ def _hints(code: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part], ...]:
-    """Functions whose arguments are the operator's."""
+    """Return the functions whose arguments are the operator's."""
     if not (isinstance(target, type) and issubclass(target, Layer)):
         return ((target, "function"),)
     build = target.__init__
@@ -268,7 +268,7 @@ def _codes(target: Callable[..., Any]) -> tuple[tuple[Callable[..., Any], _Part]
 
 
 class _Argument(NamedTuple):
-    """An argument that a file can give, with what its annotation says."""
+    """An argument that a file may have, with its annotation."""
 
     parameter: inspect.Parameter
     hint: Any
@@ -277,7 +277,7 @@ class _Argument(NamedTuple):
 
 @lru_cache(maxsize=2048)  # likewise
 def _signature(code: Callable[..., Any]) -> tuple[_Argument, ...]:
-    """Arguments that a file can give."""
+    """Return the arguments that a file may have."""
     try:
         hints, roles, parameters = hints_of(code), roles_of(code), parameters_of(code)
     except Exception:  # noqa: BLE001 - a user's code; what it cannot say is left out
@@ -295,7 +295,7 @@ def _signature(code: Callable[..., Any]) -> tuple[_Argument, ...]:
 
 
 def _kind(operator_type: str, part: _Part, argument: _Argument) -> ArgumentKind:
-    """Where the file has an argument as a rule: its annotation says so."""
+    """Return where a file usually has an argument, by its annotation."""
     parameter = argument.parameter
     if part == "forward":
         return "operand"
@@ -326,7 +326,7 @@ def _note(argument: _Argument, kind: ArgumentKind, read: Docstring) -> ArgumentN
 
 
 def _meaning(name: str, kind: ArgumentKind, read: Docstring) -> str:
-    """What an argument means of which its own line says nothing."""
+    """Return the meaning of an argument without a text of its own."""
     if kind != "parameter":
         return ""
     text = " ".join([read.summary, *read.details])

@@ -77,7 +77,7 @@ def t(input: Array) -> Array:
 
 @register("aten::numpy_T")
 def reverse_dims(input: Array) -> Array:
-    """Turn the order of the dimensions round: ``Tensor.T``.
+    """Reverse the order of the dimensions: ``Tensor.T``.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def reverse_dims(input: Array) -> Array:
 @register("torch.movedim", "Tensor.movedim", "aten::movedim")
 @register("torch.moveaxis", "Tensor.moveaxis", "aten::moveaxis")
 def movedim(input: Array, source: Ints, destination: Ints) -> Array:
-    """Move dimensions to other places, the others keeping their order: ``torch.movedim``.
+    """Move dimensions; the others keep their order: ``torch.movedim``.
 
     Parameters
     ----------

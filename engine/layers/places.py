@@ -1,4 +1,4 @@
-"""What an exception of a layer says, and where in a user's file it comes from."""
+"""Formats exceptions of a layer, with their position in a user's file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ USER_PACKAGE: Final = "kuiper_user_layers"
 
 
 def reason_of(error: BaseException) -> str:
-    """Say what an exception of a layer says; never empty.
+    """Format an exception of a layer; never empty.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def user_place(error: BaseException) -> str:
-    """Place in a user's file where an exception comes from: ``my_layers.py:12``.
+    """Return an exception's position in a user's file: ``my_layers.py:12``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Quantiles, ranges, counts and histograms: how the elements are spread."""
+"""Quantiles, ranges, counts and histograms of elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def quantile(
     keepdim: bool = False,
     interpolation: str = "linear",
 ) -> Array:
-    """Element below which a share of all lies: ``torch.quantile``.
+    """Quantile of the elements: ``torch.quantile``.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def nanquantile(
     keepdim: bool = False,
     interpolation: str = "linear",
 ) -> Array:
-    """Element below which a share of all lies, NaN left out: ``torch.nanquantile``.
+    """Quantile of the elements, ignoring NaN: ``torch.nanquantile``.
 
     Parameters and result are as ``torch.quantile`` has them; NaN where all elements are.
     """
@@ -149,7 +149,7 @@ def aminmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Outp
 
 @register("torch.count_nonzero", "Tensor.count_nonzero", "aten::count_nonzero")
 def count_nonzero(input: Array, dim: Ints | None = None) -> Array:
-    """How many elements are not zero: ``torch.count_nonzero``.
+    """Number of elements that are not zero: ``torch.count_nonzero``.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def count_nonzero(input: Array, dim: Ints | None = None) -> Array:
 
 @register("torch.histc", "Tensor.histc", "aten::histc")
 def histc(input: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
-    """How many elements lie in each of equal intervals: ``torch.histc``.
+    """Number of elements in each of equal intervals: ``torch.histc``.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def histogram(
     weight: Array | None = None,
     density: bool = False,
 ) -> Outputs:
-    """How many elements lie in each interval, and the intervals: ``torch.histogram``.
+    """Number of elements in each interval, and the intervals: ``torch.histogram``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Quantisation: tensors whose elements stand for few, evenly spaced numbers.
+"""Quantisation: tensors of few, evenly spaced numbers.
 
 A quantised tensor is held here as the numbers that it stands for, in float32: whatever was
 quantised is rounded to a multiple of its scale and cut off at the ends of its range, so that
@@ -45,7 +45,7 @@ def quantize(
     *,
     round_first: bool = False,
 ) -> Array:
-    """Round to the numbers that a quantised dtype can stand for.
+    """Round to the numbers that a quantised dtype can represent.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def quantize_module(
     scale : float
     zero_point : int
     dtype : str
-        Of no effect: pnnx writes ``torch.qint8`` for every dtype, while PyTorch's quantised
+        No effect: pnnx writes ``torch.qint8`` for every dtype, while PyTorch's quantised
         layers take quint8. Only a negative `zero_point` tells that it was qint8.
 
     Returns
@@ -130,7 +130,7 @@ def quantize_per_tensor(
 @register("nn.quantized.DeQuantize", "torch.dequantize", "Tensor.dequantize")
 @register("aten::dequantize")
 def dequantize(input: OperandOf[Value]) -> Value:
-    """Give what a quantised tensor stands for: ``torch.dequantize``.
+    """Return the numbers of a quantised tensor: ``torch.dequantize``.
 
     Returns
     -------

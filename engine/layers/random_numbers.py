@@ -1,4 +1,4 @@
-"""What the operators that draw random numbers have in common.
+"""Helpers for operators that draw random numbers.
 
 Shapes, dtypes and distributions are those that PyTorch documents. The numbers themselves
 are NumPy's: PyTorch's own generator is not imitated, so that the same seed gives other

@@ -54,7 +54,7 @@ def rand(
     *,
     rng: Generator,
 ) -> Array:
-    """Random numbers spread evenly over [0, 1): ``torch.rand``.
+    """Uniform random numbers in [0, 1): ``torch.rand``.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def rand_like(
     *,
     rng: Generator,
 ) -> Array:
-    """Random numbers spread evenly over [0, 1) in the shape of another: ``torch.rand_like``.
+    """Uniform random numbers in [0, 1) in the shape of another: ``torch.rand_like``.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def randint(
     dtype: Value = None,
     rng: Generator,
 ) -> Array:
-    """Random integers, each as likely as the others: ``torch.randint``.
+    """Uniform random integers: ``torch.randint``.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def fill_uniform(
     *,
     rng: Generator,
 ) -> Array:
-    """Random numbers spread evenly over [low, high): ``Tensor.uniform_``.
+    """Uniform random numbers in [low, high): ``Tensor.uniform_``.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def fill_exponential(input: Array, lambd: Value = 1.0, *, rng: Generator) -> Arr
 
 @register("aten::random", "aten::random_")
 def fill_random(*operands: Value, rng: Generator) -> Array:
-    """Random integers, each as likely as the others: ``Tensor.random_``.
+    """Uniform random integers: ``Tensor.random_``.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def fill_cauchy(
 
 @register("aten::geometric", "aten::geometric_", unused="generator")
 def fill_geometric(input: Array, p: Value, *, rng: Generator) -> Array:
-    """How many trials it took to succeed: ``Tensor.geometric_``.
+    """Random numbers of trials up to a success: ``Tensor.geometric_``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an operator type is called where it comes from, and the page that documents it there."""
+"""Names of operator types in PyTorch or ONNX, and the pages that document them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["page_of", "reference_of"]
 
 _DOCS: Final = "https://docs.pytorch.org"
 
-# Longest first, so that the most particular prefix decides.
+# Longest first, so that the most specific prefix matches.
 _PREFIXES: Final = (
     ("pnnx.custom_op.torchvision.", "torchvision.ops."),
     ("pnnx.custom_op.", "torch.ops."),
@@ -28,7 +28,7 @@ _PREFIXES: Final = (
     ("F.", "torch.nn.functional."),
 )
 
-# Types that pnnx or TorchScript spell otherwise than PyTorch, or that have no name there.
+# Types with other names in pnnx or TorchScript than in PyTorch, or without a name there.
 _OTHERWISE: Final = {
     "F.dropoutnd": "torch.nn.functional.dropout",
     "Tensor.copy": "torch.Tensor.copy_",

@@ -1,4 +1,4 @@
-"""The one table from operator type to the code that computes it.
+"""The registry: the one table from operator type to code.
 
 Each operator's file registers its types with a decorator; registering a type twice is an
 error at import. What is registered is either a function with PyTorch's argument names or a
@@ -6,8 +6,8 @@ error at import. What is registered is either a function with PyTorch's argument
 ``forward`` takes the operands (see `engine.layers.binding`). Code that draws random numbers
 takes an argument annotated ``numpy.random.Generator``.
 
-A user's file of layers (`engine.layers.user_layers`) lies over the engine's own: what it
-registers counts as a whole or not at all, and goes again with the file.
+A layer file of the user (`engine.layers.user_layers`) overrides the engine's own layers. Its
+registrations apply as a whole or not at all, until the file is unloaded.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Table = dict[str, "Registration"]
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What is registered for an operator type.
+    """Registration of an operator type.
 
     Attributes
     ----------
@@ -60,13 +60,13 @@ class Registration:
     file : Path or None
         The user's file that it comes from; None for the engine's own.
     replaces : bool
-        Whether it may take the place of another one.
+        Whether it may replace another one.
     random_unless : mapping of str to Value
         See `register`.
     orders : tuple of tuple of str
-        What operands without names stand for, by their number; see `register`.
+        Argument names of unnamed operands; see `register`.
     unused : tuple of str
-        Arguments that a file may give and that make no difference; see `register`.
+        Arguments of a file without effect; see `register`.
     sha256 : str
         Of `file` as it was run; ``""`` for the engine's own.
     """
@@ -82,7 +82,7 @@ class Registration:
 
     @property
     def place(self) -> str:
-        """Where its code is, for an error: ``engine.layers.fold.fold``, ``Gate in my.py``."""
+        """Location of its code for errors: ``engine.layers.fold.fold``, ``Gate in my.py``."""
         name = getattr(self.target, "__qualname__", repr(self.target))
         return (
             f"{name} in {self.file.name}" if self.file else f"{self.target.__module__}.{name}"
@@ -90,13 +90,13 @@ class Registration:
 
 
 class _Registry:
-    """The engine's own registrations, and over them those of each of the user's files.
+    """The engine's own registrations, overridden by those of the user's files.
 
     Attributes
     ----------
     current : dict of str to Registration
-        What counts, of the modules that were imported so far. Replaced as a whole when a file
-        comes or goes, so that another thread sees all of it or nothing.
+        The effective registrations of imported modules. Replaced as a whole when a file is
+        loaded or unloaded, so that other threads see all of a file or nothing.
     """
 
     def __init__(self) -> None:
@@ -107,9 +107,9 @@ class _Registry:
         self._files: dict[Path, Table] = {}
 
     def complete(self) -> Table:
-        """Import every module of the package, once; returns what counts."""
+        """Import every module of the package once; return the effective registrations."""
         if not self._is_complete:
-            with self._lock:  # also for this thread, which comes here again on the way
+            with self._lock:  # also for this thread, which reenters while it imports
                 if not self._is_complete:
                     package = importlib.import_module(__package__)
                     for module in pkgutil.iter_modules(package.__path__):
@@ -126,7 +126,7 @@ class _Registry:
             self.current[entry.type] = entry
 
     def check(self, entry: Registration) -> None:
-        """Refuse what a file may not register: a file says so that it replaces another's.
+        """Refuse types that are taken, unless the file replaces them explicitly.
 
         Files count in the order they were first loaded in, whichever is loaded again.
         """
@@ -141,17 +141,17 @@ class _Registry:
                 _refuse(entry, above)
 
     def put_file(self, file: Path, table: Table) -> None:
-        """Let a file's registrations count, in place of its earlier ones."""
+        """Apply a file's registrations instead of its earlier ones."""
         self._files[file] = table
         self._merge()
 
     def drop_file(self, file: Path) -> None:
-        """Forget a file's registrations."""
+        """Remove a file's registrations."""
         self._files.pop(file, None)
         self._merge()
 
     def files(self) -> dict[Path, Table]:
-        """What each file registers, in order."""
+        """Return the registrations of each file, in order."""
         return dict(self._files)
 
     def _merge(self) -> None:
@@ -165,13 +165,13 @@ def _refuse(entry: Registration, taken: Registration | None) -> None:
     if taken is not None:
         raise RegistrationError(
             f"{entry.type!r} is already registered by {taken.place}; "
-            "register(…, replace=True) takes its place"
+            "register(…, replace=True) replaces it"
         )
 
 
 _registry = _Registry()
 
-# The file that is being run and its SHA-256, with what it has registered so far.
+# The running file and its SHA-256, with its registrations so far.
 _recording: ContextVar[tuple[Path, str, Table] | None] = ContextVar("recording", default=None)
 
 
@@ -189,7 +189,7 @@ def register(
     *types : str
         Operator types as the file writes them, e.g. ``"nn.ReLU", "F.relu"``.
     replace : bool
-        Take the place of a registration that there is already.
+        Whether to replace an existing registration.
     random_unless : mapping of str to Value, optional
         For code that takes a generator: arguments, each with a value that by itself keeps
         the code from drawing, such as ``{"training": False, "p": 0}``.
@@ -212,7 +212,7 @@ def register(
     """
     lists = (operands,) if isinstance(operands, str) else operands
     orders = tuple(sorted((tuple(names.split()) for names in lists), key=len))
-    given: tuple[object, ...] = types  # a bare @register gives the function itself
+    given: tuple[object, ...] = types  # a bare @register passes the function itself
     if not all(isinstance(name, str) and name for name in given or ("",)):
         raise RegistrationError('say for which operator types: @register("my.Operator")')
 
@@ -245,12 +245,12 @@ def register(
 
 def _check_target(target: object) -> None:
     if not callable(target):
-        raise RegistrationError(f"{target!r} is no function and no Layer class")
+        raise RegistrationError(f"{target!r} is neither a function nor a Layer class")
     if not isinstance(target, type):
         return
     if not issubclass(target, Layer):
         raise RegistrationError(
-            f"{target.__qualname__} is no Layer: write class {target.__qualname__}(Layer)"
+            f"{target.__qualname__} is not a Layer: write class {target.__qualname__}(Layer)"
         )
     if inspect.isabstract(target):
         raise RegistrationError(f"{target.__qualname__} has no method forward(self, input, …)")
@@ -258,19 +258,19 @@ def _check_target(target: object) -> None:
 
 @contextmanager
 def registering(file: Path, sha256: str) -> Iterator[Table]:
-    """Take what the block registers as a file's; all of it counts at the end, or nothing.
+    """Collect the registrations of a file in a block; apply all of them at the end, or none.
 
     Parameters
     ----------
     file : Path
         Resolved. What it registered earlier is replaced.
     sha256 : str
-        Of what the file holds.
+        Of the file's contents.
 
     Yields
     ------
     dict of str to Registration
-        What has been registered in the block so far.
+        The registrations of the block so far.
     """
     _registry.complete()  # what the file says is compared with
     table: Table = {}
@@ -283,12 +283,12 @@ def registering(file: Path, sha256: str) -> Iterator[Table]:
 
 
 def drop_file(file: Path) -> None:
-    """Forget what a file registered; what it replaced counts again."""
+    """Remove a file's registrations; replaced ones become effective again."""
     _registry.drop_file(file)
 
 
 def registered_files() -> dict[Path, Table]:
-    """The user's files with what each registered, in the order they were first loaded."""
+    """Return the user's files with their registrations, in the order of first loading."""
     return _registry.files()
 
 
@@ -298,12 +298,12 @@ def registration(operator_type: str) -> Registration | None:
 
 
 def registered_types() -> tuple[str, ...]:
-    """All operator types that have a layer, sorted."""
+    """Return all operator types that have a layer, sorted."""
     return tuple(sorted(_registry.complete()))
 
 
 def layer_table() -> Mapping[str, Registration]:
-    """Everything that is registered now, by type; stays as it is when files come and go."""
+    """Return the current registrations by type; later loading does not change the result."""
     return _registry.complete()
 
 

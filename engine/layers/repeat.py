@@ -36,7 +36,7 @@ def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
     sizes : ints
         The new shape; -1 keeps a dimension. New dimensions may come first.
     implicit : bool
-        Of no effect; TorchScript's.
+        No effect; TorchScript's.
 
     Returns
     -------
@@ -222,7 +222,7 @@ def repeat_interleave(
     dim : int, optional
         The flattened tensor is repeated by default.
     output_size : int, optional
-        Of no effect; PyTorch's hint.
+        No effect; PyTorch's hint.
 
     Returns
     -------

@@ -326,14 +326,14 @@ def _resampled(
         )
         positions, weights = taps(axis)
         if of_bytes:
-            image = weighted_taps(image, number + 2, positions, _of_16_bits(weights))
+            image = weighted_taps(image, number + 2, positions, _round_to_16_bits(weights))
             image = np.clip(np.floor(image + 0.5), 0, 255)
         else:
             image = weighted_taps(image, number + 2, positions, weights)
     return image.astype(input.dtype, copy=False)
 
 
-def _of_16_bits(weights: Array) -> Array:
+def _round_to_16_bits(weights: Array) -> Array:
     """Round weights to fractions of 16 bits, with which PyTorch resizes images of bytes."""
     _, exponent = np.frexp(np.floor(weights.max() * 2.0**23 + 0.5))
     unit = 2.0 ** min(38 - int(exponent), 22)

@@ -1,4 +1,4 @@
-"""Operators that draw from distributions that their inputs describe.
+"""Operators that draw from distributions given by their inputs.
 
 Numbers are drawn as `engine.layers.random_numbers` says.
 """
@@ -28,7 +28,7 @@ __all__ = ["bernoulli", "binomial", "gumbel_softmax", "multinomial", "poisson"]
     unused="generator",
 )
 def bernoulli(input: Array, p: Operand | None = None, *, rng: Generator) -> Array:
-    """Ones by chance, else zeros: ``torch.bernoulli``.
+    """Random ones with given probabilities, else zeros: ``torch.bernoulli``.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def multinomial(
     *,
     rng: Generator,
 ) -> Array:
-    """Draw places by their weights: ``torch.multinomial``.
+    """Draw indices by their weights: ``torch.multinomial``.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def multinomial(
 
 @register("torch.poisson", "aten::poisson", unused="generator")
 def poisson(input: Array, *, rng: Generator) -> Array:
-    """Counts of events that come at given rates: ``torch.poisson``.
+    """Random counts of a Poisson distribution: ``torch.poisson``.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def poisson(input: Array, *, rng: Generator) -> Array:
 
 @register("torch.binomial", "aten::binomial", unused="generator")
 def binomial(count: Array, prob: Array, *, rng: Generator) -> Array:
-    """How many of several trials succeed: ``torch.binomial``.
+    """Random numbers of successful trials: ``torch.binomial``.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def standard_gamma(input: Array, *, rng: Generator) -> Array:
 
 @register("aten::_sample_dirichlet", unused="generator")
 def dirichlet(input: Array, *, rng: Generator) -> Array:
-    """Random shares that sum to 1: ``torch.distributions.Dirichlet``.
+    """Random numbers of a Dirichlet distribution: ``torch.distributions.Dirichlet``.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def gumbel_softmax(
     hard : bool
         Whether to give a single 1 and else 0.
     eps : float
-        Of no effect, as in PyTorch.
+        No effect, as in PyTorch.
     dim : int
 
     Returns

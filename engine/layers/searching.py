@@ -1,4 +1,4 @@
-"""Finding places among sorted numbers, and counting whole numbers."""
+"""Search in sorted numbers, and counts of whole numbers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Array | None = None,
 ) -> Array:
-    """Where numbers would have to be inserted: ``torch.searchsorted``.
+    """Indices at which numbers keep a sequence sorted: ``torch.searchsorted``.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def searchsorted(
 def bucketize(
     input: OperandOf[Any], boundaries: Array, out_int32: bool = False, right: bool = False
 ) -> Array:
-    """Which bucket each number falls in: ``torch.bucketize``.
+    """Index of each number's bucket: ``torch.bucketize``.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def bucketize(
 
 @register("F.one_hot", "aten::one_hot")
 def one_hot(input: Array, num_classes: Value = -1) -> Array:
-    """Vectors with a 1 at the place of each class: ``F.one_hot``.
+    """Vectors with a 1 at the index of each class: ``F.one_hot``.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def one_hot(input: Array, num_classes: Value = -1) -> Array:
 
 @register("torch.bincount", "Tensor.bincount", "aten::bincount")
 def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Array:
-    """How often each whole number comes: ``torch.bincount``.
+    """Number of occurrences of each whole number: ``torch.bincount``.
 
     Parameters
     ----------

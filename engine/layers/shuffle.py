@@ -37,7 +37,7 @@ def channel_shuffle(input: Array, groups: int) -> Array:
 
 @register("nn.PixelShuffle", "F.pixel_shuffle", "torch.pixel_shuffle", "aten::pixel_shuffle")
 def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
-    """Spread channels over r times as many rows and columns: ``nn.PixelShuffle``.
+    """Rearrange channels into blocks of r x r pixels: ``nn.PixelShuffle``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def pixel_shuffle(input: Array, upscale_factor: int) -> Array:
     *("torch.pixel_unshuffle", "aten::pixel_unshuffle"),
 )
 def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
-    """Gather blocks of r x r pixels into channels: ``nn.PixelUnshuffle``.
+    """Rearrange blocks of r x r pixels into channels: ``nn.PixelUnshuffle``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Operators that ask for a tensor's shape or take a Python number out of it."""
+"""Operators that return a tensor's shape or an element as a Python number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["as_python", "dim_count", "element_count", "size"]
 
 @register("Tensor.size", "aten::size")
 def size(input: Array, dim: int | None = None) -> Value:
-    """Give the length of a dimension: ``Tensor.size``.
+    """Return the length of a dimension: ``Tensor.size``.
 
     Parameters
     ----------
@@ -38,44 +38,44 @@ def size(input: Array, dim: int | None = None) -> Value:
 
 @register("Tensor.dim", "aten::dim")
 def dim_count(input: Array) -> int:
-    """Give the number of dimensions as an integer: ``Tensor.dim``."""
+    """Return the number of dimensions as an integer: ``Tensor.dim``."""
     return input.ndim
 
 
 @register("Tensor.numel", "torch.numel", "aten::numel")
 def element_count(input: Array) -> int:
-    """Give the number of elements as an integer: ``torch.numel``."""
+    """Return the number of elements as an integer: ``torch.numel``."""
     return input.size
 
 
 @register("Tensor.item", "aten::item", "aten::ScalarImplicit")
 def item(input: OperandOf[Value]) -> Value:
-    """Give a tensor's only element as a Python number: ``Tensor.item``."""
+    """Return a tensor's only element as a Python number: ``Tensor.item``."""
     number: Value = as_python(input)
     return number
 
 
 @register("aten::Int", "aten::IntImplicit")
 def to_int(input: OperandOf[Value]) -> int:
-    """Give a tensor's only element, cut to an integer: TorchScript's ``int(x)``."""
+    """Return a tensor's only element, truncated to an integer: TorchScript's ``int(x)``."""
     return int(as_python(input))
 
 
 @register("aten::Float", "aten::FloatImplicit")
 def to_float(input: OperandOf[Value]) -> float:
-    """Give a tensor's only element as a floating-point number: TorchScript's ``float(x)``."""
+    """Return a tensor's only element as a floating-point number: TorchScript's ``float(x)``."""
     return float(as_python(input))
 
 
 @register("aten::Bool")
 def to_bool(input: OperandOf[Value]) -> bool:
-    """Give whether a tensor's only element is not zero: TorchScript's ``bool(x)``."""
+    """Return whether a tensor's only element is not zero: TorchScript's ``bool(x)``."""
     return bool(as_python(input))
 
 
 @register("aten::Complex", "aten::ComplexImplicit")
 def to_complex(input: OperandOf[Value], imag: Value = 0) -> complex:
-    """Give a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``.
+    """Return a tensor's only element, or two numbers, as a complex number: ``complex(x, y)``.
 
     The second one is `imag`.
     """
@@ -90,7 +90,7 @@ def to_tensor(input: OperandOf[Value]) -> Array:
 
 @register("aten::len")
 def length(input: OperandOf[Value]) -> int:
-    """Give the length of a list, or of a tensor's first dimension: TorchScript's ``len``."""
+    """Return the length of a list, or of a tensor's first dimension: TorchScript's ``len``."""
     if isinstance(input, tuple) or (isinstance(input, np.ndarray) and input.ndim):
         return len(input)
     raise LayerError(f"{describe_value(input)} has no length")

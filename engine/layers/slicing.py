@@ -148,7 +148,7 @@ def slice_scatter(
 
 @register("torch.select_scatter", "Tensor.select_scatter", "aten::select_scatter")
 def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
-    """Replace one place of a dimension: ``torch.select_scatter``.
+    """Replace one index of a dimension: ``torch.select_scatter``.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def select_scatter(input: Array, src: Array, dim: int, index: int) -> Array:
 
 @register("Tensor.select", "torch.select", "aten::select")
 def select(input: Array, dim: int, index: Ints) -> Array:
-    """Take one place of a dimension and drop the dimension: ``torch.select``.
+    """Take one index of a dimension and drop the dimension: ``torch.select``.
 
     Parameters
     ----------

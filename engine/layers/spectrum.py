@@ -97,7 +97,7 @@ def stft(
     return_complex : bool
         Otherwise each number is a pair of real ones.
     align_to_window : bool, optional
-        Of no effect.
+        No effect.
 
     Returns
     -------

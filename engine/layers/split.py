@@ -104,7 +104,7 @@ def tensor_split(
     sections: int | None = None,
     indices_or_sections: Ints | None = None,
 ) -> Parts:
-    """Cut at given places, or into parts as equal as can be: ``torch.tensor_split``.
+    """Cut at given indices, or into parts as equal as possible: ``torch.tensor_split``.
 
     Parameters
     ----------

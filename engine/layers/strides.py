@@ -1,4 +1,4 @@
-"""Elements picked by steps in memory, and windows along a dimension."""
+"""Operators that read memory by strides, and windows along a dimension."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_strided(
     *,
     call: OperatorCall = NOWHERE,
 ) -> Array:
-    """Pick elements by their places in memory: ``torch.as_strided``.
+    """Read elements of the storage by strides: ``torch.as_strided``.
 
     Element (i, j, ...) is the one at ``storage_offset + i * stride[0] + j * stride[1] + ...``
     in row-major order of the tensor that `input` is a view of, or of `input` itself.
@@ -75,7 +75,7 @@ def as_strided_scatter(
     *,
     call: OperatorCall = NOWHERE,
 ) -> Array:
-    """Replace elements by their places in memory: ``torch.as_strided_scatter``.
+    """Replace elements of the storage by strides: ``torch.as_strided_scatter``.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def _require_known(call: OperatorCall) -> None:
 
 
 def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> bool:
-    """Whether it is the memory of the base that is read, not that of a copy of the input.
+    """Return whether the base's storage is read, not that of a copy of the input.
 
     pnnx drops ``contiguous``, so that the view may have been copied. Where that would make a
     difference, the strides tell: they are mostly made from those of the tensor.

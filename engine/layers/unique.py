@@ -1,4 +1,4 @@
-"""Each element of a tensor once."""
+"""Operators that remove duplicate elements."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Outputs:
-    """Each element once: ``torch.unique``.
+    """Elements without duplicates: ``torch.unique``.
 
     Parameters
     ----------
     input : ndarray of any shape
     sorted : bool
-        Of no effect: they always come in order.
+        No effect: they always come in order.
     return_inverse, return_counts : bool
         Whether the second and third result are wanted; they are empty otherwise, but for
         slices.
@@ -61,7 +61,7 @@ def unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Outputs:
-    """Elements without their repetitions that follow directly: ``torch.unique_consecutive``.
+    """Elements without consecutive duplicates: ``torch.unique_consecutive``.
 
     Parameters and results are as ``torch.unique`` has them; that looks for repetitions
     anywhere, and brings the elements in order.

@@ -30,7 +30,7 @@ def max_unpool(
     padding: Ints = 0,
     output_size: Any = None,
 ) -> Array:
-    """Put values back where max pooling found them: ``torch.nn.MaxUnpool2d`` and its kin.
+    """Put values back at the positions of max pooling: ``torch.nn.MaxUnpool2d``, ...
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def max_unpool_to_a_size(
     output_size : tuple of int
         H'...
     stride, padding : int or tuple of int, optional
-        Of no effect beside `output_size`.
+        No effect beside `output_size`.
 
     Returns
     -------

@@ -1,9 +1,8 @@
-"""Layers of the user's own, from Python files that the user names.
+"""Layers of the user, from Python files that the user names.
 
-Running such a file is an act of the user: no path to one is ever taken from a model or its
-folder. A file is run as a module of its own; what it registers lies over the engine's
-layers until the file is loaded again or unloaded. Graphs that are open keep the layers they
-were built with.
+Only the user can cause such a file to run: its path never comes from a model or its folder. A
+file runs as a module of its own. Its registrations override the engine's layers until the file
+is loaded again or unloaded. Open graphs keep the layers that they were built with.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.errors import EngineError, LayerFileError
 from engine.file_versions import read_regular
 from engine.layers.places import USER_PACKAGE
@@ -36,7 +35,7 @@ _LONGEST: Final = 64 << 20  # bytes of a file
 
 @dataclass(frozen=True, slots=True)
 class LayerFile:
-    """A user's file of layers that is loaded.
+    """A loaded layer file.
 
     Attributes
     ----------
@@ -45,7 +44,7 @@ class LayerFile:
     types : tuple of str
         The operator types that it registers, in order.
     sha256 : str
-        Of what the file held when it was run.
+        Of the file's contents when it was run.
     """
 
     path: Path
@@ -56,8 +55,8 @@ class LayerFile:
 def load_layers(path: str | Path) -> LayerFile:
     """Run a Python file that registers layers.
 
-    A file that was loaded before is run anew and replaces what it registered then. When
-    anything goes wrong, everything is as it was before.
+    A file that was loaded before runs again, and its registrations are replaced. If anything
+    fails, nothing changes.
 
     Parameters
     ----------
@@ -82,7 +81,7 @@ def load_layers(path: str | Path) -> LayerFile:
     module = ModuleType(_module_name(file))
     module.__file__ = str(file)
     earlier = sys.modules.get(module.__name__)
-    # Data classes and annotations look their module up.
+    # Dataclasses and annotations look up their module.
     sys.modules[module.__name__] = module
     try:
         with registering(file, sha256) as table:
@@ -95,12 +94,12 @@ def load_layers(path: str | Path) -> LayerFile:
 
 
 def unload_layers(path: str | Path | None = None) -> None:
-    """Forget what a user's file registered, or what all of them did.
+    """Remove the registrations of a layer file, or of all of them.
 
     Parameters
     ----------
     path : path, optional
-        All files when not given; one that is not loaded is passed over.
+        Default all files; a file that is not loaded is ignored.
     """
     files = (
         [Path(path).expanduser().resolve()] if path is not None else list(registered_files())
@@ -111,14 +110,14 @@ def unload_layers(path: str | Path | None = None) -> None:
 
 
 def layer_files() -> tuple[LayerFile, ...]:
-    """The user's files that are loaded, in the order they were first loaded."""
+    """Return the loaded layer files, in the order of first loading."""
     return tuple(
         file for table in registered_files().values() for file in layer_files_of(table)
     )
 
 
 def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
-    """The user's files that a table was made with, each with the types that it has from it.
+    """Return the layer files of a table, with the types that come from each.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
 
 
 def _module_name(file: Path) -> str:
-    """Name for the file's module, its own although files may share their name."""
+    """Return a unique name for the file's module."""
     return f"{USER_PACKAGE}.{file.stem}_{zlib.crc32(str(file).encode()):08x}"
 
 
@@ -141,7 +140,7 @@ def _bytes_of(given: Path, file: Path) -> bytes:
     try:
         return read_regular(file, _LONGEST)
     except OSError as exc:
-        raise LayerFileError(given, f"it cannot be read: {spoken(exc)}") from exc
+        raise LayerFileError(given, f"it cannot be read: {format_os_error(exc)}") from exc
 
 
 def _compiled(given: Path, file: Path, text: bytes) -> CodeType:
@@ -180,7 +179,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _line(error: BaseException, code: CodeType) -> int | None:
-    """Deepest line of the file that led to an exception."""
+    """Return the deepest line of the file in an exception's traceback."""
     lines = [
         line
         for frame, line in traceback.walk_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Windows: factors that let a piece of a signal begin and end softly."""
+"""Window functions, which fade the ends of a piece of a signal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ORDERS_OF_ALPHA = (
 @register("aten::hann_window", operands=_ORDERS, unused=PLACEMENT)
 @register("torch.hann_window", unused=PLACEMENT)
 def hann(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
-    """Half a wave that begins and ends at 0: ``torch.hann_window``.
+    """Raised cosine from 0 to 0: ``torch.hann_window``.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def hamming(
     beta: float = 0.46,
     dtype: Value = None,
 ) -> Array:
-    """Half a wave on a pedestal: ``torch.hamming_window``.
+    """Raised cosine that does not reach 0: ``torch.hamming_window``.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def hamming(
 @register("aten::blackman_window", operands=_ORDERS, unused=PLACEMENT)
 @register("torch.blackman_window", unused=PLACEMENT)
 def blackman(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
-    """Sum of two waves that begins and ends at 0: ``torch.blackman_window``.
+    """Sum of two cosines from 0 to 0: ``torch.blackman_window``.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def blackman(window_length: int, periodic: bool = True, dtype: Value = None) -> 
 @register("aten::bartlett_window", operands=_ORDERS, unused=PLACEMENT)
 @register("torch.bartlett_window", unused=PLACEMENT)
 def bartlett(window_length: int, periodic: bool = True, dtype: Value = None) -> Array:
-    """Straight up from 0 to 1 and down again: ``torch.bartlett_window``.
+    """Triangle from 0 to 1 and back: ``torch.bartlett_window``.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def bartlett(window_length: int, periodic: bool = True, dtype: Value = None) -> 
 def kaiser(
     window_length: int, periodic: bool = True, beta: float = 12.0, dtype: Value = None
 ) -> Array:
-    """Bessel function of a half circle: ``torch.kaiser_window``.
+    """Kaiser window, made with a Bessel function: ``torch.kaiser_window``.
 
     Parameters
     ----------

@@ -1,12 +1,11 @@
-"""Windows that slide over an image: where they stand, and reductions over them.
+"""Sliding windows over an image: their positions, and reductions over them.
 
 An image is an array whose last axes are spatial (L; H, W; or D, H, W); everything here works
 for any number of them. A window is a grid of *taps*. Output ``o`` of an axis reads, at tap
-``t``, position ``o * stride + t * dilation - padding`` of the input. Kernels walk over the
-taps, not over the pixels, and ask which outputs of a tap fall inside the image: so nothing
-has to be padded, and each step is one pass of NumPy over a strided view. Taps that only read
-padding are passed over without looking at them, for a window may be as large as a number can
-say.
+``t``, position ``o * stride + t * dilation - padding`` of the input. Layers loop over the
+taps, not over the pixels, and compute which outputs of a tap are inside the image. So nothing
+is padded, and each step is one NumPy pass over a strided view. Taps that only read padding are
+skipped without visiting them, because a window may be arbitrarily large.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ def spatial_rank(call: OperatorCall) -> int:
     """Count the spatial axes that an operator type names: 2 for ``nn.MaxPool2d``."""
     found = re.search(r"([123])d(?:_with_indices)?$", call.type)
     if found is None:
-        raise ParameterError("", f"operator type {call.type} does not say 1d, 2d or 3d")
+        raise ParameterError("", f"operator type {call.type} does not contain 1d, 2d or 3d")
     return int(found[1])
 
 
 def per_axis(name: str, value: Ints, rank: int, least: int = 0) -> tuple[int, ...]:
-    """Spell a parameter out for each spatial axis.
+    """Expand a parameter to each spatial axis.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ def working_dtype(dtype: DType) -> DType:
 
 
 def ready(array: Array, dtype: DType) -> Array:
-    """Make a weight fit for computing: aligned, contiguous and of a dtype.
+    """Prepare a weight for computing: aligned, contiguous and of a dtype.
 
     Parameters
     ----------
@@ -125,7 +124,7 @@ def ready(array: Array, dtype: DType) -> Array:
     Returns
     -------
     ndarray of the same shape
-        A view where the weight is fit already.
+        A view if the weight needs no conversion.
     """
     plain: Array = np.require(np.asarray(array), dtype, ["C", "A"])
     return plain
@@ -153,7 +152,7 @@ def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array
 def axis_taps(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[tuple[slice, slice]]:
-    """For each tap that reads the image, which outputs have it there and what they read.
+    """Yield, for each tap that reads the image, its outputs and the inputs that they read.
 
     Parameters
     ----------

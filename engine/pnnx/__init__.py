@@ -1,8 +1,8 @@
-"""The PNNX file format: a graph as it stands in a ``.param`` and ``.bin`` pair.
+"""The PNNX file format: reads and writes ``.param`` and ``.bin`` pairs.
 
-Reads and writes what pnnx does; the specification is its own reader and writer,
+The specification is pnnx's own reader and writer,
 ``tools/pnnx/src/ir.cpp`` and ``storezip.cpp`` in Tencent/ncnn at a4d2ea1 (July 2026). Each
-module says where it deviates: `reader` and `writer` (the text), `parameter` (its values),
+module lists its deviations: `reader` and `writer` (the text), `parameter` (its values),
 `archive` (the weights), `graph` (the services).
 
 >>> from engine.pnnx import load

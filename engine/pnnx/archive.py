@@ -1,4 +1,4 @@
-"""The ``.bin`` file: a ZIP archive of stored entries, one for each weight, read when asked for.
+"""The ``.bin`` file: a ZIP archive with one stored entry per weight, read on demand.
 
 Follows StoreZipReader and StoreZipWriter of ncnn's ``tools/pnnx/src/storezip.cpp`` (a4d2ea1,
 July 2026). Deviations:
@@ -11,9 +11,9 @@ July 2026). Deviations:
 - As in pnnx, an entry's own local header says where its bytes begin. It is read when they are
   first asked for, not when the archive is opened: 5000 such headers all over a file of a GB
   that is not in the system's cache took a third of a second, its directory a hundredth.
-- The file is never mapped, because the exporter writes it anew in place: what is asked for goes
-  to a private copy first, which is mapped. A weight is taken when the file is known to be the
-  one that was opened; else when its CRC-32 is that of the directory.
+- The file is never mapped, because the exporter rewrites it in place. Requested bytes are
+  copied to a private file, which is mapped. A weight is accepted if the file has certainly not
+  changed since it was opened, or if its CRC-32 is that of the directory.
 - Sizes are written as Zip64 only where they need it, which pnnx accepts, and so do older
   readers such as KuiperInfer's. Entries carry the date 1980-01-01: equal weights give equal
   files.
@@ -52,7 +52,7 @@ _END64: Final = struct.Struct("<4sQ2H2L4Q")
 _LOCATOR64: Final = struct.Struct("<4sLQL")
 _EXTRA: Final = struct.Struct("<2H")
 _ALL64: Final = struct.Struct("<2H3Q")  # an extra field with both sizes and the offset
-# What is looked at of a central header when all is as usual.
+# The fields of a usual central header that are checked.
 _CENTRAL_FACTS: Final = struct.Struct("<4s4x2H8x2L3H8xL")
 _LOCAL_MAGIC: Final = b"PK\x03\x04"
 _CENTRAL_MAGIC: Final = b"PK\x01\x02"
@@ -65,21 +65,19 @@ _ZIP64_ID: Final = 1
 _ENCRYPTED: Final = 1
 _UTF8: Final = 0x800
 _CHUNK: Final = 1 << 24
-_SMALL: Final = 4 << 20  # bytes that are read in less time than a hundred layers are built
+_SMALL: Final = 4 << 20  # reading these bytes takes less time than building a hundred layers
 
 _DAMAGED: Final = "the file is damaged; copy or export it again"
-_WRITTEN: Final = "it was written again while it was opened; open the model again"
+_WRITTEN: Final = "it changed while it was opened; open the model again"
 _LOST: Final = (
-    "it was written again after the model was opened, and these bytes had not been read by "
-    "then; reload the model"
+    "it changed after the model was opened, before these bytes were read; reload the model"
 )
 
 
 class Archive:
-    """An open ``.bin``: where each entry lies, and views of them.
+    """An open ``.bin``: the offsets of its entries, and views of them.
 
-    Views are of a private copy: what was handed out once stays as it is, whatever becomes of
-    the file. Safe to use from several threads.
+    Views are of a private copy and stay valid when the file changes. Thread-safe.
 
     Parameters
     ----------
@@ -89,17 +87,17 @@ class Archive:
     ----------
     path : Path
     entries : dict of str to (int, int)
-        Offset and size of each entry's bytes, both within the file; for `view` alone, which
-        knows better where an entry of an odd archive begins.
+        Offset and size of each entry's bytes, both within the file; only for `view`, which
+        finds the actual start in unusual archives.
     version : FileVersion
         The file's, when it was opened.
     directory : bytes
-        What the file says of its entries: names, sizes, places and checksums.
+        The file's directory: names, sizes, offsets and checksums.
 
     Raises
     ------
     ModelFileError
-        If the file cannot be read or is no sound archive of stored entries.
+        If the file cannot be read or is not a valid archive of stored entries.
     """
 
     def __init__(self, path: Path) -> None:
@@ -107,17 +105,17 @@ class Archive:
         self.entries: dict[str, tuple[int, int]] = {}
         self._descriptor = -1
         self._lock = Lock()
-        # Of local headers that have not been read: what their extra fields should measure.
+        # Expected size of the extra fields of unread local headers.
         self._extra: int | None = None
-        # All of the file, or a private file for what is asked for.
+        # The whole file, or a private file for requested bytes.
         self._whole: npt.NDArray[np.uint8] | None = None
         self._private: PrivateCopy | None = None
-        self._sure = False  # that `_whole` is the file that was opened
+        self._sure = False  # whether `_whole` is the opened file
         # By the offsets in `entries`:
-        self._begins: dict[int, int] = {}  # where bytes begin, as the local header says
+        self._begins: dict[int, int] = {}  # start of the bytes, by the local header
         self._views: dict[int, npt.NDArray[np.uint8]] = {}
-        self._copied: dict[int, int] = {}  # bytes that are there already of an entry
-        self._ahead: list[tuple[int, int]] | None = None  # entries to be copied, the last first
+        self._copied: dict[int, int] = {}  # number of copied bytes of an entry
+        self._ahead: list[tuple[int, int]] | None = None  # entries to copy, in reverse order
         try:
             with _open(path) as file:
                 self._descriptor = os.dup(file.fileno())
@@ -135,16 +133,15 @@ class Archive:
         self._close()
 
     def keep(self) -> None:
-        """Take what can be had at once, now that the model is known to be this one.
+        """Copy what is cheap to copy, when the model is certain to be this one.
 
-        That is all of a small file, and of any where the file system lets files share blocks.
-        The weights of others are copied when they are asked for: a model of many GB opens as
-        fast as a small one.
+        That is all of a small file, and of any file if the file system shares blocks. Otherwise
+        weights are copied on demand, so a model of many GB opens as fast as a small one.
 
         Raises
         ------
         ModelFileError
-            If the file was written again since it was opened.
+            If the file has changed since it was opened.
         """
         with self._lock:
             self._take_whole()
@@ -154,7 +151,7 @@ class Archive:
                 self._close()
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Bytes of an entry.
+        """Return the bytes of an entry.
 
         Parameters
         ----------
@@ -164,13 +161,13 @@ class Archive:
         Returns
         -------
         ndarray of shape (nbytes,)
-            Read-only; a view of the private copy, which is made now where it was not.
+            Read-only; a view of the private copy, which is made on first use.
 
         Raises
         ------
         ModelFileError
-            If the entry's local header does not go with the directory, or if the file was
-            written again before these bytes had been read.
+            If the entry's local header contradicts the directory, or if the file changed before
+            these bytes were read.
         """
         with self._lock:
             known = self._views.get(offset)
@@ -179,7 +176,7 @@ class Archive:
             return known
 
     def copy_ahead(self, nbytes: int) -> bool:
-        """Copy some of what nobody has asked for, before it can be lost.
+        """Copy some bytes ahead, before a change of the file can lose them.
 
         Parameters
         ----------
@@ -189,8 +186,8 @@ class Archive:
         Returns
         -------
         bool
-            Whether there is more. Not where something cannot be copied: whoever asks for that
-            will be told why.
+            Whether there is more. False if something cannot be copied, which is reported when
+            it is requested.
         """
         with self._lock:
             if self._ahead is None:
@@ -208,16 +205,16 @@ class Archive:
 
     @property
     def is_kept(self) -> bool:
-        """Whether all weights are there, and none can be lost any more."""
+        """Whether all weights are copied."""
         with self._lock:
             return self._whole is not None or all(
                 offset in self._views for offset, nbytes in self.entries.values() if nbytes
             )
 
-    # Inside; the lock is held
+    # Helpers; the lock is held
 
     def _close(self) -> None:
-        """Let go of the file: what is needed of it is there."""
+        """Close the file, when everything is copied."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -225,7 +222,7 @@ class Archive:
             self._private.close()
 
     def _take_whole(self) -> None:
-        """Have the whole file, or a private one to copy pieces to."""
+        """Copy the whole file, or create a private one to copy pieces to."""
         size = self.version.size
         try:
             if size <= _SMALL:
@@ -235,14 +232,14 @@ class Archive:
                 return
             self._private = PrivateCopy(self.path.parent, size)
         except OSError:
-            return  # what is asked for will be read into memory, or be told why it cannot
+            return  # requested bytes will be read into memory, or raise the error
         if self._private.clone(self._descriptor):
             self._whole = self._private.data
 
     def _copy_some(
         self, private: PrivateCopy, entries: list[tuple[int, int]], most: int
     ) -> int:
-        """Copy what comes next of the last of some entries; return how many bytes."""
+        """Copy the next piece of the last entry; return its number of bytes."""
         offset, nbytes = entries[-1]
         left = nbytes - self._copied.get(offset, 0)
         if offset in self._views or left <= most:
@@ -256,7 +253,7 @@ class Archive:
         return most
 
     def _read(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Bytes of an entry, sure to be those of the file that was opened."""
+        """Return the bytes of an entry, verified to be of the opened file."""
         try:
             begin = self._begin(offset)
             if self._whole is not None:
@@ -271,14 +268,14 @@ class Archive:
         return data
 
     def _copy(self, begin: int, nbytes: int, done: int) -> npt.NDArray[np.uint8]:
-        """Copy a piece of the file, of which some is there; short where the file is."""
+        """Copy the rest of a piece of the file; shorter if the file is."""
         if self._private is not None:
             try:
                 if not self._private.copy(self._descriptor, begin + done, nbytes - done):
                     return self._private.data[:0]
                 return self._private.data[begin : begin + nbytes]
             except OSError:
-                self._private = None  # no room on the disk, so it has to be in memory
+                self._private = None  # the disk is full, so copy into memory
         return np.frombuffer(read_at(self._descriptor, begin, nbytes), np.uint8)
 
     def _require_same(self) -> None:
@@ -286,15 +283,15 @@ class Archive:
             raise ModelFileError(self.path, _WRITTEN)
 
     def _require_stated(self, offset: int, data: npt.NDArray[np.uint8], nbytes: int) -> None:
-        """Check bytes that may be another file's by what the directory said of them."""
+        """Check bytes, which may be another file's, by the checksum of the directory."""
         written = self._whole is None and self._watched.was_written
         name, stated = self._stated[offset]
-        # Some writers leave the checksum out.
+        # Some writers omit the checksum.
         sound = zlib.crc32(data.data) == stated or not (stated or written)
         if data.size != nbytes or (written and not sound):
             raise ModelFileError(self.path, _LOST)
         if not sound:
-            reason = f"entry {_show(name)} is not what its checksum says; {_DAMAGED}"
+            reason = f"entry {_show(name)} has a wrong checksum; {_DAMAGED}"
             raise ModelFileError(self.path, reason)
 
     @cached_property
@@ -309,7 +306,7 @@ class Archive:
         return found
 
     def _begin(self, offset: int) -> int:
-        """Where the bytes begin that were taken to lie at `offset`."""
+        """Return the actual start of the bytes that were expected at `offset`."""
         if self._extra is None:
             return offset
         if offset not in self._begins:
@@ -317,7 +314,7 @@ class Archive:
         return self._begins[offset]
 
     def _shift(self, offset: int, expected: int) -> int:
-        """How far an entry's extra field is from what was expected; never beyond it."""
+        """Return how much longer an entry's extra field is than expected."""
         name = self._names[offset].encode()
         try:
             header = offset - expected - len(name) - _LOCAL.size
@@ -385,11 +382,11 @@ def _open(path: Path) -> io.FileIO:
 
 
 class _UnusualError(Exception):
-    """An archive that is not as pnnx writes it: of another kind, or damaged."""
+    """An archive that differs from pnnx's: of another kind, or damaged."""
 
 
 class _Entry(NamedTuple):
-    """What the directory says of an entry.
+    """An entry of the directory.
 
     Attributes
     ----------
@@ -411,7 +408,7 @@ class _Entry(NamedTuple):
 def _read_as_usual(
     read: Callable[[int, int], bytes], directory: bytes, start: int, count: int
 ) -> tuple[dict[str, tuple[int, int]], int]:
-    """Offset and size of every entry of an archive as pnnx writes it, and how long extras are.
+    """Return offset and size of every entry of pnnx's archive, and the size of extra fields.
 
     Entries follow each other without a gap, behind local headers of one size. So where the
     first and the last of these headers are as they should be, and everything between two
@@ -420,7 +417,7 @@ def _read_as_usual(
     """
     entries: dict[str, tuple[int, int]] = {}
     position, end = 0, -1
-    extra = 0  # bytes behind the name in every local header
+    extra = 0  # bytes after the name in every local header
     name = b""
     header = 0
     for _ in range(count):
@@ -477,9 +474,9 @@ def _find_directory(read: Callable[[int, int], bytes], nbytes: int) -> tuple[int
     place = _find_end(tail)
     if place < 0:
         raise ValueError(
-            f"its directory, which belongs at the end, is missing; {_DAMAGED}"
+            f"its directory at the end is missing; {_DAMAGED}"
             if read(0, 2) == b"PK"
-            else "it is no weights file of PNNX, which is a ZIP archive"
+            else "it is not a weights file of PNNX, which is a ZIP archive"
         )
     _, _, _, _, count, size, start, _ = _END.unpack_from(tail, place)
     end, locator = first + place, place - _LOCATOR64.size
@@ -495,10 +492,10 @@ def _find_directory(read: Callable[[int, int], bytes], nbytes: int) -> tuple[int
 
 
 def _find_end(tail: bytes) -> int:
-    """Place of the record that ends an archive, in its last bytes; -1 where there is none."""
+    """Return the offset of the end record in an archive's last bytes; -1 for none."""
     end = len(tail)
     while (end := tail.rfind(_END_MAGIC, 0, end)) >= 0:
-        # The signature may be part of the comment or of a weight as well.
+        # The signature may also be part of the comment or of a weight.
         comment = end + _END.size
         if comment <= len(tail) and comment + _END.unpack_from(tail, end)[-1] == len(tail):
             break
@@ -506,7 +503,7 @@ def _find_end(tail: bytes) -> int:
 
 
 def _read_entry(directory: bytes, position: int) -> _Entry:
-    """Read what the directory says at a place."""
+    """Read an entry of the directory at an offset."""
     names = position + _CENTRAL.size
     if names > len(directory) or directory[position : position + 4] != _CENTRAL_MAGIC:
         raise ValueError(f"its directory cannot be read; {_DAMAGED}")
@@ -551,7 +548,7 @@ def _zip64_values(
 
 
 def _data_offset(read: Callable[[int, int], bytes], entry: _Entry, end: int) -> int:
-    """Where the bytes of an entry begin, from its local header."""
+    """Return the start of an entry's bytes, from its local header."""
     data = read(entry.header, _LOCAL.size + len(entry.name)) if entry.header < end else b""
     if len(data) < _LOCAL.size or data[:4] != _LOCAL_MAGIC:
         raise ValueError(f"entry {_show(entry.name)} is not where it should be; {_DAMAGED}")

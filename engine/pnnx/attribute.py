@@ -1,4 +1,4 @@
-"""Attributes: the weights of an operator, read when they are first asked for."""
+"""Attributes: the weights of an operator, read on first use."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _COMPARED_AT_ONCE: Final = 1 << 24
 
 
 class WeightSource(Protocol):
-    """Where the bytes of attributes are."""
+    """A source of attributes' bytes."""
 
     @property
     def path(self) -> Path:
-        """File to name when something is wrong with them."""
+        """File to name in errors."""
         ...
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
@@ -68,13 +68,13 @@ class WeightSource(Protocol):
         Raises
         ------
         ModelFileError
-            If they cannot be had.
+            If they cannot be read.
         """
         ...
 
 
 class WeightArchive(WeightSource, Protocol):
-    """All weights of a model: a ``.bin`` here, or one that another process has open."""
+    """All weights of a model, in a ``.bin`` of this or another process."""
 
     @property
     def entries(self) -> Mapping[str, tuple[int, int]]:
@@ -88,12 +88,12 @@ class WeightArchive(WeightSource, Protocol):
 
     @property
     def directory(self) -> bytes:
-        """What the ``.bin`` says of its entries: names, sizes, places and checksums."""
+        """The directory of the ``.bin``: names, sizes, offsets and checksums."""
         ...
 
     @property
     def is_kept(self) -> bool:
-        """Whether all weights are there, whatever becomes of the file."""
+        """Whether all weights are copied, so that a change of the file does not matter."""
         ...
 
 
@@ -110,16 +110,16 @@ class MissingWeights:
         self.path = path
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:  # noqa: ARG002
-        """Say that there are none."""
+        """Raise an error: there are no weights."""
         raise ModelFileError(
             self.path,
-            "its weights are missing, the model was opened as structure only; "
-            "open it together with its .bin file",
+            "its weights are missing, because the model was opened without its .bin; "
+            "open it together with the .bin file",
         )
 
 
 class _Memory:
-    """Bytes that no file holds."""
+    """Bytes in memory."""
 
     path: Final = Path("weights in memory")
 
@@ -156,7 +156,7 @@ class Attribute:
 
     @classmethod
     def from_array(cls, array: npt.ArrayLike) -> Attribute:
-        """Make a weight of an array.
+        """Make a weight from an array.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Attribute:
 
     @classmethod
     def from_bytes(cls, data: bytes, shape: tuple[int, ...], dtype: str) -> Attribute:
-        """Make a weight of bytes as they stand in a file, the way to make bf16 and c32.
+        """Make a weight from the bytes of a file, such as bf16 and c32.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class Attribute:
         return attribute
 
     def bind(self, source: WeightSource, offset: int) -> None:
-        """Take the bytes from another place from now on."""
+        """Change the source of the bytes."""
         self._source, self._offset, self._array = source, offset, None
 
     @property
@@ -210,7 +210,7 @@ class Attribute:
 
     @property
     def is_stored(self) -> bool:
-        """Whether there is a weight: pnnx knew its dtype, and the ``.bin`` was there."""
+        """Whether the file has the weight: pnnx knew its dtype, and there is a ``.bin``."""
         return self.dtype != "null" and not isinstance(self._source, MissingWeights)
 
     @property
@@ -253,7 +253,7 @@ class Attribute:
             if self.dtype == "null":
                 raise ModelFileError(
                     self._source.path,
-                    "pnnx did not know the dtype of this weight and stored nothing of it; "
+                    "pnnx does not know the dtype of this weight and did not store it; "
                     "export the model without quantisation",
                 )
             array = _CONVERSIONS.get(self.dtype, _plain)(self.data, DTYPES[self.dtype])
@@ -284,7 +284,7 @@ def _plain(data: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
 
 
 def _from_bool(data: npt.NDArray[np.uint8], dtype: np.dtype[Any]) -> Array:
-    # NumPy takes it for granted that a bool is 0 or 1; a file may hold anything.
+    # NumPy assumes that a bool is 0 or 1; a file may hold anything.
     return data.view(dtype) if data.size == 0 or data.max() <= 1 else data != 0
 
 

@@ -1,7 +1,7 @@
-"""What is wrong with a ``.param`` file that could not be read.
+"""Finds the error in a ``.param`` file that could not be read.
 
-Only looked into once reading has failed, so clarity goes before speed; the time is linear
-in the size of the file all the same, for the file may be hostile.
+It runs only after reading has failed, so clarity is more important than speed. The time is
+still linear in the size of the file, which may be hostile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHOWN_OF_CYCLE: Final = 6
 
 
 class _Line(NamedTuple):
-    """The columns of an operator's line that say how it is connected."""
+    """The columns of an operator's line that connect it."""
 
     number: int
     name: str
@@ -37,12 +37,12 @@ def shorten(text: str, limit: int = 40) -> str:
 
 
 def line_of_operator(lines: Sequence[str], name: str) -> int:
-    """Number, from 1, of the line of an operator that is there."""
+    """Return the line number, from 1, of an operator."""
     return next(line.number for line in _readable(lines) if line.name == name)
 
 
 def explain_operators(lines: Sequence[str]) -> tuple[str, int]:
-    """Say which operator is there twice; return the sentence and the line."""
+    """Find a duplicate operator; return the message and the line."""
     first: dict[str, int] = {}
     second = next(
         line
@@ -50,11 +50,11 @@ def explain_operators(lines: Sequence[str]) -> tuple[str, int]:
         if first.setdefault(line.name, line.number) != line.number
     )
     place = first[second.name]
-    return f"line {place} has an operator named {second.name!r} already", second.number
+    return f"line {place} already has an operator named {second.name!r}", second.number
 
 
 def explain_operands(lines: Sequence[str]) -> tuple[str, int]:
-    """Say which output cannot be an operand of its own; return the sentence and the line."""
+    """Find an output that is a duplicate; return the message and the line."""
     first: dict[str, tuple[int, int]] = {}
     operand, number = next(
         (operand, line.number)
@@ -65,24 +65,24 @@ def explain_operands(lines: Sequence[str]) -> tuple[str, int]:
     )
     if "=" in operand:
         return _no_operand(operand), number
-    return f"operand {operand!r} is produced by line {first[operand][0]} already", number
+    return f"line {first[operand][0]} already produces operand {operand!r}", number
 
 
 def explain_unknown_operand(lines: Sequence[str], number: int, operand: str) -> str:
-    """Say why an operand is not there when the operator of line `number` takes it."""
+    """Return why an operand is missing when the operator of line `number` takes it."""
     if "=" in operand:
         return _no_operand(operand)
     operators = list(_readable(lines))
     taker = next(line for line in operators if line.number == number)
     if operand not in taker.inputs:
-        return f"#{operand} is about an operand that is not there so far"
+        return f"#{operand} annotates an operand that no line so far names"
     producers = {name: line for line in operators for name in line.outputs}
     if operand not in producers:
         return f"operator {taker.name!r} takes operand {operand!r}, which nothing produces"
     cycle = _find_cycle(operators, producers)
     if cycle:
         shown = cycle[:_SHOWN_OF_CYCLE] + ["…"] * (len(cycle) > _SHOWN_OF_CYCLE)
-        return f"operators form a cycle, so none of them can be first: {' → '.join(shown)}"
+        return f"operators form a cycle: {' → '.join(shown)}"
     return (
         f"operator {taker.name!r} takes operand {operand!r} before line "
         f"{producers[operand].number} produces it; move that line up, producers come first"
@@ -90,13 +90,13 @@ def explain_unknown_operand(lines: Sequence[str], number: int, operand: str) -> 
 
 
 def _no_operand(token: str) -> str:
-    return f"the line counts more operands than it names: {shorten(token)} is none"
+    return f"the line counts more operands than it names: {shorten(token)} is not an operand"
 
 
 def _readable(lines: Sequence[str]) -> Iterator[_Line]:
-    """Connections of every operator whose line is good enough for that."""
+    """Return the connections of every operator whose line can be parsed."""
     for number, text in enumerate(lines[2:], 3):
-        # as bytes, for which a blank is what it is in C
+        # as bytes, whose blanks are C's
         columns = [column.decode() for column in text.encode().split()]
         try:
             taken, made = (int(count) for count in columns[2:4])
@@ -107,7 +107,7 @@ def _readable(lines: Sequence[str]) -> Iterator[_Line]:
 
 
 def _find_cycle(operators: Sequence[_Line], producers: Mapping[str, _Line]) -> list[str]:
-    """Names of operators in a cycle, the first one again at the end; empty without one."""
+    """Return the operators of a cycle, with the first again at the end; empty for none."""
     consumers: dict[str, list[_Line]] = {}
     unmet = dict.fromkeys((line.number for line in operators), 0)
     for line in operators:
@@ -127,7 +127,7 @@ def _find_cycle(operators: Sequence[_Line], producers: Mapping[str, _Line]) -> l
 
 
 def _walk_back(stuck: Sequence[_Line], producers: Mapping[str, _Line]) -> list[str]:
-    """Go from consumer to producer among operators that wait for each other."""
+    """Follow producers among operators that wait for each other."""
     numbers = {line.number for line in stuck}
     line = stuck[0]
     path: dict[int, str] = {}

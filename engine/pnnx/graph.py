@@ -1,9 +1,9 @@
-"""Graph, Operator and Operand: a PNNX file as it stands, and the services to change it.
+"""Graph, Operator and Operand of a PNNX file, and services to change them.
 
 The services are those of pnnx's Graph (``tools/pnnx/src/ir.cpp`` in Tencent/ncnn), which
-KuiperInfer has too. They keep both ends of every connection: an operand's `consumers` hold
-an operator once for every time that it takes the operand, and an operator's `input_names`
-are always as many as its `inputs`. pnnx leaves that to the caller.
+KuiperInfer has too. They keep both ends of every connection consistent: an operand's
+`consumers` contain an operator once per use, and an operator has as many `input_names` as
+`inputs`. pnnx leaves that to the caller.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _making: Final = RLock()
 
 
 class Operand:
-    """What flows along an edge.
+    """A tensor between operators.
 
     Attributes
     ----------
     name : str
     producer : Operator or None
     consumers : list of Operator
-        One entry for each use; to be changed through the operators.
+        One entry per use; change it through the operators.
     shape : tuple of int, str or None, or None
         None as a dimension is ``?``, a string a symbol such as ``%batch``. None as a whole:
         the file does not say, as for scalars, tuples and numbers.
@@ -83,26 +83,26 @@ class Operator:
         self.attrs: dict[str, Attribute] = {}
 
     def named_input(self, name: str) -> Operand | None:
-        """Input that goes to an argument; None where no input says so."""
+        """Return the input of an argument; None if no input has that name."""
         try:
             return self.inputs[self.input_names.index(name)]
         except ValueError:
             return None
 
     def add_input(self, operand: Operand, name: str = "") -> None:
-        """Take an operand as a further input, for argument `name` if that is given."""
+        """Add an operand as an input, with the argument name `name` if given."""
         self.inputs.append(operand)
         self.input_names.append(name)
         operand.consumers.append(self)
 
     def replace_input(self, index: int, operand: Operand) -> None:
-        """Take another operand in the place of input `index`; its argument name stays."""
+        """Replace input `index` by another operand; its argument name stays."""
         self.inputs[index].consumers.remove(self)
         self.inputs[index] = operand
         operand.consumers.append(self)
 
     def remove_input(self, index: int) -> None:
-        """Take input `index` no longer; those after it move up."""
+        """Remove input `index`."""
         self.inputs.pop(index).consumers.remove(self)
         self.input_names.pop(index)
 
@@ -116,7 +116,7 @@ class Operator:
         """
         if operand.producer is not None:
             raise ValueError(
-                f"operand {operand.name!r} is produced by {operand.producer.name!r} already"
+                f"{operand.producer.name!r} already produces operand {operand.name!r}"
             )
         operand.producer = self
         self.outputs.append(operand)
@@ -133,7 +133,7 @@ class Graph:
     ----------
     operators : dict of str to Operator, optional
     operands : dict of str to Operand, optional
-        By name, in file order and connected already; taken over, not copied.
+        By name, in file order and connected; not copied.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Graph:
     param_version : FileVersion or None
         Of the ``.param`` when it was read, if it was.
     has_weights : bool
-        False for a model that was opened without its ``.bin`` though it has weights.
+        False for a model with weights that was opened without its ``.bin``.
     unannotated : dict of str to frozenset of str
         Inputs whose shape and dtype the line of an operator did not repeat, by its name.
         pnnx always repeats them; so files edited by hand are written back as they were.
@@ -179,12 +179,12 @@ class Graph:
 
     @classmethod
     def deferred(cls, make: Callable[[], Graph]) -> Graph:
-        """Promise a graph, which is made when somebody looks at what is in it.
+        """Make a graph whose contents are made on first use.
 
         Parameters
         ----------
         make : callable
-            Called once, at most; its graph is taken over.
+            Called at most once; its graph is used directly.
         """
         graph = cls()
         graph._make = make
@@ -203,33 +203,33 @@ class Graph:
 
     @property
     def is_made(self) -> bool:
-        """Whether the operators are there already, and may have been changed."""
+        """Whether the operators are made, and may have been changed."""
         return self._make is None
 
     @property
     def operators(self) -> list[Operator]:
         """Operators in file order."""
-        self._look()
+        self._materialise()
         return self._operators
 
     @property
     def operands(self) -> dict[str, Operand]:
         """Operands by name, in the order of their producers."""
-        self._look()
+        self._materialise()
         return self._operands
 
     @property
     def unannotated(self) -> dict[str, frozenset[str]]:
         """Inputs whose shapes the line of an operator did not repeat, by its name."""
-        self._look()
+        self._materialise()
         return self._unannotated
 
     @unannotated.setter
     def unannotated(self, inputs: dict[str, frozenset[str]]) -> None:
         self._unannotated = inputs
 
-    def _look(self) -> None:
-        """Make what was promised."""
+    def _materialise(self) -> None:
+        """Make the contents."""
         if self._make is None:
             return
         with _making:
@@ -244,7 +244,7 @@ class Graph:
 
     def get_operator(self, name: str) -> Operator | None:
         """Operator by name."""
-        self._look()
+        self._materialise()
         return self._by_name.get(name)
 
     def get_operand(self, name: str) -> Operand | None:
@@ -290,7 +290,7 @@ class Graph:
             If there is an operand of that name.
         """
         if name in self.operands:
-            raise ValueError(f"the graph has an operand named {name!r} already")
+            raise ValueError(f"the graph already has an operand named {name!r}")
         operand = self.operands[name] = Operand(name)
         return operand
 
@@ -339,9 +339,9 @@ class Graph:
         return f"Graph({len(self.operators)} operators, {len(self.operands)} operands)"
 
     def _insert(self, index: int, type: str, name: str) -> Operator:  # noqa: A002
-        self._look()
+        self._materialise()
         if name in self._by_name:
-            raise ValueError(f"the graph has an operator named {name!r} already")
+            raise ValueError(f"the graph already has an operator named {name!r}")
         operator = self._by_name[name] = Operator(type, name)
         self.operators.insert(index, operator)
         return operator

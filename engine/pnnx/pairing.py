@@ -1,8 +1,8 @@
-"""Opens pairs, and finds the ``.bin`` of a ``.param`` and the other way round by content.
+"""Opens pairs, and finds the other file of a pair by content.
 
-A weight is the entry ``operator.attribute`` of the ``.bin``. A pair fits when every weight
-that the ``.param`` lists is there with its size. The file of the same name is asked first;
-of the others in the folder exactly one must fit.
+A weight is the entry ``operator.attribute`` of the ``.bin``. A pair matches if every weight of
+the ``.param`` is in the ``.bin`` with its size. The file of the same name is tried first; of
+the others in the folder exactly one must match.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from engine.errors import ModelFileError
 from engine.pnnx.archive import Archive
 from engine.pnnx.diagnosis import line_of_operator
 from engine.pnnx.graph import Graph
+from engine.pnnx.prescan import prescan
 from engine.pnnx.reader import Reader
-from engine.pnnx.survey import survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -66,15 +66,15 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
 def load_copy(
     param_path: Path, copy: tuple[bytes, FileVersion], archive: WeightArchive | None
 ) -> Graph:
-    """Make the graph of a pair again that was read elsewhere; no file is touched.
+    """Make the graph of a pair that another process has read, without reading files.
 
     Parameters
     ----------
     param_path : Path
     copy : tuple of bytes and FileVersion
-        What the ``.param`` held, and when.
+        Contents and version of the ``.param``.
     archive : WeightArchive or None
-        Gives the weights.
+        Source of the weights.
     """
     return _Structure(param_path, copy).bound_to(archive)
 
@@ -136,7 +136,7 @@ def find_param(bin_path: str | Path) -> Path | None:
 
 
 def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Path | None]:
-    """Complete what a user named, which may be either file of a pair.
+    """Find the pair of a path, which may be either file or a folder.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Pa
     Returns
     -------
     (Path, Path or None)
-        What `load` takes.
+        Arguments of `load`.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def _complete(given: Path) -> Path:
 
 
 class _Structure:
-    """A ``.param`` file and the weights that it lists; the graph of a long one comes later."""
+    """A ``.param`` file and the weights that it lists; a long one is parsed later."""
 
     def __init__(self, path: Path, copy: tuple[bytes, FileVersion] | None = None) -> None:
         self._path = path
@@ -191,7 +191,7 @@ class _Structure:
         self._graph: Graph | None = None
         self._weights: list[tuple[str, Attribute]] = []
         # bytes of the weights by the names of their entries
-        sizes = survey(self._reader) if len(self._lines) > _LONG else None
+        sizes = prescan(self._reader) if len(self._lines) > _LONG else None
         if sizes is None:
             self._graph = self._reader.read()
             self._weights = list(self._graph.weights())
@@ -200,12 +200,12 @@ class _Structure:
         self.needs_weights = any(sizes.values())
 
     def graph(self, archive: Archive | None) -> Graph:
-        """The graph with its weights, which fit."""
+        """Return the graph with matching weights."""
         if archive is not None:
             archive.keep()
-            if not self._reader.version.is_current():  # then the two may be of two models
+            if not self._reader.version.is_current():  # maybe of two models
                 raise ModelFileError(
-                    self._path, "it was written again while it was opened; open it again"
+                    self._path, "it changed while it was opened; open it again"
                 )
         return self.bound_to(archive)
 
@@ -239,7 +239,7 @@ class _Structure:
         return fitting[chosen] if chosen is not None else None
 
     def misfit(self, archive: Archive) -> ModelFileError | None:
-        """Why the weights cannot be these; None when they can."""
+        """Return why an archive does not match; None if it does."""
         wrong = [
             name
             for name, nbytes in self._sizes.items()
@@ -252,20 +252,20 @@ class _Structure:
             return ModelFileError(
                 archive.path,
                 f"{len(missing)} of the {len(self._sizes)} weights of {self._path.name} are "
-                f"not in it, such as {missing[0]!r}; it is of another model, give the .bin "
+                f"not in it, such as {missing[0]!r}; it belongs to another model, use the .bin "
                 "that was exported with it",
             )
         operator, key = self._owner(wrong[0])
         return ModelFileError(
             self._path,
             f"weight @{key} takes {self._sizes[wrong[0]]} bytes and has "
-            f"{archive.entries[wrong[0]][1]} in {archive.path.name}; it is of another version "
-            "of the model, give the .bin that was exported with this file",
+            f"{archive.entries[wrong[0]][1]} in {archive.path.name}; it belongs to another "
+            "version of the model, use the .bin that was exported with this file",
             line_of_operator(self._lines, operator),
         )
 
     def lists_all_of(self, archive: Archive) -> bool:
-        """Whether nothing is in the archive that the graph does not have."""
+        """Return whether the graph has every entry of the archive."""
         return archive.entries.keys() <= self._sizes.keys()
 
     def _owner(self, entry: str) -> tuple[str, str]:
@@ -287,7 +287,7 @@ class _Structure:
 
 
 def _bind(weights: Iterable[tuple[str, Attribute]], archive: WeightArchive | None) -> None:
-    """Tell weights where their bytes are."""
+    """Connect weights to their bytes."""
     if archive is not None:
         for name, attribute in weights:
             attribute.bind(archive, archive.entries.get(name, _NONE)[0])
@@ -296,7 +296,7 @@ def _bind(weights: Iterable[tuple[str, Attribute]], archive: WeightArchive | Non
 def _failure_of_param(
     path: Path, archive: Archive, *, complete: bool = False
 ) -> ModelFileError | None:
-    """Why a ``.param`` does not go with an archive; None when it does."""
+    """Return why a ``.param`` does not match an archive; None if it does."""
     try:
         model = _Structure(path)
     except ModelFileError as exc:
@@ -307,12 +307,12 @@ def _failure_of_param(
 
 
 def _siblings(path: Path, own: Path) -> list[Path]:
-    """Other files of the folder that end as `own` does."""
+    """Return other files of the folder with the suffix of `own`."""
     return sorted(other for other in path.parent.glob(f"*{own.suffix}") if other != own)
 
 
 def _only(fitting: Sequence[Path], path: Path) -> Path | None:
-    """The file that fits; of several the one whose name begins alike up to the first dot."""
+    """Return the matching file; of several the one with the same name up to the first dot."""
     stem = path.name.partition(".")[0]
     for files in (fitting, [other for other in fitting if other.name.startswith(f"{stem}.")]):
         if len(files) == 1:
@@ -320,7 +320,7 @@ def _only(fitting: Sequence[Path], path: Path) -> Path | None:
     if not fitting:
         return None
     raise ModelFileError(
-        path, f"several files in its folder fit it: {_names(fitting)}; say which one"
+        path, f"several files in its folder match it: {_names(fitting)}; choose one"
     )
 
 

@@ -1,4 +1,4 @@
-"""Parameters as PNNX writes them: one token of text, and the typed value it stands for.
+"""Parameters of PNNX: a token of text, and its typed value.
 
 Follows Parameter::parse_from_string and encode_to_string of ncnn's ``tools/pnnx/src/ir.cpp``
 and float_to_string of its ``utils.cpp`` (a4d2ea1, July 2026). Deviations when reading:
@@ -45,7 +45,7 @@ ParameterValue: TypeAlias = (
 
 
 class ParameterType(IntEnum):
-    """What a parameter holds; values are pnnx's."""
+    """Type of a parameter; the numbers are pnnx's."""
 
     NULL = 0
     BOOL = 1
@@ -88,7 +88,7 @@ class Parameter:
     type : ParameterType
     value : None, bool, int, float, complex, str, or a tuple of one kind
     text : str
-        The token that stands for it in the file.
+        Its token in the file.
     """
 
     type: ParameterType
@@ -102,7 +102,7 @@ class Parameter:
         Parameters
         ----------
         text : str
-            What stands behind the ``=``.
+            The text after the ``=``.
 
         Raises
         ------
@@ -182,7 +182,7 @@ _TYPE_OF_NUMBER: Final = {
 
 
 def float_text(value: float) -> str:
-    """Spell a number as pnnx spells a float32: ``1.0``, ``0.1``, ``1.000000e-5``.
+    """Format a number like pnnx's float32: ``1.0``, ``0.1``, ``1.000000e-5``.
 
     Raises
     ------
@@ -229,7 +229,7 @@ def _shorten(text: str) -> str:
 
 
 def _parse_number(text: str) -> Number | None:
-    """Number that the whole text spells, None where it spells none."""
+    """Parse the whole text as a number; None if it is not one."""
     if _INT_PATTERN.fullmatch(text):
         # the length first: converting thousands of digits takes long
         if len(text) > 20 or not -_INT_LIMIT <= int(text) < _INT_LIMIT:

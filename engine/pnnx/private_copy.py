@@ -1,9 +1,9 @@
-"""Bytes of a file that nobody else can write: a copy without a name, made piece by piece.
+"""A private unnamed copy of a file, made piece by piece.
 
-A file that is mapped where it lies ends the process when somebody writes it anew: who looks
-at a page beyond its new end is killed (SIGBUS), and who looks at others sees the new bytes. So
-what is mapped is a private file of the same size, with holes where nothing has been asked for
-yet. It has no name, takes the room of what was copied, and goes with its last view.
+Mapping the user's file would be unsafe when it is rewritten: reading a page beyond its new end
+kills the process (SIGBUS), and reading others returns new bytes. So the mapping is of a private
+file of the same size, with holes where nothing is copied yet. It has no name, takes only the
+space of what was copied, and disappears with its last view.
 """
 
 from __future__ import annotations
@@ -46,34 +46,34 @@ else:
 
 
 def read_at(descriptor: int, offset: int, nbytes: int) -> bytes:
-    """Read some bytes of a file; fewer where it ends."""
+    """Read some bytes of a file; fewer at its end."""
     data = _pread(descriptor, nbytes, offset)
     if not data or len(data) == nbytes:
         return data
-    # Linux reads two GB at most at once.
+    # Linux reads at most two GB at once.
     return data + read_at(descriptor, offset + len(data), nbytes - len(data))
 
 
 class PrivateCopy:
-    """A file that has no name, for the bytes of another one.
+    """An unnamed file for the bytes of another one.
 
     Parameters
     ----------
     folder : Path
-        Of the other file; where that system has no files without a name, or nobody may write,
-        the private one lies in the user's cache folder, or where temporary files do.
+        Of the other file. If unnamed files are unsupported or forbidden there, the private file
+        is in the user's cache folder or the temporary folder.
     nbytes : int
         Its size.
 
     Attributes
     ----------
     data : ndarray of uint8 of shape (nbytes,)
-        Read-only, mapped; zero where nothing has been copied.
+        Read-only, mapped; zero where nothing is copied.
 
     Raises
     ------
     OSError
-        If there can be no such file.
+        If no such file can be created.
     """
 
     def __init__(self, folder: Path, nbytes: int) -> None:
@@ -93,18 +93,18 @@ class PrivateCopy:
         self.close()
 
     def close(self) -> None:
-        """Take nothing more; `data` stays."""
+        """Stop copying; `data` stays valid."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def clone(self, source: int) -> bool:
-        """Take all of another file at once, where the file system lets files share blocks.
+        """Copy all of another file at once, if the file system shares blocks.
 
         Returns
         -------
         bool
-            Whether it did; if not, nothing has changed.
+            Whether it succeeded; if not, nothing has changed.
         """
         if sys.platform != "linux":
             return False
@@ -117,12 +117,12 @@ class PrivateCopy:
         return True
 
     def copy(self, source: int, offset: int, nbytes: int) -> bool:
-        """Copy a piece to the same place.
+        """Copy a piece to the same offset.
 
         Returns
         -------
         bool
-            False where the other file ended before.
+            False if the other file is shorter.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class PrivateCopy:
             If it cannot be read, or this one cannot be written, as when the disk is full.
         """
         if sys.platform == "linux":
-            with contextlib.suppress(OSError):  # file systems that cannot, or not between them
+            with contextlib.suppress(OSError):  # unsupported by a file system, or between two
                 while nbytes:
                     count = os.copy_file_range(source, self._file, nbytes, offset, offset)
                     if not count:
@@ -146,7 +146,7 @@ class PrivateCopy:
 
 
 def _files(folder: Path) -> Iterator[int]:
-    """Descriptors of new files without a name, in one place after the other."""
+    """Yield descriptors of new unnamed files, in one folder after the other."""
     if sys.platform == "linux":
         for place in (folder, cache_folder()):
             with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""Reader of ``.param`` text.
+"""Reads ``.param`` text.
 
 Follows Graph::load of ncnn's ``tools/pnnx/src/ir.cpp`` (a4d2ea1, July 2026). Where pnnx
-crashes or goes on with nonsense, there are errors with their line: a wrong magic number,
-counts that do not match, a name or key that is there twice, an operand without a producer
-further up, a malformed token, an unknown dtype. Other deviations:
+crashes or continues with wrong data, there are errors with their line: a wrong magic number,
+counts that do not match, a duplicate name or key, an operand without a producer above, a
+malformed token, an unknown dtype. Other deviations:
 
 - An operand that an operator takes twice can have two names: ``$input=1 $other=1``. pnnx
   gives both to its first use, so the second name wins. Where there are fewer names than
@@ -16,8 +16,8 @@ further up, a malformed token, an unknown dtype. Other deviations:
 
 As in pnnx, the last annotation of an operand counts.
 
-Lines are read on the assumption that they are right; `engine.pnnx.diagnosis` finds out what
-is wrong with one that is not. What recurs in other lines is parsed once, by its text.
+The reader assumes that lines are correct; `engine.pnnx.diagnosis` finds the error in a wrong
+one. Texts that recur in other lines are parsed once.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def read_bytes(path: Path) -> tuple[bytes, FileVersion]:
     Raises
     ------
     ModelFileError
-        If it cannot be read, is no ``.param``, or is written meanwhile.
+        If it cannot be read, is not a ``.param``, or changes meanwhile.
     """
     try:
         if not path.is_file():
@@ -108,9 +108,7 @@ def read_bytes(path: Path) -> tuple[bytes, FileVersion]:
             file.seek(0)
             data = file.readall()
             if watched.was_written:
-                raise ModelFileError(
-                    path, "it was written again while it was read; open it again"
-                )
+                raise ModelFileError(path, "it changed while it was read; open it again")
     except OSError as exc:
         raise ModelFileError(path, f"it cannot be read: {exc.strerror}") from None
     return data, watched.version
@@ -120,7 +118,7 @@ def _text_of(path: Path, data: bytes) -> str:
     zero = data.find(b"\0")
     if zero >= 0:
         line = data.count(b"\n", 0, zero) + 1
-        raise ModelFileError(path, "the line has a zero byte, so this is no text", line)
+        raise ModelFileError(path, "the line has a zero byte, so this is not text", line)
     try:
         text = data.decode()
     except UnicodeDecodeError as exc:
@@ -132,11 +130,11 @@ def _text_of(path: Path, data: bytes) -> str:
 
 
 def _check_head(path: Path, head: bytes) -> None:
-    """Refuse what is no ``.param`` before the whole of it is read."""
+    """Refuse other files before reading all of them."""
     if not head:
         raise ModelFileError(path, "it is empty; export the model again")
     if head.startswith(b"PK"):
-        raise ModelFileError(path, "it holds weights; open the .param file that belongs to it")
+        raise ModelFileError(path, "it contains weights; open the .param file of the model")
     first = head.partition(b"\n")[0].strip()
     if first != MAGIC.encode():
         shown = shorten(first.decode(errors="backslashreplace"))
@@ -157,7 +155,7 @@ def _split_at_spaces(text: str, _separator: str | None, limit: int) -> list[str]
 
 
 class LineError(Exception):
-    """What is wrong with the line at hand."""
+    """An error in the current line."""
 
 
 class Counts(dict[str, int]):
@@ -226,7 +224,7 @@ class Reader:
         self._annotations: dict[str, tuple[Shape, str | None]] = {}
 
     def read(self) -> Graph:
-        """Read all lines and check what only all of them together tell.
+        """Read all lines and check them together.
 
         Raises
         ------
@@ -271,7 +269,7 @@ class Reader:
             )
 
     def _check_names(self, produced: int) -> None:
-        """Check that no name is there twice, and that every operand has one."""
+        """Check that names are unique, and that every operand has one."""
         if len(self._operators) < len(self.lines) - 2:
             reason, line = explain_operators(self.lines)
             raise ModelFileError(self._path, reason, line)
@@ -340,7 +338,7 @@ class Reader:
         if operator.params or operator.attrs:  # a part of it stood behind an annotation
             twice = [*operator.params.keys() & params.keys(), *operator.attrs.keys() & weights]
             if twice:
-                raise LineError(f"{twice[0]!r} is there twice")
+                raise LineError(f"{twice[0]!r} appears twice")
         operator.params.update(params)
         for key, (dtype, shape) in weights.items():
             operator.attrs[key] = Attribute(dtype, shape, self._missing)
@@ -372,7 +370,7 @@ class Reader:
         if not key:
             raise LineError("a parameter or weight has no name")
         if key in section:
-            raise LineError(f"{key!r} is there twice")
+            raise LineError(f"{key!r} appears twice")
         section[key] = value
 
     def _parameter(self, key: str, text: str) -> Parameter:
@@ -443,7 +441,7 @@ def _complete(columns: list[str]) -> list[str]:
 
 
 def _pop_section(names: list[str], taken: int, count: int) -> str:
-    """Take what stands behind the operands off the list."""
+    """Remove what follows the operands from the list."""
     if len(names) < count:
         raise LineError(
             f"the line counts {taken} inputs and {count - taken} outputs and names "
@@ -454,7 +452,7 @@ def _pop_section(names: list[str], taken: int, count: int) -> str:
 
 def _parse_count(token: str) -> int:
     if not (token.isascii() and token.isdigit() and len(token) < 10):
-        raise LineError(f"{shorten(token)} is no count of operands")
+        raise LineError(f"{shorten(token)} is not a number of operands")
     return int(token)
 
 
@@ -485,7 +483,7 @@ def parse_annotation(text: str) -> tuple[Shape, str | None]:
 def _parse_shape(text: str) -> tuple[Shape, str]:
     inner, bracket, dtype = text.rpartition(")")
     if not bracket or not inner.startswith("("):
-        raise LineError(f"{shorten(text)} is no shape with a dtype, such as (1,3,224,224)f32")
+        raise LineError(f"{shorten(text)} is not a shape and dtype such as (1,3,224,224)f32")
     if dtype not in DTYPES:
         raise LineError(
             f"{shorten(text)} has a dtype that PNNX does not know; those are "
@@ -502,4 +500,4 @@ def _parse_dim(text: str) -> int | str | None:
         return text
     if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_DIM:
         return int(text)
-    raise LineError(f"{shorten(text)} is no size of a dimension")
+    raise LineError(f"{shorten(text)} is not the size of a dimension")

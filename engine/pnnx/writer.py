@@ -1,4 +1,4 @@
-"""Writer of a pair, following Graph::save of ncnn's ``tools/pnnx/src/ir.cpp``.
+"""Writes pairs like Graph::save of ncnn's ``tools/pnnx/src/ir.cpp``.
 
 (a4d2ea1, July 2026.) Deviations: parameters keep the text they were read with; symbols keep
 their names in shapes, where pnnx writes -233; what its reader could not read is not written
@@ -93,8 +93,8 @@ def _tokens(operator: Operator, graph: Graph) -> Iterator[str]:
         if name:
             yield f"${name}={operand.name}"
     silent = graph.unannotated.get(operator.name, frozenset())
-    spoken = (operand for operand in operator.inputs if operand.name not in silent)
-    for operand in (*spoken, *operator.outputs):
+    format_os_error = (operand for operand in operator.inputs if operand.name not in silent)
+    for operand in (*format_os_error, *operator.outputs):
         if operand.shape is not None:
             yield f"#{operand.name}={_annotation(operand)}"
 
@@ -113,7 +113,7 @@ def _annotation(operand: Operand) -> str:
 
 
 def _check_connections(graph: Graph) -> None:
-    """Check what reading the lines one after the other relies on."""
+    """Check that the lines can be read in order."""
     produced: dict[str, Operand] = {}
     names: set[str] = set()
     for operator in graph.operators:
@@ -193,7 +193,7 @@ def _check_word(word: str, where: str) -> None:
 
 
 def _is_readable(parameter: Parameter) -> bool:
-    """Whether a text would be read back as it is; blanks are possible in strings."""
+    """Return whether a text would be read back unchanged; strings may have blanks."""
     first, *others = parameter.text.split(" ")
     if not _BLANKS.isdisjoint("".join((first, *others))):
         return False

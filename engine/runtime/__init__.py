@@ -1,8 +1,8 @@
 """The executable graph: KuiperInfer's RuntimeGraph over the file's graph.
 
-`engine.pnnx` holds the file as it stands; here every operator has typed parameters, a layer
-bound to it and a place in one execution order, and operands are *shared*: a consumer's
-input is the producer's output, the same object.
+`engine.pnnx` has the contents of the file. Here every operator has typed parameters, a layer
+and an index in one execution order, and operands are *shared*: a consumer's input is the same
+object as the producer's output.
 """
 
 from __future__ import annotations

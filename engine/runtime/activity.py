@@ -1,8 +1,7 @@
-"""What is about to run, for whoever supervises this process.
+"""Announces each kernel before it runs, for a supervisor of this process.
 
-Native code may end the process, or never come back. Whoever watches from outside has to know
-which operator and kernel it was. So each is announced right before it is entered: when it is
-compiled, when the autotuner tries it, and when it computes.
+Native code may crash or never return, and a supervisor must know which operator and kernel it
+was. So each kernel is announced right before it is compiled, tried by the autotuner, or run.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ _watcher: Watcher | None = None
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Set what is called before each kernel of this process; there is one, or none.
+    """Set the one callback before each kernel of this process.
 
     Parameters
     ----------
     watcher : callable or None
-        Takes the operator's name and the kernel's, e.g. ``onnxruntime/all-2``; only the
-        library's where it is not known yet which of its kernels. Of several operators that
-        are computed at once it is the first; the kernel's name says which the others are.
-        It is called on the thread that computes, and must take next to no time.
+        Takes the operator's name and the kernel's, e.g. ``onnxruntime/all-2``, or only the
+        library's while its kernel is not chosen. Of fused operators it gets the first; the
+        kernel's name lists the others. It is called on the computing thread and must be fast.
     """
     global _watcher  # noqa: PLW0603 - one for the process
     _watcher = watcher
 
 
 def announce(operator: str, kernel: str) -> None:
-    """Say which kernel of which operator is entered next."""
+    """Announce the next kernel and its operator."""
     if _watcher is not None:
         _watcher(operator, kernel)

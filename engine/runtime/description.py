@@ -1,7 +1,8 @@
-"""What a graph is, for another process to make it again without its files and its layers.
+"""Describes a graph, so that another process can rebuild it without files and layers.
 
-A window draws and lists a model whose operators run elsewhere. It makes the graph from the same
-text, and is told what only the layers know: which operators cannot run, and which are random.
+A window shows a model whose operators run in the engine's process. It makes the graph from the
+same text; the description adds what only the layers know: which operators cannot run, and which
+are random.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class GraphDescription:
     ----------
     param_path : Path
     param : bytes
-        What the ``.param`` held.
+        Contents of the ``.param``.
     version : FileVersion
         Of the ``.param`` when it was read.
     archive : ArchiveDescription or None
@@ -76,7 +77,7 @@ class GraphDescription:
     random : frozenset of int
         Operators that draw random numbers, by index.
     layer_files : tuple of LayerFile
-        The user's files of layers that it was built with.
+        The user's layer files that it was built with.
     owners : mapping of str to Path
         Types of operators whose layers are the user's, and the file.
     structure : GraphStructure
@@ -99,12 +100,12 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
     Raises
     ------
     ModelFileError
-        If the ``.param`` was written again since the graph was read.
+        If the ``.param`` changed after the graph was read.
     """
     path = graph.param_path
     data, version = read_bytes(path)
     if version != graph.file.param_version:
-        raise ModelFileError(path, "it was written again while it was opened; open it again")
+        raise ModelFileError(path, "it changed while it was opened; open it again")
     archive = graph.file.archive
     described = None
     if archive is not None:
@@ -135,7 +136,7 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
 def graph_of(
     description: GraphDescription, layers: DescribedLayers, archive: WeightArchive | None
 ) -> RuntimeGraph:
-    """Make the graph that was described; it cannot run.
+    """Make a described graph, which cannot run.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def graph_of(
     layers : DescribedLayers
         Of the description.
     archive : WeightArchive or None
-        Gives the weights of the described archive.
+        Source of the weights.
 
     Returns
     -------
@@ -156,13 +157,13 @@ def graph_of(
 
 
 def collect_notes(graph: RuntimeGraph) -> dict[str, OperatorNote]:
-    """Note what there is to know of each type of operators in a built graph."""
+    """Collect the notes on all operator types of a built graph."""
     examples = {operator.type: operator for operator in graph.operators}
     return {name: operator.note for name, operator in examples.items()}
 
 
 class DescribedLayers:
-    """Says of layers what was described.
+    """Stands in for the layers of a described graph.
 
     Parameters
     ----------
@@ -171,10 +172,10 @@ class DescribedLayers:
     Attributes
     ----------
     notes : dict of str to OperatorNote
-        By type of operators; filled in when they are there.
+        By operator type; filled when they arrive.
     """
 
-    from_onnx = False  # matters to what runs alone
+    from_onnx = False  # only needed to run operators
 
     def __init__(self, description: GraphDescription) -> None:
         self._description = description
@@ -182,24 +183,24 @@ class DescribedLayers:
 
     @property
     def files(self) -> tuple[LayerFile, ...]:
-        """The user's files of layers, with the types that are theirs."""
+        """The user's layer files, with their types."""
         return self._description.layer_files
 
     def bind(self, operator: RuntimeOperator) -> Bound:
-        """Give an operator no layer, and the reason where it cannot run."""
+        """Return no layer for an operator, and the reason if it cannot run."""
         error = self._description.errors.get(operator.index)
         return Bound(None, error, self._description.owners.get(operator.type))
 
     def with_weights(self, operator: RuntimeOperator) -> Layer:
-        """Refuse: there is no layer here."""
+        """Raise an error: there are no layers in this process."""
         raise SessionStateError(f"{operator.name} runs in another process")
 
     def is_random(self, operator: RuntimeOperator) -> bool:
-        """Whether an operator draws random numbers, or may."""
+        """Return whether an operator may draw random numbers."""
         return operator.index in self._description.random
 
     def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
-        """What there is to know of a type; nothing before `notes` has it."""
+        """Return the note on a type; an empty one until `notes` has it."""
         from engine.layers.notes import OperatorNote
 
         return self.notes.get(type) or OperatorNote(type)

@@ -1,7 +1,7 @@
-"""Runs operators: the one place that does, for sessions and for `RuntimeGraph.forward`.
+"""Executes operators, for sessions and for `RuntimeGraph.forward`.
 
-An operator that cannot run, or whose inputs are missing because of one, gives a record that
-says so. One that fails raises, with a diagnosis of the whole run where there is one.
+An operator that cannot run, or whose inputs are missing, has a record with the reason. One that
+fails raises an error, with a diagnosis of the whole run if there is one.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ class StepRecord:
         Time in the kernel.
     status : OperatorStatus
     kernel : str
-        Who computed it: the backend and, behind a slash, which of its kernels, e.g.
-        ``onnxruntime/all-2``; ``supplied`` for the user, ``""`` where nothing was computed.
+        Name of the kernel: the backend, a slash and its variant, e.g. ``onnxruntime/all-2``;
+        ``supplied`` for the user's values, ``""`` if nothing was computed.
     reason : str
-        Why it did not run; ``""`` when it did.
+        Why it did not run; ``""`` if it did.
     overrides : mapping of str to str
-        The outputs that the user overrides, by operand name, and where each comes from.
+        Source of each overridden output, by operand name.
     seed : int or None
-        The seed that it drew random numbers by; None where it drew none.
+        The seed of its random numbers; None if it drew none.
     """
 
     index: int
@@ -73,12 +73,12 @@ class StepRecord:
 
     @property
     def backend(self) -> str:
-        """Who computed it: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or nobody."""
+        """Backend: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or ``""``."""
         return self.kernel.partition("/")[0]
 
     @property
     def random(self) -> bool:
-        """Whether another seed would have given other numbers."""
+        """Whether it drew random numbers."""
         return self.seed is not None
 
     @property
@@ -89,14 +89,14 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A value that the user gives in the place of a computed one.
+    """A value of the user that replaces a computed one.
 
     Attributes
     ----------
     value : Value
         Read-only.
     source : str
-        Where it comes from, e.g. the name of a file; ``""`` where nobody said.
+        Where it comes from, e.g. the name of a file; ``""`` if unknown.
     """
 
     value: Value = field(repr=False)
@@ -105,7 +105,7 @@ class Override:
 
 @dataclass(slots=True)
 class RunInputs:
-    """What the results of a run depend on, beside the graph and the kernels.
+    """The inputs, overrides and seed of a run.
 
     Attributes
     ----------
@@ -156,10 +156,10 @@ class Executor:
         ----------
         operator : RuntimeOperator
         values : mapping of str to Held
-            What upstream operators gave, by operand name.
+            Values of upstream operators, by operand name.
         shape_of : callable
-            For a diagnosis: shape of any operand so far by name, also of one that is not among
-            `values` any more; None where it has none.
+            For a diagnosis: shape of any computed operand by name, also of one that is no
+            longer in `values`; None if it has none.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class Executor:
         kernel: str = "",
         reason: str = "",
     ) -> StepRecord:
-        """Make the record of a step that no kernel has computed."""
+        """Make the record of a step without a kernel."""
         overrides = self._sources_of(outputs)
         held = StepOutputs(outputs)
         return StepRecord(
@@ -222,7 +222,7 @@ class Executor:
         )
 
     def _sources_of(self, outputs: Iterable[str]) -> Mapping[str, str]:
-        """Where overrides come from, of those outputs that are overridden."""
+        """Return the sources of an operator's overridden outputs."""
         overrides = self._inputs.overrides
         if not overrides:
             return _NO_OVERRIDES
@@ -248,7 +248,7 @@ class Executor:
     ) -> tuple[Sequence[Held], float]:
         try:
             return run_kernel(operator, kernel, arguments, generator)
-        except (LayerError, MemoryError) as exc:  # outside of the frame around a layer
+        except (LayerError, MemoryError) as exc:  # outside the frame of a layer
             reason = format_memory_error(exc) if isinstance(exc, MemoryError) else str(exc)
             shapes = [describe_value(value) for value in arguments]
             raise InferenceError(operator.name, operator.type, shapes, reason) from exc
@@ -275,7 +275,7 @@ def run_kernel(
     arguments : sequence of Held
         One per input operand.
     generator : Generator or None
-        What a random operator draws from, which is computed by its own layer.
+        For a random operator, which its own layer computes.
 
     Returns
     -------
@@ -297,14 +297,14 @@ def run_kernel(
 
 
 class _Plan(NamedTuple):
-    """What a step needs to know of an operator.
+    """The properties of an operator that a step needs.
 
     Attributes
     ----------
     inputs, outputs : tuple of str
         Names of the operands.
     computes : bool
-        Whether there is something to be computed: it is no input or output and can run.
+        Whether a kernel runs: it is not an input or output, and can run.
     random : bool
         Whether it may draw random numbers.
     """
@@ -318,7 +318,7 @@ class _Plan(NamedTuple):
 class _Plans(dict[int, _Plan]):
     """Plans of operators by index, made when they first run.
 
-    Asking the operators at every step would cost it more than everything else in a session.
+    Reading the operators at every step would take longer than the rest of the session's work.
     """
 
     def __init__(self, operators: Sequence[RuntimeOperator]) -> None:

@@ -1,4 +1,4 @@
-"""Diagnoses why a model fails that is fed at another size than it was exported at."""
+"""Diagnoses why a model fails at another size than it was exported at."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["FailureDiagnosis", "ShapeOf", "diagnose_failure"]
 
 @dataclass(frozen=True, slots=True)
 class FailureDiagnosis:
-    """What in the whole run may be to blame for an operator that fails.
+    """Possible cause of a failure elsewhere in the run.
 
     Attributes
     ----------
     text : str
         One sentence, in lower case.
     suspect : str
-        Name of the operator upstream that fixes a size; ``""`` where none does.
+        Name of the upstream operator that fixes a size; ``""`` for none.
     """
 
     text: str
@@ -37,7 +37,7 @@ class FailureDiagnosis:
 def diagnose_failure(
     operator: RuntimeOperator, inputs: Sequence[RuntimeOperand], shape_of: ShapeOf
 ) -> FailureDiagnosis | None:
-    """Find what in a run at another size may be to blame.
+    """Find the cause of a failure at another size.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def diagnose_failure(
     inputs : sequence of RuntimeOperand
         The model's inputs.
     shape_of : callable
-        Shape of an operand's value by name; None where it has none, or is no array.
+        Shape of an operand's value by name; None if it has none, or is not an array.
 
     Returns
     -------
@@ -77,14 +77,14 @@ def diagnose_failure(
 
 
 def _unchanged(operator: RuntimeOperator, shape_of: ShapeOf) -> list[RuntimeOperand]:
-    """Inputs that have their exported shapes, where others have not."""
+    """Return inputs with their exported shapes, while others have other shapes."""
     same = [o for o in operator.inputs if _is_exported(o, shape_of) is True]
     changed = any(_is_exported(o, shape_of) is False for o in operator.inputs)
     return list(dict.fromkeys(same)) if changed else []
 
 
 def _is_exported(operand: RuntimeOperand, shape_of: ShapeOf) -> bool | None:
-    """Whether an operand has its exported shape; None where one of the two is not known."""
+    """Return whether an operand has its exported shape; None if one is not known."""
     shape = shape_of(operand.name)
     if shape is None or not operand.shape:
         return None
@@ -92,7 +92,7 @@ def _is_exported(operand: RuntimeOperand, shape_of: ShapeOf) -> bool | None:
 
 
 def _fixing(operand: RuntimeOperand, shape_of: ShapeOf) -> RuntimeOperator | None:
-    """The operator above that gives exported shapes although it takes another one."""
+    """Return the upstream operator with exported output shapes and another input shape."""
     waiting, seen = [operand.producer], set()
     while waiting:
         above = waiting.pop()

@@ -1,4 +1,4 @@
-"""RuntimeGraph: the executable wrap of a PNNX pair, with KuiperInfer's states."""
+"""RuntimeGraph: an executable PNNX model, with KuiperInfer's states."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["GraphState", "RuntimeGraph", "load"]
 
 
 class GraphState(Enum):
-    """How far a graph is on its way to run; values are KuiperInfer's."""
+    """State of a graph; values are KuiperInfer's."""
 
     NEED_INIT = -2
     NEED_BUILD = -1
@@ -80,7 +80,7 @@ class RuntimeGraph:
         self._structure: GraphStructure | None = None
         self._lock = Lock()
 
-    # Life
+    # States
 
     def init(self) -> None:
         """Read the files.
@@ -125,11 +125,10 @@ class RuntimeGraph:
         return graph
 
     def build(self) -> None:
-        """Order the operators, share the operands and decide where layers come from.
+        """Order the operators, share the operands and fix the source of layers.
 
-        Calls `init` first when that has not been done. The layer of an operator is built,
-        and what is wrong with it found, when either is first asked for; and the operators
-        of a very long file are made when somebody looks at them.
+        Calls `init` first if necessary. The layer of an operator is built, and its errors are
+        found, on first use. The operators of a long file are also made on first use.
 
         Raises
         ------
@@ -149,14 +148,14 @@ class RuntimeGraph:
         self.state = GraphState.COMPLETE
 
     def forward(self, inputs: Sequence[npt.ArrayLike], seed: int = 0) -> tuple[Value, ...]:
-        """Run the whole graph once; nothing but the outputs is kept.
+        """Run the whole graph once, keeping only the outputs.
 
         Parameters
         ----------
         inputs : sequence of array_like
             In the order of the ``pnnx.Input`` operators.
         seed : int
-            What operators that are random draw by, as in a session.
+            Random seed, as in a session.
 
         Returns
         -------
@@ -183,14 +182,14 @@ class RuntimeGraph:
             if operator.is_output:
                 outputs += materialise_all(values[operand.name] for operand in operator.inputs)
             _pass_on(record, values, shapes, consumers)
-            del record  # which holds on to its outputs
+            del record  # which holds its outputs
         return tuple(flatten_value(tuple(outputs)))
 
-    # What is in it
+    # Contents
 
     @property
     def file(self) -> Graph:
-        """The file's graph as it stands."""
+        """The file's graph."""
         if self._file is None:
             raise SessionStateError("the graph is not initialised: call init() first")
         return self._file
@@ -202,12 +201,12 @@ class RuntimeGraph:
 
     @property
     def has_weights(self) -> bool:
-        """Whether the ``.bin`` is there."""
+        """Whether there is a ``.bin``."""
         return self.file.has_weights
 
     @property
     def layer_files(self) -> tuple[LayerFile, ...]:
-        """The user's files of layers that the graph was built with."""
+        """The user's layer files that the graph was built with."""
         return self._layers.files if self._layers is not None else ()
 
     @property
@@ -249,12 +248,12 @@ class RuntimeGraph:
 
     @property
     def input_operands(self) -> tuple[RuntimeOperand, ...]:
-        """What is to be fed, in the order of the ``pnnx.Input`` operators."""
+        """Inputs of the model, in the order of the ``pnnx.Input`` operators."""
         return self._contents().fed
 
     @property
     def output_operands(self) -> tuple[RuntimeOperand, ...]:
-        """What comes out, in the order of the ``pnnx.Output`` operators."""
+        """Outputs of the model, in the order of the ``pnnx.Output`` operators."""
         return self._contents().given
 
     @property
@@ -349,7 +348,7 @@ class RuntimeGraph:
             if len(listed) != len(operands):
                 raise FeedError(
                     f"{len(listed)} inputs were given, the model takes {len(operands)}: "
-                    + describe_shapes(_spell(operand) for operand in operands)
+                    + describe_shapes(_format_operand(operand) for operand in operands)
                 )
             given = dict(zip((o.name for o in operands), listed, strict=True))
         checked = {o.name: _convert(o, np.asarray(given[o.name])) for o in operands}
@@ -362,7 +361,7 @@ class RuntimeGraph:
         value: npt.ArrayLike | tuple[npt.ArrayLike, ...],
         fed: Mapping[str, Array],
     ) -> Value:
-        """Check a value that is to stand for what an operator would compute.
+        """Check a value that overrides an operand.
 
         Parameters
         ----------
@@ -375,8 +374,8 @@ class RuntimeGraph:
         Returns
         -------
         Value
-            Read-only copies of the operand's dtype. Sizes are those that the file states,
-            unless the model is fed at others than it was exported at.
+            Read-only copies in the operand's dtype. Sizes must be the file's, unless the inputs
+            have other sizes than the exported ones.
 
         Raises
         ------
@@ -402,7 +401,7 @@ class RuntimeGraph:
     def _expected_shape(
         self, operand: RuntimeOperand, fed: Mapping[str, Array]
     ) -> ExportedShape | None:
-        """As the file states it; at other sizes than the exported ones only the rank holds."""
+        """Return the expected shape: the file's, or only its rank at other input sizes."""
         if operand.shape is None:
             return None
         inputs, shapes = self.input_operands, _shapes_of(fed)
@@ -413,7 +412,7 @@ class RuntimeGraph:
     # Building
 
     def _contents(self) -> _Parts:
-        """Operators and operands; none of either before `build`."""
+        """The operators and operands; empty before `build`."""
         if self._parts is None:
             if self._layers is None:
                 return _NO_PARTS
@@ -453,7 +452,7 @@ class RuntimeGraph:
 
 
 class _Parts(NamedTuple):
-    """What a graph consists of."""
+    """The parts of a graph."""
 
     operators: tuple[RuntimeOperator, ...]
     by_name: dict[str, RuntimeOperator]
@@ -493,8 +492,8 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     Returns
     -------
     RuntimeGraph
-        In state COMPLETE. Weights are read when they are first needed, those of a small file
-        at once; what was read stays, whatever becomes of the files.
+        In state COMPLETE. Weights are read on first use, those of a small file at once. What
+        was read stays valid when the files change.
 
     Raises
     ------
@@ -508,7 +507,7 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
 
 
 def _is_ordered(operators: Sequence[Operator]) -> bool:
-    """Whether operators only take what those before them produce."""
+    """Return whether every operator comes after the producers of its inputs."""
     produced: set[str] = set()
     for operator in operators:
         for operand in operator.inputs:
@@ -520,7 +519,7 @@ def _is_ordered(operators: Sequence[Operator]) -> bool:
 
 
 def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
-    """Topological order; the file's own wherever that is one."""
+    """Return a topological order: the file's if it is one."""
     if _is_ordered(graph.operators):
         return graph.operators
     import networkx as nx
@@ -535,11 +534,11 @@ def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
     try:
         order = list(nx.lexicographical_topological_sort(digraph))
     except nx.NetworkXUnfeasible:
-        raise ModelFileError(path, "its operators form a cycle, so none can be first") from None
+        raise ModelFileError(path, "its operators form a cycle") from None
     return [graph.operators[index] for index in order]
 
 
-def _spell(operand: RuntimeOperand) -> str:
+def _format_operand(operand: RuntimeOperand) -> str:
     if operand.shape is None:
         return f"{operand.name} of any shape"
     return f"{operand.name} of {format_shape(operand.shape)}"
@@ -549,7 +548,7 @@ def _convert(operand: RuntimeOperand, value: Array) -> Array:
     """Copy `value` as the input's dtype."""
     if operand.shape is not None and value.ndim != len(operand.shape):
         raise FeedError(
-            f"input {_spell(operand)} was given {describe_shapes([value.shape])}, "
+            f"input {_format_operand(operand)} was given {describe_shapes([value.shape])}, "
             f"which has {value.ndim} dimensions and not {len(operand.shape)}"
         )
     return _as_dtype(f"input {operand.name}", operand, value)
@@ -574,7 +573,7 @@ def _pass_on(
     shapes: dict[str, tuple[int, ...]],
     consumers: dict[str, int],
 ) -> None:
-    """Hand the outputs of a step to those that take them, and drop what nobody takes now."""
+    """Store the outputs of a step, and drop values without further consumers."""
     for name, value in (record.outputs.resident or {}).items():
         if isinstance(value, np.ndarray):
             shapes[name] = value.shape

@@ -1,4 +1,4 @@
-"""Kernels: what computes an operator in the place of its own layer."""
+"""The interface of kernels, which compute operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["REFERENCE", "SUPPLIED", "Kernel", "KernelTable", "backend_of"]
 REFERENCE: Final = "numpy"
 """Name of the kernel that every operator has: its own layer."""
 SUPPLIED: Final = "supplied"
-"""Stands in records where a kernel's name does, for what the user gave."""
+"""Name in records for values of the user, instead of a kernel's."""
 
 
 class Kernel(Protocol):
@@ -23,27 +23,27 @@ class Kernel(Protocol):
     Attributes
     ----------
     name : str
-        Who computed the last result: the backend and, behind a slash, which of its kernels,
-        e.g. ``onnxruntime/all-2``.
+        Kernel of the last result: the backend, a slash and its variant, e.g.
+        ``onnxruntime/all-2``.
     """
 
     name: str
 
     def prepare(self, inputs: Sequence[Held]) -> None:
-        """Get ready for inputs of these shapes and dtypes, which may take long."""
+        """Prepare for inputs of these shapes and dtypes, which may take long."""
         ...
 
     def __call__(self, inputs: Sequence[Held]) -> tuple[Held, ...]:
-        """Compute the outputs of the inputs it was prepared for.
+        """Compute the outputs for prepared inputs.
 
         Returns and raises as `RuntimeOperator.forward` does.
         """
         ...
 
     def spent(self, seconds: float) -> float:
-        """Time to be stated for the last call, which took `seconds`.
+        """Return the time to report for the last call, which took `seconds`.
 
-        Another one where several operators were computed at once.
+        They differ if several operators were computed at once.
         """
         ...
 
@@ -54,17 +54,17 @@ class KernelTable(Protocol):
     def __getitem__(self, index: int) -> Kernel: ...
 
     def approach(self, index: int, values: Mapping[str, Held]) -> None:
-        """Hear that an operator comes next, which may take long.
+        """Prepare for the next operator, which may take long.
 
         Parameters
         ----------
         index : int
         values : mapping of str to Held
-            Operands that are known by now.
+            The known operands.
         """
         ...
 
 
 def backend_of(name: str) -> str:
-    """Backend that a kernel's name begins with."""
+    """Return the backend of a kernel's name."""
     return name.partition("/")[0]

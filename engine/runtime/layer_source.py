@@ -1,4 +1,4 @@
-"""Where the operators of a graph get their layers: each is built when first asked for."""
+"""Builds the layers of a graph's operators on first use."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ __all__ = ["LayerSource"]
 
 
 class LayerSource:
-    """Builds the layers of a graph's operators from what is registered now.
+    """Builds the layers of a graph's operators from the current registrations.
 
-    Whatever is registered or unloaded later is nothing to the graph. Operators without
-    weights that differ in nothing but their operands share a layer, which only computes. Those
-    with weights are checked without reading these: their layer is built twice, first with
-    zeros that take no memory, and with the weights when it is to compute.
+    Later registrations do not affect the graph. Operators without weights that differ only in
+    their operands share a layer. Operators with weights are checked without reading them: their
+    layer is built twice, first with zeros that take no memory, and with the weights on first
+    use.
 
     Parameters
     ----------
     file : Graph
     missing_weights : EngineError or None
-        What is wrong with operators that have weights, when the model was opened without.
+        Error of operators with weights, if the model was opened without its ``.bin``.
     """
 
     def __init__(self, file: Graph, missing_weights: EngineError | None) -> None:
@@ -46,7 +46,7 @@ class LayerSource:
         self._registered = layer_table()
         self._shared: dict[Hashable, Bound] = {}
         self._suggestions: dict[str, str] = {}
-        self._lock = RLock()  # a session's thread and a window's may both ask
+        self._lock = RLock()  # several threads may use it
 
     @cached_property
     def from_onnx(self) -> bool:
@@ -65,20 +65,20 @@ class LayerSource:
     def _table(self) -> Mapping[str, Registration]:
         if not self.from_onnx:
             return self._registered
-        # All of ONNX's layers come with it, which most models do not need.
+        # Imported here: it imports all of ONNX's layers, which most models do not need.
         from engine.layers.onnx.meanings import onnx_table
 
         return onnx_table(self._registered)
 
     @property
     def files(self) -> tuple[LayerFile, ...]:
-        """The user's files of layers that were loaded, with the types that are theirs."""
+        """The loaded layer files of the user, with their types."""
         return layer_files_of(self._registered)
 
     def bind(self, operator: RuntimeOperator) -> Bound:
-        """Check an operator; what is wrong is returned, never raised.
+        """Check an operator; errors are returned, not raised.
 
-        The layers of a user's file may look at weights as they like, so these are read.
+        Layers of the user may use the values of weights, so these are read.
         """
         if operator.is_input or operator.is_output:
             return Bound()
@@ -103,7 +103,7 @@ class LayerSource:
         LayerError
             If a weight cannot be read.
         EngineError
-            If the layer does not like what it is.
+            If the layer cannot be built with these weights.
         """
         weights = {key: _read(key, a) for key, a in operator.attributes.items()}
         with self._lock:
@@ -115,7 +115,7 @@ class LayerSource:
         return layer is not None and bool(layer.generator)
 
     def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
-        """What there is to know of a type of operators."""
+        """Return the note on a type."""
         from engine.layers.notes import note
 
         return note(type)
@@ -147,9 +147,9 @@ class LayerSource:
         return build_layer(call, self._table)
 
     def _key(self, operator: RuntimeOperator) -> Hashable | None:
-        """All that a layer is made of; None for one that must be the operator's own.
+        """Return a key of a layer's arguments; None for a layer that cannot be shared.
 
-        A layer of the user's may keep something from one call to the next.
+        A layer of the user may keep state between calls.
         """
         if operator.has_attributes or operator.constants():
             return None
@@ -165,7 +165,7 @@ class LayerSource:
         )
 
     def _unknown(self, operator: RuntimeOperator) -> UnsupportedOperatorError:
-        # To look for a similar name among a thousand takes long, and there may be many such.
+        # Cached: finding a similar name among a thousand takes long.
         known = self._suggestions.get(operator.type)
         candidates = self._table if known is None else [known]
         error = UnsupportedOperatorError(operator.name, operator.type, candidates)
@@ -174,9 +174,9 @@ class LayerSource:
 
 
 def _stand_in(attribute: RuntimeAttribute) -> Array:
-    """Zeros of a weight's shape and dtype, all of them in one place."""
+    """Return zeros of a weight's shape and dtype, all in the same memory."""
     if not attribute.is_stored:
-        return attribute.array  # which says why there is none
+        return attribute.array  # which raises the error
     return np.broadcast_to(np.zeros((), attribute.dtype), attribute.shape)
 
 

@@ -1,4 +1,4 @@
-"""Operators of the executable graph, the operands between them, and the frame of a layer."""
+"""Operators and operands of the executable graph, and how a layer is called."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ OUTPUT_TYPE = "pnnx.Output"
 BASE: Final = "base"
 """Argument that takes the tensor which the first input is a view of, see `runtime.storage`."""
 
-# Operators without inputs that stand for an argument, and the parameter that holds it.
+# Operators without inputs that hold an argument, and the parameter with its value.
 _CONSTANT_OF: Final = {"prim::Constant": "value", "pnnx.Expression": "expr"}
 
 # Operators that make a tensor of one number; a dtype of ONNX's is not among their parameters.
 _OF_ONE_NUMBER: Final = frozenset({"torch.empty", "torch.full", "torch.ones", "torch.zeros"})
 
-# Operators whose result is a list, even of one member, where it is no tensor.
+# Operators whose result is a list, even of one member, unless it is a tensor.
 _LISTS: Final = frozenset({"pnnx.Expression", "prim::Constant", "Tensor.size", "aten::size"})
 
 
 class RuntimeOperand:
-    """A tensor's place in the graph, shared by its producer and all its consumers.
+    """A tensor of the graph, shared by its producer and all consumers.
 
     Values live in sessions, not here, so that one graph serves many sessions.
 
@@ -73,12 +73,12 @@ class RuntimeOperand:
         Position among the graph's operands.
     producer : RuntimeOperator or None
     consumers : tuple of RuntimeOperator
-        One entry per use: an operator that takes the operand twice is there twice.
+        One entry per use: an operator that takes the operand twice appears twice.
     shape : tuple of int, str or None, or None
-        As the exporter saw it; a None dimension is unknown (``?``), a str one a symbol.
-        None as a whole: the file does not say.
+        The exported shape; a None dimension is unknown (``?``), a str one a symbol. None if the
+        file has no shape.
     dtype : numpy.dtype or None
-        None where the file does not say.
+        None if the file has no dtype.
     """
 
     __slots__ = ("consumers", "dtype", "index", "name", "producer", "shape")
@@ -115,15 +115,14 @@ class RuntimeOperand:
 
 
 class Bound(NamedTuple):
-    """What became of an operator's layer.
+    """Result of building an operator's layer.
 
     Attributes
     ----------
     layer : Layer or None
-        What the operator was checked with; where it has weights, these are zeros unless the
-        layer is from a user's file.
+        The checked layer; its weights are zeros unless the layer is from a user's file.
     error : EngineError or None
-        Why there is none; None as well for what needs none, an input or output.
+        Why there is no layer; also None for an input or output, which needs none.
     file : Path or None
         The user's file that the layer comes from.
     """
@@ -134,7 +133,7 @@ class Bound(NamedTuple):
 
 
 class LayerProvider(Protocol):
-    """Gives operators their layers."""
+    """A source of layers."""
 
     @property
     def from_onnx(self) -> bool:
@@ -142,7 +141,7 @@ class LayerProvider(Protocol):
         ...
 
     def bind(self, operator: RuntimeOperator) -> Bound:
-        """Check an operator; what is wrong is returned, never raised."""
+        """Check an operator; errors are returned, not raised."""
         ...
 
     def with_weights(self, operator: RuntimeOperator) -> Layer:
@@ -151,13 +150,13 @@ class LayerProvider(Protocol):
         Raises
         ------
         EngineError
-            If a weight cannot be read, or the layer does not like what it is.
+            If a weight cannot be read, or the layer cannot be built with it.
         """
         ...
 
     @property
     def files(self) -> tuple[LayerFile, ...]:
-        """The user's files of layers, with the types that are theirs."""
+        """The user's layer files, with their types."""
         ...
 
     def is_random(self, operator: RuntimeOperator) -> bool:
@@ -165,13 +164,13 @@ class LayerProvider(Protocol):
         ...
 
     def note(self, type: str) -> OperatorNote:  # noqa: A002 - pnnx's own word
-        """What there is to know of a type of operators."""
+        """Return the note on a type."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorLabel:
-    """Which operator something is about, for what outlives its graph or leaves its process.
+    """Index, type and name of an operator, without its graph; can be pickled.
 
     Attributes
     ----------
@@ -186,10 +185,10 @@ class OperatorLabel:
 
 
 class RuntimeOperator:
-    """One operator, its place in the order, and the layer that computes it.
+    """An operator, its index in execution order, and its layer.
 
-    The layer is built when it, or what is wrong with it, is first asked for; weights are read
-    when it is to compute.
+    The layer is built when it, or its error, is first used. Weights are read when it first
+    computes.
 
     Parameters
     ----------
@@ -212,8 +211,8 @@ class RuntimeOperator:
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
     storage : Storage or None
-        How the first input lies in the last one, of a type that reads memory by steps; None
-        where it lies by itself.
+        Layout of the first input in the last one, for a type that reads memory by strides; None
+        if it has its own memory.
     """
 
     __slots__ = (
@@ -250,14 +249,14 @@ class RuntimeOperator:
         return names if len(names) == len(self.inputs) else (*names, BASE)
 
     def lies_in(self, base: RuntimeOperand | None, storage: Storage) -> None:
-        """Take what the first input is a view of as a further input, while the graph is built.
+        """Add the base of which the first input is a view, while the graph is built.
 
         Parameters
         ----------
         base : RuntimeOperand or None
-            None where it is not known.
+            None if it is unknown.
         storage : Storage
-            How the first input lies in it.
+            Layout of the first input in it.
         """
         self.storage = storage
         if base is not None:
@@ -290,22 +289,22 @@ class RuntimeOperator:
 
     @property
     def is_input(self) -> bool:
-        """Whether the operator brings a fed value into the graph."""
+        """Whether it is an input of the model."""
         return self.type == INPUT_TYPE
 
     @property
     def is_output(self) -> bool:
-        """Whether the operator hands a value out of the graph."""
+        """Whether it is an output of the model."""
         return self.type == OUTPUT_TYPE
 
     @property
     def is_constant(self) -> bool:
-        """Whether the operator gives the same whatever is fed: it takes nothing."""
+        """Whether its result does not depend on the model's inputs: it has no input."""
         return not self.inputs and not self.is_input
 
     @property
     def reason(self) -> str:
-        """Why there is no layer; ``""`` when the operator can run."""
+        """Why it cannot run; ``""`` if it can."""
         return str(self.error) if self.error is not None else ""
 
     @cached_property
@@ -314,12 +313,12 @@ class RuntimeOperator:
 
     @cached_property
     def layer(self) -> Layer | None:
-        """What computes the operator; None when `error` says why, and for input and output.
+        """The layer; None if there is an `error`, and for an input or output.
 
         Raises
         ------
         LayerError
-            If a weight cannot be read: the file was written again since the model was opened.
+            If a weight cannot be read, because the file has changed since it was opened.
         """
         checked = self.checked_layer
         if checked is None or not self.has_attributes or self.layer_file is not None:
@@ -328,7 +327,7 @@ class RuntimeOperator:
 
     @property
     def checked_layer(self) -> Layer | None:
-        """The layer for what does not depend on weights: it may have been built without."""
+        """The layer, perhaps built without weights."""
         return self._bound.layer
 
     @property
@@ -346,30 +345,29 @@ class RuntimeOperator:
 
     @cached_property
     def random(self) -> bool:
-        """Whether it draws random numbers, or may: an operand can tell it not to."""
+        """Whether it may draw random numbers; an operand can disable that."""
         return self._source.is_random(self)
 
     @property
     def label(self) -> OperatorLabel:
-        """Index, type and name alone."""
+        """Index, type and name."""
         return OperatorLabel(self.index, self.type, self.name)
 
     @property
     def note(self) -> OperatorNote:
-        """What there is to know of its type."""
+        """The note on its type."""
         return self._source.note(self.type)
 
     @property
     def parameter_texts(self) -> tuple[tuple[str, str], ...]:
-        """Parameters as the file spells them."""
+        """Parameters in the file's notation."""
         return tuple([(key, p.text) for key, p in self._operator.params.items()])
 
     def generator(self, seed: int) -> Generator:
-        """Give the random numbers that one execution draws from.
+        """Make the random generator of one execution.
 
-        They depend on the seed and on the place of the operator alone: not on what ran
-        before, nor on how often. NumPy keeps the bits of a seed for good; what a
-        distribution makes of them may change with its version.
+        It depends only on the seed and the operator's index, not on what ran before. NumPy
+        guarantees the bits of a seed; distributions may change with its version.
 
         Parameters
         ----------
@@ -388,7 +386,7 @@ class RuntimeOperator:
         inputs : sequence of Value
             One per input operand.
         generator : Generator, optional
-            What an operator that is `random` draws from; by default that of seed 0.
+            For a `random` operator; default that of seed 0.
 
         Returns
         -------
@@ -400,7 +398,7 @@ class RuntimeOperator:
         UnsupportedOperatorError, ParameterError
             If the operator has no layer.
         InferenceError
-            Whatever went wrong inside the layer, with operator, type and input shapes.
+            For any error inside the layer, with operator, type and input shapes.
         """
         layer = self._layer_for(inputs)
         if len(inputs) != len(self.inputs):
@@ -420,12 +418,12 @@ class RuntimeOperator:
                     results = self._spread(layer.forward(*inputs))
             return tuple([_bounded(freeze(result)) for result in results])
         except LayerError as exc:
-            raise self._failure(inputs, self._told(exc), exc.status) from exc
+            raise self._failure(inputs, self._format_reason(exc), exc.status) from exc
         except ParameterError as exc:  # of a layer whose parameters came as operands
             status = InferStatus.kInferParameterError
             raise self._failure(inputs, reason_of(exc), status) from exc
         except Exception as exc:
-            # A layer may be anybody's code: whatever it raises is a failed operator.
+            # A layer may be the user's code: any exception means that the operator failed.
             raise self._failure(inputs, reason_of(exc)) from exc
 
     def _layer_for(self, inputs: Sequence[Value]) -> Layer:
@@ -438,7 +436,7 @@ class RuntimeOperator:
         return layer
 
     def constants(self) -> dict[int, Value]:
-        """Inputs whose value the file itself gives, by place."""
+        """Return constant inputs of the file, by index."""
         found: dict[int, Value] = {}
         for place, operand in enumerate(self.inputs):
             producer = operand.producer
@@ -451,17 +449,17 @@ class RuntimeOperator:
 
     @property
     def result_count(self) -> int:
-        """How many results the layer is asked for."""
+        """Return the expected number of results."""
         return self._unpacked_count or len(self.outputs)
 
     @property
     def output_shapes(self) -> tuple[Shape | None, ...]:
-        """Shapes of the outputs as the file states them."""
+        """Return the file's shapes of the outputs."""
         return tuple([operand.shape for operand in self.outputs])
 
     @property
     def _unpacked_count(self) -> int:
-        """How many results a sole output holds that is only there to be taken apart.
+        """Return the number of members of a single output that is only unpacked.
 
         pnnx joins the two operators at its usual level of optimisation, not below.
         """
@@ -505,11 +503,11 @@ class RuntimeOperator:
 
     @cached_property
     def _plain(self) -> bool:
-        """Whether a tensor that has dimensions is given out as it comes."""
+        """Return whether a tensor with dimensions is returned unchanged."""
         return self.type not in _OF_ONE_NUMBER
 
     def _as_annotated(self, result: object) -> object:
-        """Give back to a result what pnnx loses of ONNX.
+        """Restore dtype and dimensions that pnnx loses from ONNX.
 
         A tensor of one number has a dtype there, and ``ReduceMax`` over everything may keep
         dimensions of size 1. What has no dimensions is never annotated.
@@ -524,8 +522,8 @@ class RuntimeOperator:
             return array.reshape((1,) * len(shape))
         return array
 
-    def _told(self, error: LayerError) -> str:
-        """Reason of a layer; a constant of the file that pins the size is named."""
+    def _format_reason(self, error: LayerError) -> str:
+        """Return the reason of a layer's error; name a constant that fixes the size."""
         reason = reason_of(error)
         if error.pinned_by not in self.params:
             return reason
@@ -547,9 +545,9 @@ class RuntimeOperator:
 
 
 def _bounded(value: Value) -> Value:
-    """A result, if whoever goes through all of it stays within the memory bound.
+    """Return a result, if reading all of it stays within the memory bound.
 
-    What stretches an axis of an array takes no memory by itself.
+    A stretched axis takes no memory by itself.
     """
     if isinstance(value, np.ndarray) and value.nbytes > current_room().bound:
         require_extent(value.shape, value.dtype)

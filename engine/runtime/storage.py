@@ -1,12 +1,11 @@
-"""Where operands lie in PyTorch's memory, for operators that read it by steps.
+"""Finds the storage and strides of operands in PyTorch, for operators that read them.
 
-``torch.as_strided`` does not look at its input but at the memory behind it, in PyTorch's order:
-that of the tensor which its input is a view of. Arrays here may lie otherwise. So such an
-operator takes that other tensor as a further input, `BASE`, and its layer is told how the first
-one lies in it.
+``torch.as_strided`` does not read its input but the storage of the tensor of which its input is
+a view, in PyTorch's layout. Arrays here may have another layout. So such an operator gets that
+other tensor as a further input, `BASE`, and its layer gets the layout of the first input in it.
 
-Which operators give views, and of what, is found by their own layers, run on empty arrays of
-the sizes that the file states: a view of NumPy's has the steps of PyTorch's.
+Running the layers on empty arrays of the file's sizes shows which operators return views, and
+of what: NumPy's views have the strides of PyTorch's.
 """
 
 from __future__ import annotations

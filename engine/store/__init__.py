@@ -1,11 +1,10 @@
-"""The values of a session: all of them, or as many as a limit allows.
+"""The values of a session, all or within a memory limit.
 
-A `ValueStore` has the outputs of every step by operand name and counts what they take. With a
-limit its `ActivationCache` evicts old values; they are recomputed when they are read, by the
-`Recipe` of their step. Reading metadata computes nothing, materialises no lazy array and takes
-no lock.
+A `ValueStore` has the outputs of every step by operand name and counts their memory. With a
+limit its `ActivationCache` evicts old values; the `Recipe` of their step recomputes them when
+they are read. Reading metadata computes nothing, materialises no lazy array and takes no lock.
 
-The store knows neither sessions nor operators: a recipe says how a step is computed.
+The store knows neither sessions nor operators: recipes compute the steps.
 """
 
 from __future__ import annotations

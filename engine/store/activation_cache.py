@@ -1,13 +1,12 @@
-"""What a store keeps within a memory limit, and how it recomputes the rest.
+"""The activation cache: evicts values beyond a memory limit and recomputes them.
 
 Old values are evicted and recomputed when they are read: from the nearest resident ones, by
 the recipe of each step between.
 
-What the steps to come need is never evicted. Of the rest, half of the room is for what was
-computed or read last. The other half is for values that recomputing can start from: those that
-are alive where a multiple of so many steps has run, as many as fit. From there it is never far
-to any other value, so that reading all of them, in any order, does not start at the model's
-input each time.
+Values that further steps need are never evicted. Of the rest, half of the limit is for the most
+recently computed or read values. The other half is for checkpoints, from which recomputing can
+start: values that are alive at every s-th step, as many as fit. So no value is far from a
+checkpoint, and reading all values in any order does not restart at the model's input each time.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ActivationCache"]
 
-# Choosing among many takes longer than an operator: then some more are evicted at once.
+# Choosing among many values takes longer than an operator, so several are evicted at once.
 _MANY: Final = 64
 _EVICT_TO: Final = 7 / 8  # of the limit
 _MOST_TOUCHES: Final = 1 << 12  # that are remembered between two evictions
@@ -38,8 +37,8 @@ _MOST_TOUCHES: Final = 1 << 12  # that are remembered between two evictions
 class ActivationCache:
     """Evicts a store's values to stay within a limit, and recomputes them.
 
-    The limit is soft: what the steps to come need stays in any case, and a limit below what a
-    step has needed at once counts as that much. Values without a recipe stay too.
+    The limit is soft: values that further steps need always stay, and a limit below the largest
+    need of a step counts as that need. Values without a recipe stay, too.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class ActivationCache:
     memory : MemoryUse
         Of all that the store holds.
     release : callable
-        Told each array that is evicted.
+        Called with each evicted array.
     limit : int or None
         Bytes of the values that have a recipe.
 
@@ -83,14 +82,14 @@ class ActivationCache:
         return self._evictable.nbytes
 
     def set_limit(self, limit: int | None) -> None:
-        """Change the limit; what is too much is evicted at once."""
+        """Change the limit, with immediate effect."""
         with self._lock:
             self.limit = limit
             self._order_touched()
             self._shrink()
 
     def put(self, outputs: StepOutputs, recipe: Recipe) -> None:
-        """Take in the outputs of a step that has just run; the step behind it is next."""
+        """Add the outputs of a step that has just run."""
         with self._lock:
             self._order_touched()
             self._position = recipe.index + 1
@@ -107,7 +106,7 @@ class ActivationCache:
             self._shrink()
 
     def rewind(self, position: int) -> None:
-        """Make a step the next one: it and those behind it have not run."""
+        """Make a step the next one, and drop it and all later steps."""
         with self._lock:
             undone = [index for index in self._steps if index >= position]
             for outputs in map(self._steps.pop, undone):
@@ -150,7 +149,7 @@ class ActivationCache:
 
     def _hold(self, outputs: StepOutputs, values: Mapping[str, Held]) -> None:
         recipe, sizes = outputs.recipe, sizes_of(values.values())
-        # What is never evicted does not count, nor do views of it.
+        # Values that are never evicted do not count, nor do views of them.
         self._evictable.add(outputs, sizes if recipe is not None else dict.fromkeys(sizes, 0))
         nbytes = sum(value_nbytes(metadata_of(value)) for value in values.values())
         if recipe is None or not nbytes:
@@ -161,7 +160,7 @@ class ActivationCache:
             self._idle[outputs] = recipe
 
     def _shrink(self) -> None:
-        """Evict what is too much, the oldest first."""
+        """Evict the oldest values beyond the limit."""
         if self.limit is None:
             return
         limit = max(self.limit, self._most_needed)
@@ -177,7 +176,7 @@ class ActivationCache:
                     self._evict(outputs)
 
     def _order_touched(self) -> None:
-        """Put what was read last at the end."""
+        """Move recently read values to the end."""
         touched = self._touched
         while touched:
             outputs = touched.popleft()
@@ -185,7 +184,7 @@ class ActivationCache:
                 self._idle.move_to_end(outputs)
 
     def _spacing(self, limit: int) -> int:
-        """Least power of two that, as distance between starts, leaves half of the room."""
+        """Return the distance of checkpoints, a power of two, that uses half of the limit."""
         sizes = [
             (recipe, sum(self._evictable.sizes_of(outputs).values()))
             for outputs, recipe in self._idle.items()

@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line in this process; see `kuiper_studio.cli.program.main`."""
-    # The process that watches over a command needs nothing of this.
+    # Imported here: the supervising process does not need it.
     from kuiper_studio.cli.program import main as run
 
     return run(argv)

@@ -1,4 +1,4 @@
-"""What can be written on a command line."""
+"""The arguments of every command."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class UsageError(Exception):
 
 
 class MemoryLimit(NamedTuple):
-    """A memory limit as a command line asks for it; None is the wish for no limit."""
+    """A memory limit from the command line; None means no limit."""
 
     nbytes: int | None
 
 
 def window_parser() -> argparse.ArgumentParser:
-    """Arguments of the window, which is what opens without a command."""
+    """Arguments of ``kuiper-studio`` without a command, which opens the window."""
     parser = _Parser(
         prog="kuiper-studio",
         allow_abbrev=False,
         description="A desktop debugger for neural networks in PNNX form.",
-        epilog="commands that need no display (kuiper-studio COMMAND --help says more):\n"
+        epilog="commands without a display (kuiper-studio COMMAND --help explains them):\n"
         + "\n".join(f"  {name:<8}{summary}" for name, summary in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -51,7 +51,9 @@ def window_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument(
-        "--theme", choices=("system", "light", "dark"), help="colours; default the last ones"
+        "--theme",
+        choices=("system", "light", "dark"),
+        help="colours; default the last theme used",
     )
     parser.add_argument(
         "--demo", metavar="DIR",
@@ -110,7 +112,7 @@ def dump_parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument(
         "--operators", metavar="PATTERN", nargs="+",
-        help="names, types or indices, with * and ?; the model runs only as far as they need",
+        help="names, types or indices, with * and ?; the model runs only as far as needed",
     )  # fmt: skip
     parser.add_argument("--weights", action="store_true", help="write the weights too")
     parser.add_argument("--no-inputs", action="store_true", help="leave out the inputs")
@@ -132,8 +134,8 @@ def check_parser() -> argparse.ArgumentParser:
 
     parser = _parser(
         "check",
-        "Run the model with NumPy, compute each operator by every other backend from the same "
-        "inputs, and name those that differ.",
+        "Run the model with NumPy, run each operator with every other backend on the same "
+        "inputs, and list the operators that differ.",
     )
     parser.epilog = "Exit status: 0 all agree, 1 differences, 2 error."
     _add_model(parser)
@@ -143,8 +145,9 @@ def check_parser() -> argparse.ArgumentParser:
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
-        help="relative difference allowed of each element; where elements are sums, as much of "
-        "the largest element, or of 1 if that is less, comes on top; default %(default)s",
+        help="largest allowed difference relative to each element; operators that add numbers "
+        "up may also differ by this share of their largest element, or of 1 if that is "
+        "smaller; default %(default)s",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="list operators that agree too")
     parser.add_argument("--json", action="store_true", help="print all results as JSON")
@@ -167,7 +170,7 @@ def render_parser() -> argparse.ArgumentParser:
         "--format",
         choices=(*PICTURE_FORMATS, *FILE_FORMATS),
         help="graphml and json hold x, y and layer of every operator and the route of every "
-        "edge; networkx opens them; by default what the suffix of the output says",
+        "edge, for networkx; default by the suffix of the output",
     )
     parser.add_argument(
         "--theme",
@@ -187,7 +190,7 @@ def ops_parser() -> argparse.ArgumentParser:
     parser = _parser("ops")
     parser.add_argument(
         "types", metavar="TYPE", nargs="*",
-        help="operator types, with * and ?; a single one is explained in full",
+        help="operator types, with * and ?; a single type is explained in full",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
     _add_layers(parser)
@@ -195,7 +198,7 @@ def ops_parser() -> argparse.ArgumentParser:
 
 
 def image_options(arguments: argparse.Namespace) -> ImageOptions:
-    """How pictures become tensors, as the command line says."""
+    """Return the image preprocessing that the command line asks for."""
     from engine.inputs import ImageOptions
 
     fit: Literal["resize", "crop"] = arguments.fit
@@ -223,11 +226,11 @@ _SEED_OF_A_RUN: Final = "0, or that of the dump of --backend-from"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one sentence, as everything else on the command line does."""
+    """Reports an error in one sentence, as the other commands do."""
 
     @override
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; {self.prog} --help lists what can be given")
+        raise UsageError(f"{message}; {self.prog} --help lists the arguments")
 
 
 def _parser(command: str, details: str = "") -> argparse.ArgumentParser:
@@ -255,7 +258,7 @@ def _add_layers(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
-    """Add what is fed; `seed` says which one counts by default."""
+    """Add the options for inputs; `seed` describes the default seed."""
     group = parser.add_argument_group("inputs")
     group.add_argument(
         "--input", metavar="SOURCE", nargs="+", action="extend", default=[],
@@ -276,15 +279,15 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
         help="channel order of images; default %(default)s",
     )  # fmt: skip
     group.add_argument(
-        "--scale", metavar="NUMBER", type=_said(_number), default="1/255",
+        "--scale", metavar="NUMBER", type=_wrap_converter(_number), default="1/255",
         help="factor for pixels of 0 to 255; default %(default)s",
     )  # fmt: skip
     group.add_argument(
-        "--mean", metavar="NUMBERS", type=_said(_numbers), default="0",
+        "--mean", metavar="NUMBERS", type=_wrap_converter(_numbers), default="0",
         help="mean to subtract, e.g. 0.485,0.456,0.406; default %(default)s",
     )  # fmt: skip
     group.add_argument(
-        "--std", metavar="NUMBERS", type=_said(_numbers), default="1",
+        "--std", metavar="NUMBERS", type=_wrap_converter(_numbers), default="1",
         help="standard deviation to divide by, e.g. 0.229,0.224,0.225; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
@@ -292,7 +295,7 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
         help="use a .npy or .npz as the value of an operand, or as all outputs of an operator",
     )  # fmt: skip
     parser.add_argument(
-        "--seed", metavar="N", type=_said(_seed),
+        "--seed", metavar="N", type=_wrap_converter(_seed),
         help=f"random seed; default {seed}",
     )  # fmt: skip
 
@@ -316,7 +319,7 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
 
 def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> None:
     parser.add_argument(
-        "--memory-limit", metavar="SIZE", type=_said(_memory_limit), default=None,
+        "--memory-limit", metavar="SIZE", type=_wrap_converter(_memory_limit), default=None,
         help="memory for computed values, e.g. 500MB, 2GiB or none: beyond it old values are "
         f"evicted, and recomputed when they are needed{default}",
     )  # fmt: skip
@@ -326,7 +329,7 @@ def _add_memory_bound(
     parser: argparse.ArgumentParser, default: str = "half of the machine's memory"
 ) -> None:
     parser.add_argument(
-        "--memory-bound", metavar="SIZE", type=_said(_memory_bound), default=None,
+        "--memory-bound", metavar="SIZE", type=_wrap_converter(_memory_bound), default=None,
         help="most memory that values may take: an operator that needs more fails, where "
         f"--memory-limit evicts old values; default {default}",
     )  # fmt: skip
@@ -340,10 +343,10 @@ def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
     )  # fmt: skip
 
 
-# Argparse names a converter in its messages unless the converter says a sentence of its own.
+# Argparse puts the converter's name into its message unless the converter raises its own.
 
 
-def _said(convert: Callable[[str], object]) -> Callable[[str], object]:
+def _wrap_converter(convert: Callable[[str], object]) -> Callable[[str], object]:
     def converter(text: str) -> object:
         try:
             return convert(text)
@@ -384,12 +387,12 @@ def _memory_bound(text: str) -> int:
 def _size(text: str) -> tuple[int, int]:
     rows, _, columns = text.lower().partition("x")
     if not (rows.isdecimal() and columns.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not like 224x224")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size like 224x224")
     return int(rows), int(columns)
 
 
 def _tolerance(text: str) -> float:
-    number = _said(_number)(text)
+    number = _wrap_converter(_number)(text)
     if not isinstance(number, float) or number < 0:
-        raise argparse.ArgumentTypeError(f"a tolerance is not negative, as {text} is")
+        raise argparse.ArgumentTypeError(f"the tolerance {text} is negative")
     return number

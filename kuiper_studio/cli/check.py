@@ -1,4 +1,4 @@
-"""What a self-check has found, for people and for programs."""
+"""Prints the result of a self-check as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEADS: Final = (
 
 
 def check_facts(found: SelfCheck) -> dict[str, Any]:
-    """Facts about a self-check, as strict JSON can hold them."""
+    """Return the result of a self-check as strict JSON can hold it."""
     return {
         "libraries": list(found.libraries),
         "tolerance": found.tolerance,
@@ -76,14 +76,14 @@ def _comparison_facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def say_check(found: SelfCheck, *, everything: bool) -> None:
-    """Print a self-check for people: what differs, or everything, and a summary."""
+    """Print a table of the operators that differ, or of all, and a summary."""
     shown = found.comparisons if everything else found.differing
     if shown:
         say_table(_rows(shown), right={0, 4, 5, 6, 7, 8})
         say()
     say(found.summary)
     if everything and found.alone:
-        say(f"NumPy alone: {', '.join(operator.name for operator in found.alone)}")
+        say(f"computed by NumPy only: {', '.join(operator.name for operator in found.alone)}")
 
 
 def _rows(comparisons: Sequence[Comparison]) -> list[tuple[str, ...]]:

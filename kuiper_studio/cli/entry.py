@@ -1,4 +1,4 @@
-"""Where the process that the user started begins."""
+"""Entry point of the process that the user starts."""
 
 from __future__ import annotations
 

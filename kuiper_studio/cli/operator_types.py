@@ -24,12 +24,12 @@ _LONGEST_TYPE: Final = 40
 
 
 def find_notes(patterns: Sequence[str]) -> list[OperatorNote]:
-    """Notes on the types that fit one of the patterns, all of them where there is none.
+    """Return the notes on the types that match a pattern, or on all types without patterns.
 
     Raises
     ------
     UnsupportedOperatorError
-        If nothing fits a pattern; suggests the nearest type.
+        If a pattern matches nothing; suggests the nearest type.
     """
     known = registered_types()
     found: set[str] = set() if patterns else set(known)
@@ -42,7 +42,7 @@ def find_notes(patterns: Sequence[str]) -> list[OperatorNote]:
 
 
 def note_facts(found: OperatorNote) -> dict[str, Any]:
-    """A note as strict JSON can hold it, its texts without marks."""
+    """Return a note as strict JSON can hold it, without markup."""
     facts: dict[str, Any] = _unmarked(asdict(found))
     return {**facts, "file": str(found.file) if found.file is not None else None}
 
@@ -77,7 +77,7 @@ def say_note(found: OperatorNote) -> None:
             _say_wrapped(_argument_text(argument), "  ")
     for result in found.returns:
         say()
-        _say_wrapped(f"gives: {unmarked(result)}")
+        _say_wrapped(f"returns: {unmarked(result)}")
     if found.same:
         say()
         _say_wrapped(f"also for: {', '.join(found.same)}")

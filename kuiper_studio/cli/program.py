@@ -1,4 +1,4 @@
-"""Commands, and what becomes of their errors."""
+"""Runs the commands, and turns their errors into one sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.backend_names import require_installed
 from engine.collector import collector_paused
 from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None, supervision: Supervision | None = No
     argv : sequence of str, optional
         Arguments; those of the process when not given.
     supervision : Supervision, optional
-        By the process that started this one, if it watches.
+        By the parent process, if there is one.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None, supervision: Supervision | None = No
     try:
         status = _dispatch(list(sys.argv[1:] if argv is None else argv), supervision)
         flush()
-    except BrokenPipeError:  # whoever read a pipe has read enough
+    except BrokenPipeError:  # the reader of a pipe has closed it
         forget_output()
         return DONE
     except KeyboardInterrupt as exc:
@@ -135,13 +135,13 @@ def _sentence(error: Exception) -> str:
         return str(error)
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename is not None else ""
-        return f"{place}{spoken(error)}"
+        return f"{place}{format_os_error(error)}"
     if isinstance(error, MemoryError):
-        return "there is not enough memory"
+        return "not enough memory"
     kind = type(error).__name__
     return (
-        f"an unforeseen {kind}: {error}; python -X dev -m kuiper_studio shows where, "
-        "please report it"
+        f"an unexpected {kind}: {error}; please report it with the traceback that "
+        "python -X dev -m kuiper_studio shows"
     )
 
 
@@ -175,7 +175,7 @@ def _run(arguments: argparse.Namespace) -> int:
     run_session(session, len(session.graph.operators), arguments)
     missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
     if missing:
-        raise EngineError(f"the model does not run to its end: {_reason(session, missing[0])}")
+        raise EngineError(f"the model did not run to its end: {_reason(session, missing[0])}")
     outputs = session.outputs()
     seconds = sum(record.seconds for record in session.records)
     random = sum(record.random for record in session.records)
@@ -188,7 +188,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for index, value in enumerate(outputs):
         name, array = f"out{index}", np.asarray(value)
         if not is_numeric(array):
-            say(f"{name}: {value!r}, which is no array and is not written")
+            say(f"{name}: {value!r} is not an array and is not written")
             continue
         arrays[name] = array
         say(f"{name}: {format_operand(array.shape, array.dtype.name)}")
@@ -198,7 +198,7 @@ def _run(arguments: argparse.Namespace) -> int:
             say(f"  {line}")
     if labels and not ranked:
         names = format_count(len(labels), "name")
-        say(f"{arguments.labels} has {names}, and no output as many values")
+        say(f"{arguments.labels} has {names}, but no output has as many values")
     if arguments.output is not None:
         write_arrays(Path(arguments.output), arrays)
         say(f"written to {arguments.output}")
@@ -212,7 +212,7 @@ def _dump(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     session = make_fed_session(arguments)
     graph = session.graph
-    selected = select_operators(graph, options.operators)  # wrong names are told before the run
+    selected = select_operators(graph, options.operators)  # reports wrong names before the run
     _check_dump(output, session, options)
     fed = [operator for operator in graph.operators if operator.is_input]
     wanted = list(dict.fromkeys([*fed, *(selected if options.outputs else ())]))
@@ -221,7 +221,7 @@ def _dump(arguments: argparse.Namespace) -> int:
     try:
         run_session(session, last + 1, arguments)
     except EngineError as exc:
-        failure = exc  # what ran before is worth having
+        failure = exc  # still write what ran before
     with progress_shown("writing", "tensors") as show:
         written = write_dump(session, output, options, show)
     say(f"written to {written}")
@@ -262,7 +262,7 @@ def _render(arguments: argparse.Namespace) -> int:
     form = _form_of_graph(output, arguments.format)
     graph = load_graph(arguments)
     _spare_model(output, graph)
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # even where the user's needs a display
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where the user's setting needs a display
     from kuiper_studio.app import make_application
     from kuiper_studio.graph_view.render import render_graph, write_layout
     from kuiper_studio.resource_paths import load_fonts
@@ -339,7 +339,7 @@ def import_window() -> None:
 
 
 def _files_of(arguments: argparse.Namespace) -> tuple[str | Path | None, str | None]:
-    """The pair that the window opens first, as its session will name it."""
+    """Return the files that the window opens first, as its session will name them."""
     if arguments.sample:
         from kuiper_studio.sample_models import default_sample
 
@@ -361,7 +361,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
 
 
 def _check_output(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Check before the work that the output can be written."""
     if path.suffix.lower() not in suffixes:
         raise ExportError(f"{path} cannot be written: name a {_one_of(suffixes)} file")
     _check_place(path, suffixes)
@@ -369,7 +369,7 @@ def _check_output(path: Path, suffixes: Sequence[str]) -> None:
 
 def _check_place(path: Path, suffixes: Sequence[str]) -> None:
     if not path.parent.is_dir():
-        raise ExportError(f"{path.parent} is no folder; create it, or choose another place")
+        raise ExportError(f"{path.parent} is not a folder; create it, or choose another one")
     if path.is_dir():
         raise ExportError(f"{path} is a folder; name a {_one_of(suffixes)} file")
 
@@ -379,7 +379,7 @@ def _one_of(words: Sequence[str]) -> str:
 
 
 def _form_of_graph(output: Path, asked: str | None) -> str:
-    """What ``render`` writes: what is asked for, or what the suffix says."""
+    """Return the format that ``render`` writes: by ``--format``, or by the suffix."""
     from kuiper_studio.layout import FILE_FORMATS
 
     forms = (*PICTURE_FORMATS, *FILE_FORMATS)
@@ -389,8 +389,8 @@ def _form_of_graph(output: Path, asked: str | None) -> str:
         return named
     if named in forms and named != asked:
         raise ExportError(
-            f"{output} has the name of a .{named} file, and the format is {asked}; choose "
-            "another name or format"
+            f"{output} ends in .{named}, but the format is {asked}; change the name or the "
+            "format"
         )
     _check_place(output, [f".{asked}"])
     return asked
@@ -408,7 +408,7 @@ def _check_dump(path: Path, session: Session, options: DumpOptions) -> None:
 
     check_destination(path, session.graph, options)
     if options.weights and not session.graph.has_weights:
-        raise ExportError("there are no weights to write: the model has no .bin file")
+        raise ExportError("there are no weights to write, because the model has no .bin file")
 
 
 def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
@@ -428,7 +428,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
 
 
 def _require_no_command(model: str | None) -> None:
-    """Tell a command that does not exist from a model that does not."""
+    """Raise an error of its own for a misspelled command."""
     if model is not None and model.isalpha() and not Path(model).exists():
         from engine.pnnx import pair
 
@@ -441,13 +441,13 @@ def _require_no_command(model: str | None) -> None:
 
 
 def _require_display() -> None:
-    """Qt ends the process with a signal where there is none."""
+    """Raise an error if there is no display: Qt would end the process with a signal."""
     if sys.platform != "linux" or os.environ.get("QT_QPA_PLATFORM"):
         return
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise EngineError(
-            f"there is no display to open a window on; {', '.join(_COMMANDS)} need none, nor "
-            "does --demo DIR"
+            f"there is no display for the window; use --demo DIR, or a command without a "
+            f"window: {', '.join(_COMMANDS)}"
         )
 
 
@@ -461,7 +461,7 @@ def _not_executed(
 
 
 def _reason(session: Session, operator: RuntimeOperator) -> str:
-    """Why an operator did not run: the first one above it that cannot."""
+    """Return why an operator did not run: the reason of the first upstream one that cannot."""
     from engine.states import OperatorStatus
     from kuiper_studio.cli.report import is_unknown
 
@@ -470,7 +470,7 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
         operator = next(producer for producer in above if producer is not None)
     advice = "; --layers FILE loads layers of your own" if is_unknown(operator) else ""
     others = len(session.graph.unsupported) - 1
-    more = f"; info tells why {others} more cannot run" if others > 0 else ""
+    more = f"; info lists {others} more that cannot run" if others > 0 else ""
     return f"{operator.reason}{advice}{more}"
 
 
@@ -478,12 +478,12 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
 
 
 def _say_json(facts: object) -> None:
-    """Print strict JSON, in ASCII for whatever reads it."""
+    """Print strict JSON in ASCII."""
     say(json.dumps(facts, allow_nan=False))
 
 
 def _best(array: Array, labels: Sequence[str]) -> list[str]:
-    """The best classes of each sample, where a labels file fits the output."""
+    """Return a line for each of the best classes, if the labels fit the output."""
     import numpy as np
 
     if not labels or array.size % len(labels) or array.dtype.kind == "c":

@@ -1,4 +1,4 @@
-"""What there is to know about a model without running it."""
+"""Describes a model without running it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _SHOWN_INDEXES: Final = 8
 
 
 def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str, Any]:
-    """Facts about a model, as strict JSON can hold them.
+    """Return the description of a model as strict JSON can hold it.
 
     Parameters
     ----------
     graph : RuntimeGraph
     session : Session, optional
-        One that has run: shapes, dtypes and costs are those of its values. Without it, and
-        for what it did not compute, they are as the file states them: None is an open
-        dimension, a string a symbol.
+        A session that has run: shapes, dtypes and costs are those of its values. Without it,
+        and for values that it did not compute, they are the file's: None is an open dimension,
+        a string a symbol.
     """
     rows = [_operator_facts(operator, session) for operator in graph.operators]
     taken = memory(graph, session)
@@ -91,7 +91,7 @@ def _operand_facts(operand: RuntimeOperand, session: Session | None) -> dict[str
 
 
 def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
-    """Print the facts for people; see `model_facts`."""
+    """Print the description as a table; see `model_facts`."""
     facts = model_facts(graph, session)
     say(
         f"{graph.param_path.name}: {format_count(len(graph.operators), 'operator')}, "
@@ -123,18 +123,18 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
 
 
 def _say_memory(taken: Mapping[str, int]) -> None:
-    """What a pass keeps, and what it cannot do without."""
+    """Print how much memory the values of a pass take, and the least that it needs."""
     if taken["values"]:
         say()
         say(
             f"a pass keeps {format_bytes(taken['values'])} of values; --memory-limit SIZE "
-            f"keeps less, down to the {format_bytes(taken['needed'])} that operators need "
+            f"keeps fewer, down to the {format_bytes(taken['needed'])} that operators need "
             "at once"
         )
 
 
 def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:
-    """Types of the model's operators whose layers come from files of the user, by file."""
+    """Return, by layer file of the user, the types in the model that it computes."""
     types: dict[Path, list[str]] = {}
     for operator in graph.operators:
         if operator.layer_file is not None:
@@ -145,15 +145,15 @@ def _own_types(graph: RuntimeGraph) -> dict[Path, list[str]]:
 
 
 def _say_random(graph: RuntimeGraph) -> None:
-    """Which operators draw random numbers."""
+    """Print which operators draw random numbers."""
     indexes = [operator.index for operator in graph.operators if operator.random]
     if indexes:
         count = format_count(len(indexes), "operator is", "operators are")
         say()
-        say(f"{count} random: {_some(indexes)}; --seed N decides what is drawn")
+        say(f"{count} random: {_format_indexes(indexes)}; --seed N sets the random seed")
 
 
-def _some(indexes: Sequence[int]) -> str:
+def _format_indexes(indexes: Sequence[int]) -> str:
     shown = [str(index) for index in indexes[:_SHOWN_INDEXES]]
     if len(indexes) > _SHOWN_INDEXES:
         shown.append(f"and {len(indexes) - _SHOWN_INDEXES} more")
@@ -161,7 +161,7 @@ def _some(indexes: Sequence[int]) -> str:
 
 
 def _say_unsupported(graph: RuntimeGraph) -> None:
-    """All operators that cannot run, with reasons; one line for all that share one."""
+    """Print a line for each reason, with the operators that cannot run because of it."""
     together: dict[str, list[RuntimeOperator]] = {}
     for operator in graph.unsupported:
         together.setdefault(operator.reason, []).append(operator)
@@ -170,9 +170,9 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
     say()
     say(f"{format_count(len(graph.unsupported), 'operator')} cannot run:")
     for reason, operators in together.items():
-        say(f"  {_some([operator.index for operator in operators])}: {reason}")
+        say(f"  {_format_indexes([operator.index for operator in operators])}: {reason}")
     if any(is_unknown(operator) for operator in graph.unsupported):
-        say("layers of your own are loaded with --layers FILE")
+        say("use --layers FILE to load layers of your own")
 
 
 def is_unknown(operator: RuntimeOperator) -> bool:

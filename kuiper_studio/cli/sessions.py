@@ -1,4 +1,4 @@
-"""Sessions as a command line asks for them."""
+"""Creates and runs the session that a command line asks for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
-    """Load the model, and the user's files of layers first."""
+    """Load the user's layer files, then the model."""
     import engine
 
     load_user_layers(arguments)
@@ -37,8 +37,8 @@ def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
 
 
 def load_user_layers(arguments: argparse.Namespace) -> None:
-    """Run the user's files of layers, in order."""
-    if arguments.layers:  # the window opens sooner without the engine's layers
+    """Run the user's layer files, in order."""
+    if arguments.layers:  # imported here: without the engine's layers the window opens sooner
         from engine.layers import load_layers
 
         for path in arguments.layers:
@@ -73,7 +73,7 @@ def make_fed_session(arguments: argparse.Namespace) -> Session:
 
 
 def make_propagated_session(graph: RuntimeGraph, arguments: argparse.Namespace) -> Session:
-    """Run a session at the sizes that are asked for, as far as the operators allow it."""
+    """Run a session at the requested input sizes, as far as the operators allow it."""
     from engine.inputs import InputSource, load_inputs
     from engine.shapes import parse_shapes
 
@@ -95,7 +95,7 @@ def run_session(session: Session, count: int, arguments: argparse.Namespace) -> 
         session.run(until, lambda record: show(record.index + 1, count))
     supervision: Supervision | None = arguments.supervision
     if supervision is not None:
-        supervision.note.clear()  # what ends the process from now on is no operator
+        supervision.note.clear()  # a crash from here on is not an operator's
 
 
 def _make_session(
@@ -122,7 +122,7 @@ def _make_session(
 
 
 def _excluded(graph: RuntimeGraph, fault: Activity | None) -> dict[str, frozenset[str]]:
-    """Libraries that ended a process in an operator; of `fault` that is remembered now."""
+    """Return the libraries to keep out of each operator; remember that of `fault`."""
     from engine.exclusions import ExclusionCache, model_key, operators_at_work
 
     cache = ExclusionCache()
@@ -135,8 +135,8 @@ def _excluded(graph: RuntimeGraph, fault: Activity | None) -> dict[str, frozense
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         complain(
             f"operator {names[0]!r}{more} runs without "
-            f"{' and '.join(sorted(frozenset().union(*excluded.values())))}, which ended an "
-            f"earlier run there; remove {cache.path} to allow it again"
+            f"{' and '.join(sorted(frozenset().union(*excluded.values())))}, which crashed "
+            f"there in an earlier run; remove {cache.path} to allow it again"
         )
     if fault is not None:
         operators = operators_at_work(graph, fault)
@@ -156,7 +156,7 @@ def _backend(arguments: argparse.Namespace) -> str | Mapping[str, str]:
 
 
 def _seed(arguments: argparse.Namespace) -> int:
-    """The seed asked for, or that of the dump that is to be computed again."""
+    """Return the seed of the command line, or that of the dump to reproduce."""
     if arguments.seed is not None or arguments.backend_from is None:
         return arguments.seed or 0
     from engine.dump import seed_of

@@ -1,15 +1,14 @@
-"""The process that the user started: it lets a child do the work, and outlives it.
+"""Runs a command in a child process, and explains how the child ended.
 
-Native code can end a process by a signal, without a word and with a status that tells a script
-nothing. So every command works in a child process. When a signal ends that one, the user gets
-one sentence: what happened, in which operator and library, and what to do. After a fault in a
-library the command runs once more, without that library in that operator.
+Native code can end a process by a signal, without a message and with an exit status that means
+nothing to a script. So every command works in a child process. When a signal ends the child,
+the user gets one sentence: what happened, in which operator and library, and what to do. After
+a crash in a library the command runs once more, without that library in that operator.
 
-The child is forked before this process has imported more than a few small modules: memory that
-both share and one of them writes is copied page by page, so a large process costs more to fork
-than a new interpreter takes to start. Where the system cannot fork, or cannot tell who sent a
-signal, commands work in the process itself. So does the window, whose engine has a process of
-its own.
+The child is forked before this process has imported more than a few small modules: shared
+memory is copied page by page when one of the two writes it, so forking a large process costs
+more than starting a new interpreter. Where the system cannot fork, or cannot tell who sent a
+signal, commands run in the process itself. So does the window, whose engine has its own.
 """
 
 from __future__ import annotations
@@ -33,33 +32,33 @@ _WORDS: Final = {
     "SIGSEGV": "a segmentation fault",
     "SIGBUS": "a bus error",
     "SIGABRT": "an abort",
-    "SIGFPE": "an arithmetic fault",
+    "SIGFPE": "an arithmetic exception",
     "SIGILL": "an illegal instruction",
     "SIGTRAP": "a trap",
     "SIGSYS": "a forbidden system call",
     "SIGKILL": "a kill",
-    "SIGXCPU": "the limit of processor time",
-    "SIGXFSZ": "the limit of file sizes",
+    "SIGXCPU": "the CPU time limit",
+    "SIGXFSZ": "the file size limit",
 }
 _FAULTS: Final = frozenset(
     {"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS"}
 )
 _REQUESTS: Final = frozenset({"SIGINT", "SIGTERM", "SIGHUP"})
 _REFERENCE: Final = "numpy"
-_HAVE_BACKEND: Final = frozenset({"run", "dump"})  # commands with the option
+_HAVE_BACKEND: Final = frozenset({"run", "dump"})  # commands that have --backend
 _HAVE_MEMORY_LIMIT: Final = frozenset({"info", "run", "dump", "check"})
 _PR_SET_PDEATHSIG: Final = 1
 
 
 class Supervision(NamedTuple):
-    """How a command that works in a child process is watched.
+    """What the parent process shares with the child that runs a command.
 
     Attributes
     ----------
     note : ActivityNote
-        Where it notes what it computes.
+        Where the child notes the running kernel.
     fault : Activity or None
-        What ended a process that did the same before this one.
+        What crashed the first child, if this is the second one.
     """
 
     note: ActivityNote
@@ -72,13 +71,13 @@ def supervise(run: Run) -> int:
     Parameters
     ----------
     run : callable
-        Takes the arguments and how they are watched, and gives the exit status.
+        Takes the arguments and the supervision, and returns the exit status.
 
     Returns
     -------
     int
-        Exit status, as of `run`. The process that watches ends here, with the status of its
-        child, or 2 where a signal ended that.
+        Exit status of `run`. The parent process ends here with the status of its child, or with
+        2 if a signal ended the child.
     """
     arguments = sys.argv[1:]
     if not (arguments and arguments[0] in COMMANDS and _can_supervise()):
@@ -98,7 +97,7 @@ def supervise(run: Run) -> int:
         status = _wait(child)
     if status < 0:
         status = _report(arguments, status, note.read())
-    os._exit(status)  # nothing here is to be tidied up, and that would copy pages
+    os._exit(status)  # nothing to clean up, and cleaning up would copy pages
 
 
 def _work(run: Run, arguments: Sequence[str], supervision: Supervision | None = None) -> int:
@@ -115,8 +114,8 @@ def _can_supervise() -> bool:
 
 
 def _fork() -> int:
-    """Start a child; 0 in the child, and in this process where there can be no other."""
-    # Signals must not get lost before this process waits for them.
+    """Fork; return 0 in the child, and also where the system cannot fork."""
+    # Blocked until this process waits for them, so that no signal is lost.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _awaited())
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     parent = os.getpid()
@@ -138,7 +137,7 @@ def _awaited() -> set[signal.Signals]:
 
 
 def _end_with(parent: int) -> None:
-    """Have this process killed when its parent is: whoever did that wants no work to go on."""
+    """Have this process killed with its parent, so that no work goes on unseen."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -149,7 +148,7 @@ def _end_with(parent: int) -> None:
 
 
 def _wait(child: int) -> int:
-    """Pass requests to end on to the child; its exit status, or minus the signal."""
+    """Wait for the child, passing on requests to end; its status, or minus the signal."""
     awaited = _awaited()
     while True:
         received = signal.sigwaitinfo(awaited)
@@ -157,7 +156,7 @@ def _wait(child: int) -> int:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
                 return os.waitstatus_to_exitcode(status)
-        elif received.si_code <= 0:  # a process sent it; a terminal sends to both itself
+        elif received.si_code <= 0:  # sent by a process; a terminal sends it to both
             os.kill(child, received.si_signo)
 
 
@@ -165,7 +164,7 @@ def _wait(child: int) -> int:
 
 
 def _report(arguments: Sequence[str], status: int, activity: Activity | None) -> int:
-    """Say by what the child was ended; the exit status for that."""
+    """Print what ended the child; return the exit status for it."""
     if _name(status) in _REQUESTS:
         _complain("interrupted")
         return 128 - status
@@ -192,18 +191,18 @@ def _may_try_again(status: int, activity: Activity) -> bool:
 
 
 def _describe(status: int, activity: Activity | None) -> str:
-    """Say what happened, and where."""
+    """Return what happened, and where."""
     name = _name(status)
     what = f"{_WORDS.get(name, 'a signal')} ({name})"
     if name == "SIGKILL":
-        what += ", most likely for lack of memory,"
+        what += ", most likely because memory ran out,"
     if activity is None:
         return f"{what} ended the command outside of any operator"
     return f"{what} ended {activity.library} in operator {activity.operator!r}"
 
 
 def _advise(arguments: Sequence[str], status: int, activity: Activity | None) -> str:
-    """Say what the user may do about it."""
+    """Return what the user can do about it."""
     in_library = activity is not None and activity.library != _REFERENCE
     options = []
     if _name(status) == "SIGKILL" and arguments[0] in _HAVE_MEMORY_LIMIT:

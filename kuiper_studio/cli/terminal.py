@@ -1,4 +1,4 @@
-"""Printing to whatever the command line is connected to, or to nothing at all."""
+"""Prints to a terminal, a pipe or a file, also if there is none of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.text import MINUS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _PLAIN_SIGNS: Final = str.maketrans({"×": "x", "…": "...", "µ": "u", MINUS: 
 
 
 class OutputError(Exception):
-    """Standard output does not take what is printed."""
+    """Standard output cannot be written."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -58,8 +58,8 @@ class Terminated(KeyboardInterrupt):
 
 
 def prepare() -> None:
-    """Let streams show what their encoding lacks as escapes, and libraries keep quiet."""
-    # Pillow logs what it also raises; without any handler Python would print it.
+    """Escape characters that the streams cannot encode, and silence the libraries' logs."""
+    # Pillow logs what it also raises; without a handler Python would print it.
     logging.getLogger("PIL").addHandler(logging.NullHandler())
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
@@ -73,7 +73,7 @@ def say(line: str = "") -> None:
     Raises
     ------
     BrokenPipeError
-        If whoever reads has gone.
+        If the reader has closed the pipe.
     OutputError
         If the line cannot be written.
     """
@@ -84,11 +84,11 @@ def say(line: str = "") -> None:
     except BrokenPipeError:
         raise
     except OSError as exc:
-        raise OutputError(f"standard output cannot be written: {spoken(exc)}") from exc
+        raise OutputError(f"standard output cannot be written: {format_os_error(exc)}") from exc
 
 
 def _encodable(text: str) -> str:
-    """Write our own signs plainly where the terminal lacks them."""
+    """Replace our own special characters where the terminal lacks them."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -97,7 +97,7 @@ def _encodable(text: str) -> str:
 
 
 def flush() -> None:
-    """Write what is still buffered; raises what `say` does."""
+    """Write what is still buffered; raises the same errors as `say`."""
     if sys.stdout is None:
         return
     try:
@@ -105,11 +105,11 @@ def flush() -> None:
     except BrokenPipeError:
         raise
     except OSError as exc:
-        raise OutputError(f"standard output cannot be written: {spoken(exc)}") from exc
+        raise OutputError(f"standard output cannot be written: {format_os_error(exc)}") from exc
 
 
 def forget_output() -> None:
-    """Throw away what is still buffered, or the interpreter would complain at its end."""
+    """Discard what is still buffered, or the interpreter would report an error at exit."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -126,7 +126,7 @@ def complain(sentence: str) -> None:
 
 
 def clear_line() -> None:
-    """Take away what a process that was ended has left in a terminal's last line."""
+    """Clear the progress bar that an ended process has left on the terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         with suppress(OSError):
             sys.stderr.write("\r\x1b[K")
@@ -135,19 +135,19 @@ def clear_line() -> None:
 
 @contextmanager
 def progress_shown(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how far long work is, with its rate and the time left, where somebody watches.
+    """Show a progress bar with rate and time left, on a terminal only.
 
     Parameters
     ----------
     title : str
-        What is done, e.g. ``running``.
+        The activity, e.g. ``running``.
     unit : str
-        What is counted, in the plural.
+        The things that are counted, in the plural.
 
     Yields
     ------
     callable
-        Takes how much is done, and of how much.
+        Takes the number of things done, and of all.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _done, _total: None
@@ -160,7 +160,7 @@ def progress_shown(title: str, unit: str) -> Iterator[Callable[[int, int], None]
 
 
 class _Progress:
-    """A bar on standard error for work that takes a while.
+    """A progress bar on standard error.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class _Progress:
         self._bar: tqdm[NoReturn] | None = None
 
     def show(self, done: int, total: int) -> None:
-        """Show how much is done; nothing while the work is young."""
+        """Show how much is done; nothing during the first half second."""
         if self._bar is not None:
             self._bar.total = total
             self._bar.update(done - self._bar.n)
@@ -182,15 +182,15 @@ class _Progress:
             self._bar = self._make(done, total)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 
     def _make(self, done: int, total: int) -> tqdm[NoReturn]:
         from tqdm import tqdm
 
-        tqdm.set_lock(threading.RLock())  # its own would be one between processes
-        tqdm.monitor_interval = 0  # no thread that looks after bars
+        tqdm.set_lock(threading.RLock())  # tqdm's own lock works across processes
+        tqdm.monitor_interval = 0  # no monitoring thread
         return tqdm(
             desc=self._title,
             unit=f" {self._unit}",
@@ -203,8 +203,8 @@ class _Progress:
 
 
 def printable(text: str) -> str:
-    """Show control characters as escapes: names come from files, terminals obey them."""
-    text = text.replace("\N{NO-BREAK SPACE}", " ")  # between the thousands of a number
+    """Escape control characters: names come from files, and terminals obey such characters."""
+    text = text.replace("\N{NO-BREAK SPACE}", " ")  # separates thousands
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -231,21 +231,21 @@ def _elided(text: str) -> str:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Raise `Terminated` when the process is asked to end, so that half files are removed."""
+    """Raise `Terminated` on a request to end, so that incomplete files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
     def end(number: int, _frame: object) -> None:
-        for each in earlier:  # who asks twice does not mean that half files may stay
+        for each in earlier:  # a second request must not leave incomplete files behind
             signal.signal(each, signal.SIG_IGN)
         raise Terminated(number)
 
     earlier = {
         number: signal.signal(number, end)
         for number in numbers
-        if signal.getsignal(number) is signal.SIG_DFL  # nohup has made it ignored
+        if signal.getsignal(number) is signal.SIG_DFL  # ignored, by nohup for example
     }
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the application is, and what it is made of."""
+"""Name, version and licences of the application and its libraries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LICENCES = (
 
 
 def component_versions() -> dict[str, str]:
-    """Versions for a bug report, by component."""
+    """Return the versions for a bug report, by component."""
     try:
         own = version("kuiper-studio")
     except PackageNotFoundError:
@@ -91,7 +91,7 @@ class AboutDialog(QDialog):
         picture.setPixmap(app_icon().pixmap(64, 64))
         name = QLabel("Kuiper Studio")
         name.setProperty("role", "heading")
-        what = QLabel("Opens a PNNX model, steps it, and shows every tensor on the way.")
+        what = QLabel("Runs a PNNX model operator by operator and shows every tensor.")
         what.setProperty("role", "secondary")
         what.setWordWrap(True)
         words = QVBoxLayout()

@@ -1,4 +1,4 @@
-"""The command palette: every command, operator and operand, found by a few letters."""
+"""The command palette: finds commands, operators and operands by a few letters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CommandPalette(QFrame):
     Parameters
     ----------
     session : StudioSession
-        Its operators and operands can be found too, and are shown when chosen.
+        Its operators and operands are searched too, and shown when chosen.
     theme : Theme
     parent : QWidget
         The window that it opens over.
@@ -82,7 +82,7 @@ class CommandPalette(QFrame):
         Parameters
         ----------
         actions : sequence of QAction
-            Commands to offer; the session's operators and operands come by themselves.
+            Commands to search, beside the session's operators and operands.
         """
         self.model.set_sources(actions, self._session.graph, self._recent)
         self.box.clear()
@@ -95,14 +95,14 @@ class CommandPalette(QFrame):
         self.box.setFocus()
 
     def run_selected(self) -> None:
-        """Run the chosen entry; one that is not available does nothing."""
+        """Run the chosen entry, unless it is disabled."""
         index = self.list.currentIndex()
         if not index.isValid():
             return
         entry = self.model.entry(index.row())
         if not entry.enabled:
             return
-        # First away with the popup: a command may open a dialog.
+        # Close the popup first: a command may open a dialog.
         self.hide()
         if entry.action is not None:
             self._remember(entry.action)
@@ -138,7 +138,7 @@ class CommandPalette(QFrame):
     def _make_list(self) -> QListView:
         view = QListView()
         view.setObjectName("paletteList")
-        view.setAccessibleName("What fits")
+        view.setAccessibleName("Results")
         view.setModel(self.model)
         view.setItemDelegate(PaletteRowDelegate(self._theme, view))
         view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -172,7 +172,7 @@ class CommandPalette(QFrame):
         self.list.setFixedHeight(self._list_height())
         self._nothing.setVisible(count == 0)
         self._nothing.setText(
-            f"Nothing fits “{elided(text.strip(), 40)}”. Try part of a command, or of an "
+            f"Nothing matches “{elided(text.strip(), 40)}”. Try part of a command, or of an "
             "operator's type or name."
         )
         shown = f"first {MAX_FOUND} of " if found > MAX_FOUND else ""
@@ -182,14 +182,14 @@ class CommandPalette(QFrame):
         self.adjustSize()
 
     def _list_height(self) -> int:
-        """Of all rows, as far as they fit."""
+        """Return the height of all rows, or the available height."""
         rows = (self.model.entry(row) for row in range(self.model.rowCount()))
         wanted = sum(HEADING if entry.is_heading else ROW for entry in rows)
         room = self._window.window().height() - _TOP - 100
         return min(wanted, ROWS_SHOWN * ROW, max(room, 3 * ROW))
 
     def _choose(self, rows: Sequence[int]) -> None:
-        """Go to the first of some rows that can be chosen."""
+        """Select the first of some rows that is enabled."""
         enabled = next((row for row in rows if self.model.entry(row).enabled), None)
         if enabled is not None:
             self.list.setCurrentIndex(self.model.index(enabled))
@@ -206,7 +206,7 @@ class CommandPalette(QFrame):
             self.run_selected()
 
     def _move(self, step: int) -> None:
-        """One step goes round; a page stops at the ends."""
+        """Move the selection: a step wraps around, a page stops at the ends."""
         count = self.model.rowCount()
         row = self.list.currentIndex().row()
         if not count:
@@ -214,7 +214,7 @@ class CommandPalette(QFrame):
         if abs(step) == 1:
             self._choose([(row + step * turn) % count for turn in range(1, count + 1)])
             if self.list.currentIndex().row() <= 1:
-                self.list.scrollToTop()  # brings the heading into view
+                self.list.scrollToTop()  # scrolls to the heading
             return
         target = min(max(0, row + step), count - 1)
         onward, back = range(target, count), range(target, -1, -1)

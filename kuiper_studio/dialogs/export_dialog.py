@@ -1,4 +1,4 @@
-"""Ask what to dump, as what, and where."""
+"""Asks for the tensors, format and destination of a dump."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.atomic import spoken
+from engine.atomic import format_os_error
 from engine.dump import DumpOptions, check_destination, select_operators
 from engine.errors import ExportError, UnknownNameError
 from engine.text import format_bytes, format_count
@@ -55,7 +55,7 @@ _SUFFIXES: Final = frozenset(suffix for _, _, suffix in _FORMATS.values() if suf
 
 @dataclass(frozen=True, slots=True)
 class _Amount:
-    """What would be written: arrays, their bytes, and operators that have nothing yet."""
+    """Size of a dump: arrays, their bytes, and operators without a value."""
 
     arrays: int = 0
     nbytes: int = 0
@@ -75,7 +75,7 @@ class ExportDialog(QDialog):
     Attributes
     ----------
     request : (Path, DumpOptions) or None
-        What was asked for; None until the dialog is accepted.
+        Destination and options; None until the dialog is accepted.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class ExportDialog(QDialog):
         self.statistics_only = QCheckBox("Statistics only, no arrays")
         self.sha256 = QCheckBox("SHA-256")
         self.sha256.setToolTip(
-            "SHA-256 of every array and of the .bin, not of the inputs alone; takes longer"
+            "Hash every array and the .bin too, not only the inputs; takes longer"
         )
         self.destination = QLineEdit()
         self.destination.setAccessibleName("Destination")
-        self.overwrite = QCheckBox("Replace what is there")
+        self.overwrite = QCheckBox("Replace existing files")
         self._size = _label("exportSize", "mono2")
         self._error = _label("exportError", "error")
         self.export_button = QPushButton("Export")
@@ -120,7 +120,7 @@ class ExportDialog(QDialog):
 
     @property
     def chosen_format(self) -> Format:
-        """The format whose button is down."""
+        """The selected format."""
         return next(name for name, button in self.formats.items() if button.isChecked())
 
     # Building
@@ -192,7 +192,7 @@ class ExportDialog(QDialog):
         return grid
 
     def _make_verdict(self) -> QVBoxLayout:
-        """What is wrong with it; the room is kept, so that nothing moves while typing."""
+        """Make the line for errors; it keeps its height, so that nothing moves while typing."""
         kept = self.overwrite.sizePolicy()
         kept.setRetainSizeWhenHidden(True)
         self.overwrite.setSizePolicy(kept)
@@ -240,7 +240,7 @@ class ExportDialog(QDialog):
         self._propose_destination()
 
     def _propose_destination(self) -> None:
-        """Name a new file or folder; one that the user typed gets another suffix only."""
+        """Propose a new file or folder; of a typed one only the suffix changes."""
         suffix = _FORMATS[self.chosen_format][2]
         if self.destination.text() != self._proposed:
             path = Path(self.destination.text())
@@ -275,10 +275,10 @@ class ExportDialog(QDialog):
         for signal in (session.stepped, session.values_reset, session.state_changed):
             signal.connect(self._check)
 
-    # What was chosen
+    # Choices
 
     def options(self) -> DumpOptions:
-        """The options as they stand."""
+        """Return the chosen options."""
         return DumpOptions(
             format=self.chosen_format,
             operators=self._patterns(),
@@ -298,7 +298,7 @@ class ExportDialog(QDialog):
         graph = self._session.graph
         if graph is None:
             return ()
-        # The index, because a name may hold characters that are wild in patterns.
+        # The index, because a name may contain wildcards.
         return (str(graph.operator(self._session.selected).index),)
 
     def _is_folder(self) -> bool:
@@ -308,19 +308,19 @@ class ExportDialog(QDialog):
         return Path(self.destination.text().strip()).expanduser().absolute()
 
     def _chosen_operators(self) -> tuple[RuntimeOperator, ...]:
-        """Operators that the patterns name.
+        """Return the operators that match the patterns.
 
         Raises
         ------
         UnknownNameError
-            If one names nothing.
+            If a pattern matches nothing.
         """
         graph = self._session.graph
         return select_operators(graph, self._patterns()) if graph is not None else ()
 
     def _measure(self, operators: tuple[RuntimeOperator, ...]) -> _Amount:
         arrays = nbytes = without = 0
-        # The model's inputs come along whatever operators are chosen.
+        # The model's inputs are written whatever operators are chosen.
         graph = self._session.graph
         fed = [op for op in graph.operators if op.is_input] if graph is not None else []
         for operator in dict.fromkeys([*fed, *operators]):
@@ -351,13 +351,13 @@ class ExportDialog(QDialog):
 
     def _problem_of_contents(self, amount: _Amount) -> str:
         if self._session.busy:
-            return "The model is running: stop it, or wait for it, to export."
+            return "The model is running. Stop it, or wait, before you export."
         if not any(box.isChecked() for box in (self.inputs, self.outputs, self.weights)):
             return "Choose inputs, outputs or weights."
         if self.named_operators.isChecked() and not self._patterns():
             return "Name at least one operator, type or index."
         if not amount.arrays:
-            return "There is nothing to write yet: run the model, or choose more operators."
+            return "No chosen operator has a value. Run the model, or choose more operators."
         return ""
 
     def _problem_of_destination(self) -> str:
@@ -366,7 +366,7 @@ class ExportDialog(QDialog):
         return self._refusal(self.options())
 
     def _refusal(self, options: DumpOptions) -> str:
-        """Why the engine would not write to the destination; ``""`` when it would."""
+        """Return why the dump cannot be written to the destination, or ``""``."""
         graph = self._session.graph
         try:
             if graph is not None:
@@ -374,16 +374,16 @@ class ExportDialog(QDialog):
         except ExportError as exc:
             return f"{exc}."
         except OSError as exc:
-            return f"{self._path()} cannot be looked at: {spoken(exc)}."
+            return f"{self._path()} cannot be read: {format_os_error(exc)}."
         return ""
 
     def _may_overwrite(self) -> bool:
-        """Whether there is something at the destination that may be replaced."""
+        """Return whether the destination exists and may be replaced."""
         options = self.options()
         kept = self._refusal(replace(options, overwrite=False))
         return bool(kept) and not self._refusal(replace(options, overwrite=True))
 
-    # Answers to the user
+    # Slots
 
     @Slot()
     def _on_format_toggled(self) -> None:
@@ -397,7 +397,7 @@ class ExportDialog(QDialog):
 
     @Slot()
     def _check(self) -> None:
-        """Say what is wrong, or how much will be written."""
+        """Show the error, or the size of the dump."""
         self.statistics_only.setEnabled(self._is_folder())
         self.sha256.setEnabled(self.chosen_format != "npz")  # which has no manifest
         self.overwrite.setVisible(self._may_overwrite())

@@ -1,4 +1,4 @@
-"""Finding what a few typed letters may mean; no Qt."""
+"""Fuzzy search by a few typed letters; no Qt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GAP_COST = 1000
 
 
 class Tier(IntEnum):
-    """How a word was found; higher is better."""
+    """Kind of match of a word; higher is better."""
 
     LETTERS = 0  # in order, the first at the start of a word
     INSIDE = 1
@@ -22,17 +22,17 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FuzzyMatch:
-    """How well a pattern fits a text.
+    """How well a pattern matches a text.
 
     Attributes
     ----------
     tier : Tier
-        Of the word that fits worst.
+        Of the worst matching word.
     score : int
         Higher is better; comparable between texts for one pattern and tier. Gaps between
         letters count most, then how short the text is.
     places : tuple of int
-        Indexes of the characters that matched, rising.
+        Indexes of the matching characters, ascending.
     """
 
     tier: Tier
@@ -49,7 +49,7 @@ def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyM
         Words separated by blanks; an empty one matches everything alike.
     text : str
     fields : tuple of int
-        Where parts of the text begin that count as beginnings of their own.
+        Indexes at which fields of the text begin; they count like the start of the text.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def fuzzy_match(pattern: str, text: str, fields: tuple[int, ...] = ()) -> FuzzyM
         None if a word is not in the text.
     """
     low = text.lower()
-    if len(low) != len(text):  # a letter whose small form has two, such as İ
+    if len(low) != len(text):  # the lower case of some letters has two characters, such as İ
         low = "".join(letter.lower()[0] for letter in text)
     tier, gaps, places = Tier.START, 0, set[int]()
     for word in pattern.lower().split():
@@ -90,9 +90,9 @@ def _match_word(
 
 
 def _match_letters(word: str, low: str, text: str) -> list[int] | None:
-    """Letters in order with the fewest gaps, the first one at the start of a word.
+    """Match letters in order with the fewest gaps, the first at the start of a word.
 
-    Two letters are found in too much to mean anything, unless both begin words.
+    Two letters match too many texts, so both must begin words.
     """
     best: list[int] | None = None
     start = low.find(word[0])
@@ -109,7 +109,7 @@ def _match_letters(word: str, low: str, text: str) -> list[int] | None:
 
 
 def _match_from(word: str, low: str, text: str, start: int) -> list[int] | None:
-    """Take the next letter each time: beside the last, else at a word's start, else any."""
+    """Choose for each letter the next place: adjacent, else at a word's start, else any."""
     places = [start]
     for done, letter in enumerate(word[1:], start=1):
         after = places[-1] + 1
@@ -123,7 +123,7 @@ def _match_from(word: str, low: str, text: str, start: int) -> list[int] | None:
 
 
 def _at_word_start(letter: str, rest: str, low: str, text: str, place: int) -> int:
-    """A later place of a letter that begins a word and leaves the rest possible."""
+    """Find a later place that begins a word and from which the rest still matches."""
     later = place
     while later >= 0 and not _begins_word(text, later):
         later = low.find(letter, later + 1)

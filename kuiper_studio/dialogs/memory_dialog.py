@@ -1,4 +1,4 @@
-"""Ask how much memory values may take, and how much of what is computed is kept."""
+"""Asks for the memory limit and the memory bound."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["MemoryDialog"]
 _WIDTH: Final = 460
 _OFFERED: Final = 500_000_000
 _PURPOSE: Final = (
-    "What operators compute is kept, to be looked at. With a limit, old values are dropped and "
-    "computed again when they are looked at: the same numbers, after a moment."
+    "Every computed value is kept. With a limit, old values are evicted and recomputed when "
+    "you look at them: the same numbers, after a moment."
 )
 _PURPOSE_OF_BOUND: Final = (
-    "An operator that needs more than the bound, beside all that is held, fails before it "
-    "takes memory: the bound keeps a wrong file from taking the machine's."
+    "The bound protects this machine's memory: an operator that would exceed it, together with "
+    "the values in memory, fails before it allocates."
 )
 
 
@@ -39,7 +39,7 @@ class MemoryDialog(Question):
     Attributes
     ----------
     limit : int or None
-        What was asked for, in bytes; of use once the dialog is accepted.
+        The chosen limit in bytes; valid once the dialog is accepted.
     bound : int or None
         Likewise; None for half of the machine's memory.
     """
@@ -92,7 +92,7 @@ class MemoryDialog(Question):
 
     @Slot()
     def _choose_limited(self) -> None:
-        """Whoever writes an amount wants it."""
+        """Choose a limit when the user types an amount."""
         self.limited.setChecked(True)
 
     @Slot()
@@ -108,11 +108,11 @@ class MemoryDialog(Question):
 
 
 def _facts(session: StudioSession) -> str:
-    """What the open model takes."""
+    """Return how much memory the values of the open model take."""
     taken = memory(session.graph, session.tensors) if session.graph is not None else None
     if taken is None or not taken.total:
         return ""
     return (
         f"A pass of this model keeps {format_bytes(taken.total)}. Its operators need "
-        f"{format_bytes(taken.needed)} at once; a lower limit counts as that much."
+        f"{format_bytes(taken.needed)} at once, which is the lowest limit that has an effect."
     )

@@ -1,4 +1,4 @@
-"""What the command palette offers for a typed text."""
+"""Item model of the command palette: matches of the typed text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ INDEX_PREFIX: Final = "#"
 
 
 class PaletteRole(IntEnum):
-    """What a row knows beyond its text."""
+    """Roles of a row beyond its text."""
 
     ENTRY = Qt.ItemDataRole.UserRole + 1  # PaletteEntry
 
@@ -53,11 +53,11 @@ class PaletteEntry:
     places : tuple of int
         Characters of `text` that matched.
     note : str
-        Written beside it: its menu, or an operand's shape.
+        Text beside it: its menu, or an operand's shape.
     shortcut : str
-        At the right: keys in the system's own spelling, or an operator's index.
+        At the right: keys in the system's notation, or an operator's index.
     names_from : int or None
-        Where in `text` a name of the model begins; None where there is none.
+        Index in `text` at which a name of the model begins; None for no such name.
     action : QAction or None
     operator : RuntimeOperator or None
     operand : RuntimeOperand or None
@@ -74,7 +74,7 @@ class PaletteEntry:
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is the heading of what follows."""
+        """Whether it is a heading."""
         return self.action is None and self.operator is None and self.operand is None
 
     @property
@@ -84,12 +84,12 @@ class PaletteEntry:
 
 
 class PaletteModel(QAbstractListModel):
-    """Commands, operators and operands that fit a text, best first.
+    """Commands, operators and operands that match a text, best first.
 
     Attributes
     ----------
     found : int
-        How many fit; no more than `MAX_FOUND` of them are rows.
+        Number of matches; at most `MAX_FOUND` of them are rows.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -107,7 +107,7 @@ class PaletteModel(QAbstractListModel):
         graph: RuntimeGraph | None = None,
         recent: Sequence[QAction] = (),
     ) -> None:
-        """Choose what there is to find.
+        """Set the commands and the graph to search.
 
         Parameters
         ----------
@@ -129,13 +129,13 @@ class PaletteModel(QAbstractListModel):
         self.find("")
 
     def find(self, text: str) -> None:
-        """Offer what fits.
+        """Show the matches of a text.
 
         Parameters
         ----------
         text : str
-            ``>`` in front restricts to commands, ``@`` to operators, and ``#`` asks for an
-            operator's index. Where it is empty, all commands are listed by menu.
+            A prefix ``>`` restricts to commands, ``@`` to operators, and ``#`` to operators by
+            index. An empty text lists all commands by menu.
         """
         wanted = text.strip()
         entries = list(self._search(wanted)) if wanted else list(self._by_group())
@@ -144,11 +144,11 @@ class PaletteModel(QAbstractListModel):
         self.endResetModel()
 
     def entry(self, row: int) -> PaletteEntry:
-        """Entry of a row."""
+        """Return the entry of a row."""
         return self._entries[row]
 
     def _by_group(self) -> Iterator[PaletteEntry]:
-        """Recently used commands, then all under the titles of their menus."""
+        """Return the recently used commands, then all under the titles of their menus."""
         self.found = len(self._commands)
         known = {entry.action: entry for entry in self._commands}
         recent = [known[action] for action in self._recent if action in known]
@@ -176,7 +176,7 @@ class PaletteModel(QAbstractListModel):
                 fields = (entry.names_from,) if entry.names_from else ()
                 match = fuzzy_match(pattern, entry.text, fields)
                 if match is not None:
-                    # What cannot be chosen now comes behind everything that can.
+                    # Disabled commands come last.
                     key = (not entry.enabled, -match.tier, kind, -match.score, order)
                     scored.append((key, entry, match.places))
         self.found = len(scored)
@@ -184,7 +184,7 @@ class PaletteModel(QAbstractListModel):
         return [replace(entry, places=places) for _, entry, places in best]
 
     def _by_index(self, digits: str) -> Sequence[PaletteEntry]:
-        """Operators whose index begins with some digits, that one itself first."""
+        """Return operators whose index begins with some digits, the exact one first."""
         found = [
             entry
             for entry in self._operators

@@ -1,4 +1,4 @@
-"""How the rows of the command palette are painted."""
+"""Paints the rows of the command palette."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class PaletteRowDelegate(QStyledItemDelegate):
     def _draw_mark(
         self, painter: QPainter, rect: QRect, entry: PaletteEntry, *, selected: bool
     ) -> None:
-        """Tick or icon of a command, family bar of an operator, grid of an operand."""
+        """Paint the tick or icon of a command, bar of an operator or grid of an operand."""
         scale = painter.device().devicePixelRatioF()
         left, top = rect.left() + 13, rect.top() + (ROW - 15) // 2
         token = "selTxt" if selected else "text2"
@@ -90,7 +90,7 @@ class PaletteRowDelegate(QStyledItemDelegate):
             entry.action.icon().paint(painter, left, top, 15, 15)
 
     def _draw_right(self, painter: QPainter, rect: QRect, text: str, color: QColor) -> int:
-        """Write keys or an index; returns where they begin."""
+        """Paint keys or an index; return where they begin."""
         font = self._theme.mono_font()
         width = QFontMetrics(font).horizontalAdvance(text)
         painter.setFont(font)
@@ -109,8 +109,8 @@ class PaletteRowDelegate(QStyledItemDelegate):
         entry: PaletteEntry,
         color: QColor,
     ) -> int:
-        """Write the text, names of the model in the number face; returns its width."""
-        text, places = self._fitting(entry, right - left)
+        """Paint the text, names of the model in the monospaced font; return its width."""
+        text, places = self._elide(entry, right - left)
         ui = self._theme.ui_font()
         layout = QTextLayout(text, ui)
         layout.setFormats(self._formats(entry, text, places))
@@ -123,8 +123,8 @@ class PaletteRowDelegate(QStyledItemDelegate):
         layout.draw(painter, QPointF(left, rect.top() + (ROW - height) / 2))
         return round(line.naturalTextWidth())
 
-    def _fitting(self, entry: PaletteEntry, room: int) -> tuple[str, tuple[int, ...]]:
-        """Text and matches, without its middle where it is too long."""
+    def _elide(self, entry: PaletteEntry, room: int) -> tuple[str, tuple[int, ...]]:
+        """Elide a text in the middle, with the indexes of its matches."""
         start = entry.names_from or 0
         head, name = entry.text[:start], entry.text[start:]
         font = self._theme.mono_font() if start else self._theme.ui_font()

@@ -1,4 +1,4 @@
-"""The small dialog that asks for one thing: an entry, what is wrong with it, OK and Cancel."""
+"""Base of small dialogs: an entry, a line for its error, OK and Cancel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Question"]
 
 
 class Question(QDialog):
-    """Asks for one thing; subclasses make its entry and check it.
+    """A small dialog; subclasses make its entry and check it.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Question(QDialog):
         self.setObjectName(f"{name}Dialog")
         self.setWindowTitle(title)
         self.setFixedWidth(width)
-        self._error = QLabel(" ")  # keeps its line free
+        self._error = QLabel(" ")  # keeps the height of the line
         self._error.setObjectName(f"{name}Error")
         self._error.setProperty("role", "error")
         self._error.setWordWrap(True)
@@ -42,7 +42,7 @@ class Question(QDialog):
         self.ok.clicked.connect(self.accept)
 
     def build(self, parts: Sequence[QWidget | QLayout]) -> None:
-        """Put parts one under the other, and the line for errors and the buttons below."""
+        """Stack parts, the line for errors and the buttons."""
         cancel = QPushButton("Cancel")
         cancel.clicked.connect(self.reject)
         buttons = QHBoxLayout()
@@ -59,6 +59,6 @@ class Question(QDialog):
                 column.addLayout(part)
 
     def show_error(self, sentence: str) -> None:
-        """Say what is wrong with the entry, which cannot be accepted; ``""`` for nothing."""
+        """Show an error and disable OK; ``""`` for none."""
         self._error.setText(sentence or " ")
         self.ok.setEnabled(not sentence)

@@ -1,4 +1,4 @@
-"""Ask for the seed that operators that are random draw by."""
+"""Asks for the random seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["SeedDialog"]
 
 _WIDTH: Final = 420
-_ANY_BELOW: Final = 1_000_000  # seeds that the die gives are easy to write down
+_ANY_BELOW: Final = 1_000_000  # random seeds of few digits are easy to write down
 
 
 class SeedDialog(Question):
@@ -35,7 +35,7 @@ class SeedDialog(Question):
     Attributes
     ----------
     seed : int
-        What was asked for; of use once the dialog is accepted.
+        The chosen seed; valid once the dialog is accepted.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class SeedDialog(Question):
         any_seed = QToolButton()
         any_seed.setIcon(icon("dice", theme, "text"))
         any_seed.setIconSize(QSize(16, 16))
-        any_seed.setToolTip("Any seed")
-        any_seed.setAccessibleName("Any seed")
+        any_seed.setToolTip("Random seed")
+        any_seed.setAccessibleName("Choose a seed at random")
         any_seed.clicked.connect(self._choose_any)
         entry = QHBoxLayout()
         entry.setSpacing(6)
@@ -83,10 +83,10 @@ class SeedDialog(Question):
 def _purpose(session: StudioSession) -> str:
     operators = session.graph.operators if session.graph is not None else ()
     count = sum(operator.random for operator in operators)
-    here = "No operator of this model is random."
+    here = "This model has no random operator."
     if count:
-        here = f"{format_count(count, 'operator here is', 'operators here are')} random."
+        here = f"This model has {format_count(count, 'random operator')}."
     return (
         f"{here} The same seed gives the same numbers each time, also after stepping back. "
-        "They are NumPy's: PyTorch draws others from the same seed."
+        "PyTorch draws other numbers from the same seed."
     )

@@ -1,4 +1,4 @@
-"""What a self-check has found."""
+"""Shows the result of a self-check."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _TOKENS: Final = {Verdict.AGREES: "done", Verdict.DIFFERS: "fail", Verdict.LEFT:
 
 
 class SelfCheckDialog(QDialog):
-    """The result of a self-check; stays open beside the window.
+    """The result of a self-check, in a window that stays open.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class SelfCheckDialog(QDialog):
     operator_chosen : str
         Name of the operator whose row was chosen.
     check_requested : float
-        Another check is asked for, with this tolerance.
+        The user wants another check, with this tolerance.
     """
 
     operator_chosen = Signal(str)
@@ -94,7 +94,7 @@ class SelfCheckDialog(QDialog):
         self._title = _label("selfCheckTitle", "title")
         self._summary = _label("selfCheckSummary", "secondary")
         self._summary.setWordWrap(True)
-        self.only_differing = QCheckBox("Only what differs")
+        self.only_differing = QCheckBox("Only differences")
         self.model = ComparisonsModel(self)
         self.shown = ComparisonsFilterModel(self.model, self)
         self.table = _Table(theme, self.shown, self)
@@ -105,14 +105,14 @@ class SelfCheckDialog(QDialog):
         self.only_differing.toggled.connect(self.shown.show_only_differing)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         theme.changed.connect(self._show_verdict)
-        self._close.setFocus()  # the table would choose its first row
+        self._close.setFocus()  # or the table would select its first row
 
     def show_result(self, found: SelfCheck) -> None:
-        """Show another result, what differs most first."""
+        """Show a result, the largest difference first."""
         self._found = found
         self.model.show_result(found)
         differing = len(found.differing)
-        self.only_differing.setText(f"Only what differs ({differing})")
+        self.only_differing.setText(f"Only differences ({differing})")
         self.only_differing.setEnabled(bool(differing))
         self.only_differing.setChecked(bool(differing))
         self.table.sortByColumn(ComparisonColumn.RELATIVE, Qt.SortOrder.DescendingOrder)
@@ -150,7 +150,7 @@ class SelfCheckDialog(QDialog):
         caption = QLabel("Tolerance")
         caption.setProperty("role", "secondary")
         caption.setBuddy(self.tolerance)
-        self.tolerance.setToolTip("Relative, and absolute beside a largest number of 1 or more")
+        self.tolerance.setToolTip("Largest allowed relative difference; absolute below 1")
         again = QPushButton("Check again")
         again.setObjectName("selfCheckAgain")
         again.clicked.connect(self._ask_again)
@@ -203,14 +203,14 @@ class SelfCheckDialog(QDialog):
         elif found.agrees and found.compared:
             look, title = ("check", "done"), "All backends agree with NumPy"
         else:
-            look, title = ("warning", "warn"), "Not everything could be checked"
+            look, title = ("warning", "warn"), "Some operators could not be checked"
         self._icon.setPixmap(pixmap(look[0], self._theme, look[1], 20))
         self._title.setText(title)
         self._summary.setText(found.summary)
 
 
 class _Table(QTableView):
-    """Comparisons, sorted by a click on a title; copies the chosen row."""
+    """The table of comparisons; a click on a title sorts it, Ctrl+C copies a row."""
 
     def __init__(self, theme: Theme, model: ComparisonsFilterModel, parent: QWidget) -> None:
         super().__init__(parent)
@@ -248,7 +248,7 @@ class _Table(QTableView):
 
 
 class _Delegate(QStyledItemDelegate):
-    """Numbers in fixed width, and the verdict in its colour."""
+    """Paints numbers in a monospaced font, and the verdict in its colour."""
 
     def __init__(self, theme: Theme, parent: QObject) -> None:
         super().__init__(parent)

@@ -41,12 +41,12 @@ Row = tuple[str, tuple[str, ...]]
 
 
 def grouped_shortcuts(actions: Sequence[QAction]) -> dict[str, list[Row]]:
-    """Texts and keys of the actions that have keys, by the group in their object name.
+    """Return texts and keys of actions, by the group in their object name.
 
     Returns
     -------
     dict of str to list of (str, tuple of str)
-        Groups in the order of the menus; each row has all keys that do the same.
+        Groups in the order of the menus; each row has all keys of one action.
     """
     groups: dict[str, list[Row]] = {group: [] for group in GROUPS}
     for action in actions:
@@ -57,7 +57,7 @@ def grouped_shortcuts(actions: Sequence[QAction]) -> dict[str, list[Row]]:
 
 
 class _ShortcutRow(QWidget):
-    """What a key does, and the key as caps."""
+    """A row of the sheet: what keys do, and the keys as key caps."""
 
     def __init__(self, text: str, keys: tuple[str, ...]) -> None:
         super().__init__()
@@ -83,13 +83,13 @@ class _ShortcutRow(QWidget):
                 row.addWidget(cap)
 
     def fits(self, pattern: str) -> bool:
-        """Whether the words of a text are in its name or keys."""
+        """Return whether its name or keys contain the words of a text."""
         found = fuzzy_match(pattern, self._found_by)
         return found is not None and found.tier > Tier.LETTERS
 
 
 class _Group(QWidget):
-    """A title and its rows; hidden when none fits."""
+    """A title and its rows; hidden when no row matches."""
 
     def __init__(self, title: str, rows: Sequence[Row]) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class _Group(QWidget):
             column.addWidget(row)
 
     def show_fitting(self, pattern: str) -> int:
-        """Show the rows that fit; returns how many."""
+        """Show the rows that match; return their number."""
         fitting = [row.fits(pattern) for row in self.rows]
         for row, fits in zip(self.rows, fitting, strict=True):
             row.setVisible(fits)
@@ -113,7 +113,7 @@ class _Group(QWidget):
 
 
 class ShortcutsSheet(QDialog):
-    """All shortcuts, group by group, in two columns, and a box to find one.
+    """All shortcuts by group in two columns, with a search box.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ class ShortcutsSheet(QDialog):
         columns = QHBoxLayout(content)
         columns.setContentsMargins(20, 16, 20, 16)
         columns.setSpacing(40)
-        for groups in _in_two(self.groups):
+        for groups in _split_columns(self.groups):
             side = QWidget()
-            # Both sides stay half as wide, whatever is hidden in them.
+            # Both columns keep their width, whatever is hidden.
             side.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
             column = QVBoxLayout(side)
             column.setContentsMargins(0, 0, 0, 0)
@@ -189,7 +189,7 @@ class ShortcutsSheet(QDialog):
 
     def _make_bottom(self) -> QHBoxLayout:
         close = QPushButton("Close")
-        close.setAutoDefault(False)  # Enter belongs to the box
+        close.setAutoDefault(False)  # Enter belongs to the search box
         close.clicked.connect(self.accept)
         row = QHBoxLayout()
         row.setContentsMargins(16, 10, 16, 12)
@@ -201,12 +201,12 @@ class ShortcutsSheet(QDialog):
     def _on_text_changed(self, text: str) -> None:
         pattern = text.strip()
         found = sum([group.show_fitting(pattern) for group in self.groups])
-        self._nothing.setText(f"No command or key fits “{pattern}”.")
+        self._nothing.setText(f"No command or key matches “{pattern}”.")
         self._nothing.setVisible(not found)
 
 
-def _in_two(groups: Sequence[_Group]) -> tuple[Sequence[_Group], Sequence[_Group]]:
-    """Split where both sides have about as many rows; the order stays."""
+def _split_columns(groups: Sequence[_Group]) -> tuple[Sequence[_Group], Sequence[_Group]]:
+    """Split groups into two columns of about equal height, in order."""
     heights = [len(group.rows) + 2 for group in groups]
     cuts = range(len(groups) + 1)
     cut = min(cuts, key=lambda place: abs(sum(heights[:place]) - sum(heights[place:])))

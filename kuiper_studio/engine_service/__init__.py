@@ -1,7 +1,7 @@
-"""The engine as a service: requests go in, replies come out, on a thread or in a process.
+"""The engine behind messages, in its own process or on a thread.
 
 `protocol` has the messages, `server` carries requests out with an `engine.Session`,
-`transport` brings both across. None of it knows Qt: the process of the engine never loads it.
+`transport` carries both. None of it imports Qt, so the engine's process never loads it.
 """
 
 from __future__ import annotations

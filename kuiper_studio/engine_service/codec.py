@@ -1,8 +1,7 @@
-"""Messages as bytes, and their arrays beside them.
+"""Encodes messages as bytes, with their arrays in separate buffers.
 
-A message is pickled, and its arrays are left where they are: whoever sends puts them into
-memory that both sides see. What comes in makes only objects of the kinds that messages consist
-of, so neither side can make the other run code.
+A message is pickled without its arrays, which the sender puts into shared memory. Decoding
+makes only objects of listed types, so neither side can make the other run code.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["decode", "encode"]
 
-# Modules whose classes may come in.
+# Modules whose classes may be decoded.
 _OWN: Final = ("engine.", "kuiper_studio.engine_service.")
-# What else messages consist of, and what makes arrays and errors again.
+# Other types of messages, and the functions that rebuild arrays and errors.
 _ALLOWED: Final = frozenset(
     {
         ("builtins", "bytearray"),
@@ -47,7 +46,7 @@ _ALLOWED: Final = frozenset(
 
 
 class _Decoder(pickle.Unpickler):
-    """Refuses everything that no message consists of."""
+    """An unpickler that refuses types that are not listed."""
 
     @override
     def find_class(self, module: str, name: str) -> Any:
@@ -57,11 +56,11 @@ class _Decoder(pickle.Unpickler):
             found = super().find_class(module, name)
             if isinstance(found, type):
                 return found
-        raise pickle.UnpicklingError(f"a message may not hold {module}.{name}")
+        raise pickle.UnpicklingError(f"a message must not contain {module}.{name}")
 
 
 def encode(message: object) -> tuple[bytes, list[memoryview]]:
-    """Spell a message.
+    """Encode a message.
 
     Returns
     -------
@@ -75,18 +74,18 @@ def encode(message: object) -> tuple[bytes, list[memoryview]]:
 
 
 def decode(data: bytes, buffers: Sequence[memoryview]) -> object:
-    """Make a message again.
+    """Decode a message.
 
     Parameters
     ----------
     data : bytes
     buffers : sequence of memoryview
-        What `encode` gave; arrays of the message lie in it. Those of memory that is read-only
+        The buffers of `encode`, in which the message's arrays lie. Arrays of read-only memory
         are read-only.
 
     Raises
     ------
     pickle.UnpicklingError
-        If it holds anything but what messages consist of.
+        If it contains a type that is not listed.
     """
     return _Decoder(io.BytesIO(data), buffers=buffers).load()

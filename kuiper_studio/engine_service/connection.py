@@ -1,8 +1,8 @@
-"""One end of the line between a window and the engine's process.
+"""One end of the connection between a window and the engine's process.
 
-Messages are framed on a Unix socket. Arrays of some size go through an unnamed file in memory
-that is sent along: it has no name that could be left behind, and is gone with the last process
-that has it.
+Messages are framed on a Unix socket. Large arrays go through an unnamed file in memory
+(memfd) that is sent along. It has no name that could be left behind, and disappears with the
+last process that has it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "ConnectionLostError"]
 
-_HEADER: Final = struct.Struct("<QIB")  # bytes of the message, number of arrays, their place
+_HEADER: Final = struct.Struct("<QIB")  # bytes of the message, number of arrays, their offset
 _INLINE, _SHARED = 0, 1
 _SIZE: Final = struct.Struct("<Q")
-_SHARED_FROM: Final = 1 << 16  # bytes; less is sent sooner than a file is made
+_SHARED_FROM: Final = 1 << 16  # bytes; sending fewer takes less time than making a file
 _ALIGNMENT: Final = 64
 _MOST_ARRAYS: Final = 1 << 20
 _PIECE: Final = 1 << 20
@@ -38,12 +38,12 @@ class ConnectionLostError(Exception):
 
 
 class Connection:
-    """Sends and receives messages; each way may be used by one thread beside the other.
+    """Sends and receives messages; one thread may send while another receives.
 
     Parameters
     ----------
     end : socket.socket
-        Of a pair of Unix stream sockets; taken over.
+        One of a pair of Unix stream sockets; closed with the connection.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -85,7 +85,7 @@ class Connection:
         Raises
         ------
         ConnectionLostError
-            If the other end is gone, or sends what is no message.
+            If the other end is gone, or sends an invalid message.
         """
         descriptors: list[int] = []
         try:
@@ -104,20 +104,20 @@ class Connection:
             raise
         except OSError as exc:
             raise ConnectionLostError(str(exc)) from None
-        except Exception as exc:  # pickle raises anything when it is given anything
-            raise ConnectionLostError(f"what came in is no message: {exc}") from exc
+        except Exception as exc:  # unpickling invalid bytes can raise any error
+            raise ConnectionLostError(f"received an invalid message: {exc}") from exc
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
     def close(self) -> None:
-        """Let the other end know that this one is gone; whoever receives here is woken."""
+        """Close the connection; wakes a thread that is receiving."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
     def _read(self, nbytes: int, descriptors: list[int]) -> bytes:
-        """Read so many bytes; files that come along are put into `descriptors`."""
+        """Read `count` bytes; put received file descriptors into `descriptors`."""
         parts: list[bytes] = []
         missing = nbytes
         while missing:
@@ -132,16 +132,16 @@ class Connection:
 
 def _require_message(*, possible: bool) -> None:
     if not possible:
-        raise ConnectionLostError("what came in is no message")
+        raise ConnectionLostError("received an invalid message")
 
 
 def _places(sizes: Sequence[int]) -> list[int]:
-    """Where arrays begin in shared memory, and behind the last where that ends."""
+    """Return the offset of each array in shared memory, and the total size."""
     return list(accumulate((-(-s // _ALIGNMENT) * _ALIGNMENT for s in sizes), initial=0))
 
 
 def _write_shared(buffers: Sequence[memoryview]) -> int:
-    """Copy arrays into a new unnamed file; returns its descriptor."""
+    """Copy arrays into a new unnamed file; return its descriptor."""
     places = _places([buffer.nbytes for buffer in buffers])
     descriptor = _unnamed_file()
     try:
@@ -157,7 +157,7 @@ def _write_shared(buffers: Sequence[memoryview]) -> int:
 
 
 def _map_shared(descriptor: int, sizes: Sequence[int]) -> list[memoryview]:
-    """Arrays of an unnamed file, which is closed; they keep its memory."""
+    """Map the arrays of an unnamed file and close it; the mapping keeps its memory."""
     places = _places(sizes)
     try:
         _require_message(possible=os.fstat(descriptor).st_size >= places[-1])
@@ -170,5 +170,5 @@ def _map_shared(descriptor: int, sizes: Sequence[int]) -> list[memoryview]:
 def _unnamed_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("kuiper-studio", os.MFD_CLOEXEC)
-    with tempfile.TemporaryFile() as file:  # on systems without files in memory
+    with tempfile.TemporaryFile() as file:  # systems without memfd
         return os.dup(file.fileno())

@@ -1,8 +1,8 @@
-"""The process of the engine, which `transport` starts.
+"""Main module of the engine's process, which `transport` starts.
 
-Its arguments are two descriptors that it inherits, of a socket and of the activity note, and
-the files of a model that is likely to be opened, "" for none. It ends when the other end of
-the socket does, whatever it is at.
+Its arguments are two inherited descriptors, of a socket and of the activity note, and the
+files of a model to read ahead, "" for none. It ends when the other end of the socket closes,
+even in the middle of an operator.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of Linux
-# How long the thread that receives waits for the interpreter while another computes in Python.
+# How long the receiving thread waits for the interpreter while another computes in Python.
 _SWITCH_SECONDS: Final = 0.001
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until the window is gone."""
+    """Serve requests until the window closes the connection."""
     end, note = map(int, arguments[:2])
     param, bin_path = arguments[2:]
     _die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the window decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the window handles Ctrl+C
     sys.setswitchinterval(_SWITCH_SECONDS)
     activity = ActivityNote.inherited(note)
     connection = Connection(socket.socket(fileno=end))
 
     def send(message: object) -> None:
-        with suppress(ConnectionLostError):  # whoever receives notices
+        with suppress(ConnectionLostError):  # the receiving thread notices
             connection.send(message)
 
     server = EngineServer(send, activity.clear)
@@ -65,12 +65,12 @@ def _receive(connection: Connection, server: EngineServer) -> None:
         try:
             message = connection.receive()
         except ConnectionLostError:
-            os._exit(0)  # native code may never give the other thread a chance
+            os._exit(0)  # native code may never release the interpreter
         server.receive(cast("Request", message))
 
 
 def _die_with_parent() -> None:
-    """Have Linux end this process with its parent, also while native code keeps all threads."""
+    """Have Linux kill this process with its parent, also while native code is running."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""What a box shows of a computed tensor: range, special values, a picture.
+"""Summarises a tensor for its box in the graph: range, special values, thumbnail.
 
-Runs on a thread of its own: a tensor goes in, a frozen summary comes out.
+It may run on any thread: a tensor goes in, a frozen summary comes out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["THUMBNAIL", "Summary", "summarise", "thumbnail"]
 
 THUMBNAIL: Final = 33
-_SAMPLES: Final = 4096  # of each channel, to find the one that varies most
+_SAMPLES: Final = 4096  # elements per channel, to find the one that varies most
 _NAN: Final = (0xFF, 0x00, 0xC8, 0xFF)
 _PLUS_INF: Final = (0xFF, 0x8A, 0x00, 0xFF)
 _MINUS_INF: Final = (0x00, 0x91, 0xFF, 0xFF)
@@ -31,7 +31,7 @@ _MINUS_INF: Final = (0x00, 0x91, 0xFF, 0xFF)
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Facts about a value.
+    """Summary of a value.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Summary:
         Of the finite elements; None where there are none.
     count, zeros, nan, pinf, ninf : int
     text : str
-        The value itself where it is no array.
+        The value itself if it is not an array.
     pixels : bytes or None
-        RGBA of a picture of THUMBNAIL x THUMBNAIL.
+        RGBA of a thumbnail of THUMBNAIL x THUMBNAIL.
     """
 
     low: float | None = None
@@ -56,12 +56,12 @@ class Summary:
 
 
 def summarise(value: Value) -> Summary:
-    """Look at a value.
+    """Summarise a value.
 
     Parameters
     ----------
     value : Value
-        Of a tuple the first array counts.
+        For a tuple, its first array is summarised.
     """
     array = next((v for v in flatten_value(value) if isinstance(v, np.ndarray)), None)
     if array is None:
@@ -88,7 +88,7 @@ def _picture_of(array: Array, facts: TensorStatistics) -> bytes | None:
 
 
 def thumbnail(array: Array, *, signed: bool) -> npt.NDArray[np.uint8]:
-    """Picture of the channel that varies most.
+    """Make a thumbnail of the channel that varies most.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _most_varied(channels: Array) -> int:
 
 
 def _wrapped(vector: Array) -> Array:
-    """Put a vector into rows; what the last row lacks repeats the last element."""
+    """Wrap a vector into rows; repeat the last element to fill the last row."""
     columns = int(np.ceil(len(vector) ** 0.5))
     rows = -(-len(vector) // columns)
     return np.pad(vector, (0, rows * columns - len(vector)), mode="edge").reshape(rows, columns)

@@ -1,7 +1,7 @@
-"""How messages come to the engine and back: within this process, or to one of its own.
+"""Carries messages to the engine and back, in this process or to another.
 
-Both have the same interface, and what uses it cannot tell them apart but by `pid`. What comes
-back is given to callables on threads of the transport.
+Both transports have the same interface and differ only in `pid`. Replies are passed to
+callables on threads of the transport.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ EngineKind: TypeAlias = Literal["process", "thread"]
 _VARIABLE: Final = "KUIPER_STUDIO_ENGINE"
 
 _SECONDS_TO_END: Final = 2.0
-# What native code dies by, where the kernel is at fault and not somebody who ended the process.
+# Signals of crashes in native code, as opposed to those by which a process is ended.
 _FAULTS: Final = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
 _WORDS: Final = {
-    "SIGSEGV": "it used memory that is not its own",
-    "SIGBUS": "it used memory that is not there",
-    "SIGILL": "it came to an instruction that this processor lacks",
-    "SIGFPE": "it divided by zero",
-    "SIGABRT": "it gave up",
-    "SIGKILL": "it was killed, perhaps because memory ran out",
-    "SIGTERM": "it was told to end",
+    "SIGSEGV": "segmentation fault",
+    "SIGBUS": "bus error",
+    "SIGILL": "illegal instruction",
+    "SIGFPE": "arithmetic exception",
+    "SIGABRT": "abort",
+    "SIGKILL": "killed, perhaps because memory ran out",
+    "SIGTERM": "asked to end",
 }
 
 
@@ -66,7 +66,7 @@ class EngineLost:
     status : int
         As `subprocess.Popen.returncode`.
     activity : Activity or None
-        What it computed at that time; None for nothing.
+        The running kernel; None for none.
     """
 
     status: int
@@ -74,27 +74,27 @@ class EngineLost:
 
     @property
     def is_fault(self) -> bool:
-        """Whether what it computed is to blame."""
+        """Whether the running kernel crashed."""
         return -self.status in _FAULTS
 
     @property
     def reason(self) -> str:
-        """Why it ended, in words."""
+        """Why it ended, as text."""
         if self.status >= 0:
-            return f"it ended with status {self.status}"
+            return f"exit status {self.status}"
         try:
             name = signal.Signals(-self.status).name
         except ValueError:
-            return f"it ended by signal {-self.status}"
-        return f"{_WORDS[name]} ({name})" if name in _WORDS else f"it ended by {name}"
+            return f"signal {-self.status}"
+        return f"{_WORDS[name]} ({name})" if name in _WORDS else name
 
 
 class Transport(Protocol):
-    """The line to an engine."""
+    """A connection to an engine."""
 
     @property
     def pid(self) -> int | None:
-        """Number of the engine's process; None where it is a thread of this one."""
+        """Id of the engine's process; None if it is a thread of this one."""
         ...
 
     def send(self, request: Request) -> None:
@@ -132,7 +132,7 @@ class ThreadTransport:
     pid: Final = None
 
     def __init__(self, received: Callable[[object], None]) -> None:
-        # What needs the whole engine is not imported where that is another process.
+        # Imported here: it needs the whole engine, which the window's process does not load.
         from engine.runtime.activity import watch
         from kuiper_studio.engine_service.server import EngineServer
 
@@ -151,7 +151,7 @@ class ThreadTransport:
         return self._note.read()
 
     def kill(self) -> bool:
-        """A thread cannot be ended."""
+        """Return False: a thread cannot be ended."""
         return False
 
     def close(self, *, waits: bool = False) -> None:
@@ -196,7 +196,7 @@ class ProcessTransport:
         return self._note.read()
 
     def kill(self) -> bool:
-        """End the process; `lost` hears of it."""
+        """Kill the process; `lost` is called."""
         self._process.kill()
         return True
 
@@ -227,7 +227,7 @@ class ProcessTransport:
             if not self._closing.is_set():
                 self._received(message)
         if not self._closing.is_set():
-            self._process.kill()  # it may have closed its end alone
+            self._process.kill()  # it may only have closed its end of the socket
             status = self._process.wait()
             self._lost(EngineLost(status, self._note.read()))
 
@@ -236,7 +236,7 @@ _MODULE: Final = "kuiper_studio.engine_service.process"
 
 
 class _Started(NamedTuple):
-    """A process that nobody uses yet."""
+    """A process that no transport uses yet."""
 
     process: subprocess.Popen[bytes]
     note: ActivityNote
@@ -247,14 +247,14 @@ _waiting: Final[list[_Started]] = []
 
 
 def start_early(model: Path | None = None, bin_path: Path | None = None) -> None:
-    """Start the process that the next `ProcessTransport` uses, while other things are imported.
+    """Start the process of the next `ProcessTransport`, while this one imports.
 
-    It ends with this process if nobody uses it.
+    An unused process ends with this one.
 
     Parameters
     ----------
     model, bin_path : Path, optional
-        What is going to be opened; it is read at once.
+        The files that will be opened; the engine reads them at once.
     """
     if default_engine() == "process" and not _waiting:
         _waiting.append(_start(model, bin_path))
@@ -265,8 +265,8 @@ def _start(model: Path | None = None, bin_path: Path | None = None) -> _Started:
     ours, theirs = socket.socketpair()
     with theirs:
         handles = (theirs.fileno(), note.descriptor)
-        # A fresh interpreter that runs this module alone: `multiprocessing` would run the
-        # main module of whoever embeds the window again.
+        # A fresh interpreter that runs this module only: `multiprocessing` would run the
+        # main module of the embedding program again.
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
             [sys.executable, "-m", _MODULE, *map(str, (*handles, model or "", bin_path or ""))],
             pass_fds=handles,
@@ -277,7 +277,7 @@ def _start(model: Path | None = None, bin_path: Path | None = None) -> _Started:
 
 
 def default_engine() -> EngineKind:
-    """Where an engine runs: in a process of its own wherever the system allows it.
+    """Choose where the engine runs: in its own process wherever the system allows it.
 
     The environment variable ``KUIPER_STUDIO_ENGINE=thread`` keeps it in this process.
     """

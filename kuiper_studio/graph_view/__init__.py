@@ -1,8 +1,8 @@
-"""The graph of the model, drawn: boxes, edges, and where the run stands.
+"""The picture of the graph: boxes, edges, and the state of the run.
 
 `GraphView` is the widget of the window; `render.render_graph` writes the same drawing to a
-file. From a model to the picture: `scene` (what there is) → `kuiper_studio.layout` (where it
-is) → `geometry` → `painter`; `state` follows the session.
+file. From a model to the picture: `scene` (boxes and edges) → `kuiper_studio.layout`
+(positions) → `geometry` → `painter`; `state` follows the session.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ __all__ = ["BoxLook", "BoxPainter", "detail_lines"]
 
 RADIUS: Final = 5.0
 MARGIN: Final = 14.0
-"""Around a box, for what sticks out of its corners."""
+"""Margin around a box, for marks that stick out of its corners."""
 _BAND: Final = 5.0
 _THUMBNAIL_TOP: Final = 54.0
 _BASELINES: Final = {"label": 15.0, "type": 31.0, "name": 46.0, "first": 67.0, "second": 81.0}
@@ -46,14 +46,14 @@ _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "aten::", "prim::
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """Tokens and strokes of the box in one status; mark and colour are the status's own.
+    """Colour tokens and strokes of the box for one status.
 
     Attributes
     ----------
     marked : bool
-        Whether the box has the mark of the status.
+        Whether the box shows the status's mark.
     word : str
-        In place of a range; ``""`` for none.
+        Text instead of a range; ``""`` for none.
     """
 
     fill: str = "raised"
@@ -102,7 +102,7 @@ class BoxLook:
     key : str
         The key that steps, shown in the current box.
     supplied : bool
-        Whether the user supplied what the operator gives.
+        Whether the user overrides the operator's output.
     """
 
     box: Box
@@ -116,7 +116,7 @@ class BoxLook:
 
     @property
     def glyph(self) -> tuple[str, str]:
-        """Name and token of the mark of the status; ``""`` for none."""
+        """Return name and token of the mark of the status; ``""`` for none."""
         status = self.status
         if self.supplied and status in (DisplayStatus.PENDING, DisplayStatus.EXECUTED):
             status = DisplayStatus.SUPPLIED
@@ -125,7 +125,7 @@ class BoxLook:
 
 
 def detail_lines(look: BoxLook) -> tuple[str, str]:
-    """The two lines beside the thumbnail."""
+    """Return the two lines beside the thumbnail."""
     first, second = look.box.pending
     if look.status is DisplayStatus.CURRENT:
         return STYLES[look.status].word, look.key
@@ -162,7 +162,7 @@ def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
 
 
 def _badges(look: BoxLook) -> list[tuple[str, str]]:
-    """Glyph and token of the marks at the right corner, from right to left."""
+    """Return glyph and token of the marks at the right corner, from right to left."""
     badges = [("exclamation", "warn")] if look.suspect else []
     if look.summary is not None and look.status is DisplayStatus.EXECUTED:
         counts = (
@@ -202,7 +202,7 @@ class BoxPainter:
         self._paint_corners(painter, look)
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
-        """Paint label and type only, in a size that can be read; in view coordinates."""
+        """Paint label and type only, in a legible size; in view coordinates."""
         style = STYLES[look.status]
         frame = QRectF(0, 0, look.box.width * zoom, BOX_HEIGHT * zoom)
         self._paint_frame(painter, frame, look, style)

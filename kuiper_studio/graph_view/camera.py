@@ -1,4 +1,4 @@
-"""Which part of the scene is seen, and how large."""
+"""The visible part of the scene and its zoom."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Camera:
 
     @property
     def visible(self) -> QRectF:
-        """The part of the scene that is seen."""
+        """The visible part of the scene."""
         return QRectF(self.origin, self.size / self.zoom)
 
     @property
@@ -56,13 +56,13 @@ class Camera:
         return QRectF(self.to_view(rect.topLeft()), rect.size() * self.zoom)
 
     def resize(self, size: QSizeF) -> None:
-        """Take another view size; what is in the middle stays there."""
+        """Change the view's size and keep its centre."""
         centre = self.centre
         self.size = size
         self.centre_on(centre)
 
     def centre_on(self, point: QPointF) -> None:
-        """Bring a scene point into the middle."""
+        """Centre on a scene point."""
         half = self.size / (2 * self.zoom)
         self.origin = QPointF(point.x() - half.width(), point.y() - half.height())
 
@@ -71,17 +71,17 @@ class Camera:
         self.origin -= QPointF(dx, dy) / self.zoom
 
     def clamp(self, zoom: float) -> float:
-        """Nearest zoom within the limits."""
+        """Return the nearest zoom within the limits."""
         return min(max(zoom, self.least_zoom), _MOST_ZOOM)
 
     def zoom_about(self, point: QPointF, zoom: float) -> None:
-        """Change the zoom; the scene stays where it is under a view point."""
+        """Change the zoom about a view point."""
         fixed = self.to_scene(point)
         self.zoom = self.clamp(zoom)
         self.origin = fixed - point / self.zoom
 
     def zoom_to_show(self, area: QRectF, margin: float) -> float:
-        """Largest zoom at which an area and a margin of view pixels fit; limits ignored."""
+        """Return the largest zoom at which an area and a margin fit, without the limits."""
         width = max(self.size.width() - 2 * margin, 1.0)
         height = max(self.size.height() - 2 * margin, 1.0)
         return min(width / max(area.width(), 1.0), height / max(area.height(), 1.0))
@@ -94,7 +94,7 @@ class Camera:
         self.centre_on(area.center())
 
     def keep_near(self, bounds: QRectF) -> None:
-        """Keep some of the bounds in the view, however far one pans."""
+        """Limit panning, so that some of the bounds stays visible."""
         seen = self.visible
         x = min(max(seen.center().x(), bounds.left()), bounds.right())
         y = min(max(seen.center().y(), bounds.top()), bounds.bottom())

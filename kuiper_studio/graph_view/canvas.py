@@ -1,8 +1,7 @@
-"""The canvas that shows the graph and lets it be explored.
+"""The canvas that shows the graph and handles its events.
 
-It draws itself instead of holding an item per operator: what is visible is found by numpy
-over the rectangles, so that panning over thousands of operators costs no more than what is
-on the screen.
+It paints the scene itself instead of holding a graphics item per operator. NumPy finds the
+visible rectangles, so the cost of panning depends only on what is on the screen.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphCanvas"]
 
 _LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
-_FIT_FROM: Final = 0.7  # a new graph that fits at this zoom or more is shown whole
+_FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
 _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
 _BOTTOM: Final = 58.0  # of legend and minimap
@@ -88,7 +87,7 @@ _LEVELS: Final = (
 
 
 class GraphCanvas(QWidget):
-    """The picture of the graph.
+    """The canvas of the graph.
 
     Parameters
     ----------
@@ -130,15 +129,15 @@ class GraphCanvas(QWidget):
         self._painter: ScenePainter | None = None
         self._minimap: Minimap | None = None
         self._choice: Orientation | None = None
-        self._sought = NONE  # box to look at once there is a layout
-        self._untouched = True  # the view still stands where the graph was first shown
+        self._sought = NONE  # box to centre on when the layout is done
+        self._untouched = True  # the user has not moved the view yet
         self._legend_visible = True
         self._focused_by_keyboard = False
         self._layout_cancel = threading.Event()
         self._layout_number = 0
-        self._left_behind = False  # whether a large graph was open that may be garbage now
-        self._layout_waits = False  # for the other views to take the graph in
-        self._flow = self.orientation  # of the layout that is there or being made
+        self._left_behind = False  # whether a large graph was open, which may be garbage now
+        self._layout_waits = False  # waits until the other views have taken the graph
+        self._flow = self.orientation  # of the current or pending layout
         self._asked: set[tuple[int, int]] = set()
         self._dots: tuple[tuple[object, ...], QPixmap] | None = None
         self._background = Background(self)
@@ -192,7 +191,7 @@ class GraphCanvas(QWidget):
 
     @property
     def laid_out(self) -> bool:
-        """Whether the open graph can be seen; False while its layout is being made."""
+        """Whether the open graph is laid out."""
         return self._geometry is not None
 
     def box_rect(self, name: str) -> QRectF:
@@ -202,28 +201,28 @@ class GraphCanvas(QWidget):
         return self._camera.rect_to_view(self._geometry.rect(self._scene.index[name]))
 
     def operator_at(self, point: QPointF | QPoint) -> str:
-        """Name of the operator under a view point, ``""`` for none."""
+        """Return the name of the operator under a view point, ``""`` for none."""
         box = self._box_at(QPointF(point))
         return "" if box == NONE else self._scene.boxes[box].name
 
     def operand_at(self, point: QPointF | QPoint) -> str:
-        """Name of the operand whose edge is under a view point, ``""`` for none."""
+        """Return the operand whose edge is under a view point, ``""`` for none."""
         edge = self._edge_at(QPointF(point))
         return "" if edge == NONE else self._scene.edges[edge].operand
 
     def tip_at(self, point: QPointF) -> str:
-        """Tool-tip for a view point."""
+        """Return the tool tip for a view point."""
         box, edge = self._box_at(point), self._edge_at(point)
         if box != NONE:
             return box_tip(self._state, self._session, box)
         return edge_tip(self._state, self._session, edge) if edge != NONE else ""
 
     def box_state(self, name: str) -> DisplayStatus:
-        """How an operator's box is drawn."""
+        """Return the status that an operator's box shows."""
         return self._state.shown(self._scene.index[name])
 
     def summary(self, name: str) -> Summary | None:
-        """What an operator's box shows of its value; None while that is not known."""
+        """Return the summary that an operator's box shows; None while it has none."""
         return self._state.summaries.get(self._scene.index[name])
 
     def minimap_rect(self) -> QRectF:
@@ -234,10 +233,10 @@ class GraphCanvas(QWidget):
         return frame if frame is not None else QRectF()
 
     def visible_area(self) -> QRectF:
-        """The part of the scene that is seen."""
+        """The visible part of the scene."""
         return self._camera.visible
 
-    # Moving about
+    # Navigation
 
     def fit(self) -> None:
         """Show the whole graph."""
@@ -248,22 +247,22 @@ class GraphCanvas(QWidget):
         self._after_move()
 
     def zoom_in(self) -> None:
-        """Go to the next larger zoom level."""
+        """Zoom to the next larger level."""
         self._zoom_about_middle(
             next((z for z in _LEVELS if z > self.zoom * 1.001), _LEVELS[-1])
         )
 
     def zoom_out(self) -> None:
-        """Go to the next smaller zoom level."""
+        """Zoom to the next smaller level."""
         smaller = [level for level in _LEVELS if level < self.zoom * 0.999]
         self._zoom_about_middle(smaller[-1] if smaller else self._camera.least_zoom)
 
     def zoom_reset(self) -> None:
-        """Go to 100 %."""
+        """Zoom to 100 %."""
         self._zoom_about_middle(1.0)
 
     def center_on(self, name: str) -> None:
-        """Bring an operator into the middle."""
+        """Centre on an operator."""
         box = self._scene.index.get(name, NONE)
         if self._geometry is None:
             self._sought = box
@@ -294,7 +293,7 @@ class GraphCanvas(QWidget):
         self._lay_out_if_turned()
 
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
-        """Show or hide what the marks mean."""
+        """Show or hide the legend."""
         self._legend_visible = visible
         self.update()
 
@@ -334,9 +333,9 @@ class GraphCanvas(QWidget):
             self._sought = NONE
 
     def _pass_over(self) -> None:
-        """Have the cycle collector pass over a large graph's objects, as long as it is open.
+        """Have the cycle collector skip a large graph's objects while it is open.
 
-        Walking over those of 10 000 operators takes 70 ms, and comes in the middle of a frame.
+        Collecting with 10 000 operators takes 70 ms, in the middle of a frame.
         """
         if self._left_behind:
             gc.collect()
@@ -344,7 +343,7 @@ class GraphCanvas(QWidget):
         gc.freeze()
 
     def _lay_out_if_turned(self) -> None:
-        """Lay out anew if the orientation is another one; the same operator stays in view."""
+        """Lay out again if the orientation has changed, and keep the operator in view."""
         if self._flow == self.orientation:
             return
         if self._geometry is not None:
@@ -354,7 +353,7 @@ class GraphCanvas(QWidget):
         self._lay_out()
 
     def _go_home(self) -> None:
-        """Show a new graph: whole where it fits well, its start at 100 % otherwise."""
+        """Show a new graph: all of it if it fits well, else its start at 100 %."""
         if self._geometry is None:
             return
         self._stop_animation()
@@ -368,10 +367,10 @@ class GraphCanvas(QWidget):
         self._after_move(touched=False)
 
     def _resting_centre(self, box: int) -> QPointF:
-        """Where to look to see a box.
+        """Return the point to centre on to see a box.
 
-        An axis along which the graph fits shows all of it; along the other one no more than
-        a margin beyond its ends. Legend and minimap cover no box then.
+        Along an axis on which the graph fits, all of it is shown; along the other one, at most
+        a margin beyond its ends. So legend and minimap cover no box.
         """
         if self._geometry is None:
             return QPointF()
@@ -418,7 +417,7 @@ class GraphCanvas(QWidget):
         self._animation.stop()
 
     def _reveal(self, box: int, *, animated: bool = True) -> None:
-        """Centre on a box unless it is seen well; along each axis for itself."""
+        """Centre on a box along each axis on which it is not well visible."""
         if self._geometry is None:
             return
         size = self._camera.size
@@ -435,7 +434,7 @@ class GraphCanvas(QWidget):
         if target != centre:
             self._go_to(target, animated=animated)
 
-    # The pointer's target
+    # Interface of the pointer
 
     def pan(self, dx: float, dy: float) -> None:
         """Move the picture by view pixels."""
@@ -540,7 +539,7 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_graph_changed(self) -> None:
         graph = self._session.graph
-        gc.unfreeze()  # the graph before may be garbage now
+        gc.unfreeze()  # the previous graph may be garbage now
         self._left_behind |= len(self._scene.boxes) >= _LAID_OUT_AT_ONCE
         self._scene = make_scene(graph) if graph is not None else Scene()
         self._state = SceneState(self._scene, self._session)
@@ -631,7 +630,7 @@ class GraphCanvas(QWidget):
 
     @Slot()
     def _on_settled(self) -> None:
-        """The canvas has its new size."""
+        """Adapt to the canvas's new size."""
         self._lay_out_if_turned()
 
     def _describe(self) -> None:
@@ -694,7 +693,7 @@ class GraphCanvas(QWidget):
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
 
     def _ask_for_summaries(self, visible: QRectF) -> None:
-        """Have the values of visible boxes looked at, each once."""
+        """Request summaries of the values of visible boxes, each once."""
         if self._geometry is None or self.zoom < FULL_FROM:
             return
         generation = self._state.generation
@@ -711,7 +710,7 @@ class GraphCanvas(QWidget):
 
     @Slot(str)
     def _on_recalled(self, operand: str) -> None:
-        """Draw what a value is like, now that it is known."""
+        """Show a summary that has arrived."""
         graph = self._session.graph
         producer = graph.operand(operand).producer if graph is not None else None
         index = self._scene.index.get(producer.name, NONE) if producer is not None else NONE
@@ -811,7 +810,7 @@ class GraphCanvas(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Somebody who uses the mouse sees where they are; the ring is for the others.
+        # The focus ring is for the keyboard only.
         self._focused_by_keyboard = event.reason() in _KEYBOARD_REASONS
         self.update()
         super().focusInEvent(event)
@@ -841,7 +840,7 @@ class GraphCanvas(QWidget):
 
 
 def _resting(point: float, low: float, high: float, length: float) -> float:
-    """Middle of a view of some length about a point that shows nothing beyond two ends."""
+    """Return the centre of a view near a point that shows nothing beyond two ends."""
     if high - low <= length:
         return (low + high) / 2
     return min(max(point, low + length / 2), high - length / 2)

@@ -1,4 +1,4 @@
-"""Colours of boxes that are seen from far: families, and states that matter."""
+"""Colours of boxes at small zoom: by family, or by an important state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries of every value of a run, for a picture of the whole graph."""
+"""Collects the summaries of all values of a run, for a picture of the whole graph."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["SummaryCollector"]
 
 
 class SummaryCollector(QObject):
-    """Has the engine summarise the values of a run.
+    """Requests the summaries of a run's values from the engine.
 
-    What a memory limit has dropped is computed again meanwhile. What cannot be has no summary.
-    Gives up when the run's values go.
+    Evicted values are recomputed; a value that cannot be has no summary. It stops when the
+    run's values are dropped.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class SummaryCollector(QObject):
             gone.connect(self.deleteLater)
 
     def start(self) -> None:
-        """Begin; `finished` may be emitted before this returns."""
-        for operand in reversed(self._remaining):  # what is wanted last comes first
+        """Start; `finished` may be emitted before this returns."""
+        for operand in reversed(self._remaining):  # the last request is served first
             self._session.tensors.want(operand)
         for operand in tuple(self._remaining):
             self._take(operand)

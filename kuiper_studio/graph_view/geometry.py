@@ -1,4 +1,4 @@
-"""A laid-out scene: rectangles, paths, and what lies where."""
+"""Geometry of a laid-out scene: rectangles, paths and hit tests."""
 
 from __future__ import annotations
 
@@ -68,23 +68,23 @@ class Geometry:
     # Boxes
 
     def rect(self, box: int) -> QRectF:
-        """Rectangle of a box."""
+        """Return the rectangle of a box."""
         left, top, right, bottom = self.rects[box].tolist()
         return QRectF(left, top, right - left, bottom - top)
 
     def grown(self, boxes: npt.NDArray[np.intp], across: float, along: float) -> Floats:
-        """Rectangles of boxes, of at least these sizes across and along the flow."""
+        """Return rectangles of boxes, of at least these sizes across and along the flow."""
         least = (along, across) if self.left_right else (across, along)
         rects = self.rects[boxes]
         missing = np.maximum(least - (rects[:, 2:] - rects[:, :2]), 0) / 2
         return np.hstack((rects[:, :2] - missing, rects[:, 2:] + missing))
 
     def boxes_in(self, area: QRectF) -> npt.NDArray[np.intp]:
-        """Boxes that touch an area, ascending."""
+        """Return the boxes that touch an area, ascending."""
         return _touching(self.rects, area)
 
     def box_at(self, point: QPointF, slack: float = 0.0) -> int:
-        """Box under a point, or within `slack` of it; -1 for none."""
+        """Return the box under a point, or within `slack` of it; -1 for none."""
         x, y = point.x(), point.y()
         found = self.boxes_in(QRectF(x - slack, y - slack, 2 * slack, 2 * slack))
         if not len(found):
@@ -95,11 +95,11 @@ class Geometry:
     # Edges
 
     def edges_in(self, area: QRectF) -> npt.NDArray[np.intp]:
-        """Edges whose own part touches an area, ascending."""
+        """Return the edges whose own part touches an area, ascending."""
         return _touching(self._edge_bounds, area)
 
     def ends_in(self, edges: npt.NDArray[np.intp], area: QRectF) -> npt.NDArray[np.bool_]:
-        """Which of some edges begin or end in an area."""
+        """Return which of some edges begin or end in an area."""
         inside = np.zeros(len(self.rects), np.bool_)
         inside[self.boxes_in(area)] = True
         begins, ends = self._ends[edges].T
@@ -112,7 +112,7 @@ class Geometry:
         return np.array(ends, np.intp).reshape(-1, 2)
 
     def edge_at(self, point: QPointF, zoom: float) -> int:
-        """Edge within 6 pixels of a point, on the screen; -1 for none."""
+        """Return the edge within 6 screen pixels of a point; -1 for none."""
         slack = _HIT / min(zoom, 1.0)
         x, y = point.x(), point.y()
         best, found = slack, -1
@@ -125,15 +125,16 @@ class Geometry:
     def path(
         self, edge: int, visible: QRectF | None = None, *, whole: bool = False
     ) -> QPainterPath:
-        """Line of an edge with round corners, up to its arrow head.
+        """Return the line of an edge with round corners, up to its arrow head.
 
         Parameters
         ----------
         edge : int
         visible : QRectF, optional
-            What is looked at: of a very long line no more than that may be there.
+            The visible part; a very long line may be clipped to it.
         whole : bool
-            The whole route, and not only the part that no other edge of its operand draws.
+            Whether to return the whole route, or only the part that no other edge of its
+            operand draws.
         """
         known = self._paths.get((edge, whole))
         if known is None:
@@ -144,14 +145,14 @@ class Geometry:
         return known
 
     def arrow(self, edge: int) -> QPolygonF:
-        """Arrow head of an edge."""
+        """Return the arrow head of an edge."""
         known = self._arrows.get(edge)
         if known is None:
             known = self._arrows[edge] = _arrow_head(self.layout.routes[edge])
         return known
 
     def polygon(self, edge: int, *, whole: bool = False) -> QPolygonF:
-        """Line of an edge without round corners; see `path`."""
+        """Return the line of an edge without round corners; see `path`."""
         known = self._polygons.get((edge, whole))
         if known is None:
             points = (self.layout.routes if whole else self.layout.branches)[edge]
@@ -159,7 +160,7 @@ class Geometry:
         return known
 
     def segments_in(self, area: QRectF, least: float, most: int) -> Floats:
-        """Straight parts of edges that touch an area.
+        """Return the straight parts of edges that touch an area.
 
         Parameters
         ----------
@@ -167,7 +168,7 @@ class Geometry:
         least : float
             Shorter ones are left out.
         most : int
-            Of so many more, the longest.
+            If there are more, the longest ones are returned.
 
         Returns
         -------
@@ -184,7 +185,7 @@ class Geometry:
 
     @cached_property
     def _segments(self) -> tuple[Floats, Floats]:
-        """Straight parts of all edges, and how long they are."""
+        """Straight parts of all edges, and their lengths."""
         if not self.layout.branches:
             return np.zeros((0, 4)), np.zeros(0)
         points = np.concatenate(self.layout.branches)
@@ -198,7 +199,7 @@ class Geometry:
 
 
 def _seen(points: Floats, visible: QRectF) -> Floats:
-    """The part of a line that comes near an area, for dashes of all of it take long."""
+    """Clip a line to the surroundings of an area: dashing all of it is slow."""
     near_by = visible.adjusted(-_LONG, -_LONG, _LONG, _LONG)
     left, top, right, bottom = near_by.left(), near_by.top(), near_by.right(), near_by.bottom()
     low, high = np.minimum(points[:-1], points[1:]), np.maximum(points[:-1], points[1:])
@@ -206,7 +207,7 @@ def _seen(points: Floats, visible: QRectF) -> Floats:
     if not len(near):
         return points[-2:]
     seen = points[near[0] : near[-1] + 2].copy()
-    # In whole dashes, so that they stay where they are when the area moves.
+    # By whole dashes, so that they do not move with the area.
     ends = np.clip(seen[[0, -1]], (left, top), (right, bottom)) // _DASHES * _DASHES
     along = np.abs(seen[[0, -1]] - ends) >= _DASHES
     seen[[0, -1]] = np.where(along, ends, seen[[0, -1]])
@@ -214,7 +215,7 @@ def _seen(points: Floats, visible: QRectF) -> Floats:
 
 
 def to_rects(rects: Floats) -> list[QRectF]:
-    """What Qt takes of rectangles given by left, top, right and bottom."""
+    """Convert rectangles of left, top, right and bottom to QRectF."""
     return [
         QRectF(left, top, right - left, bottom - top)
         for left, top, right, bottom in rects.tolist()
@@ -245,7 +246,7 @@ def _touching(rects: npt.NDArray[np.float64], area: QRectF) -> npt.NDArray[np.in
 
 
 def _distance(points: npt.NDArray[np.float64], x: float, y: float) -> float:
-    """Distance of a point from a polyline of horizontal and vertical parts."""
+    """Return the distance of a point from a polyline of horizontal and vertical parts."""
     low = np.minimum(points[:-1], points[1:])
     high = np.maximum(points[:-1], points[1:])
     nearest = np.clip((x, y), low, high)

@@ -1,4 +1,4 @@
-"""Small marks that double the colours of states, painted about a centre."""
+"""Paints the marks of states, which repeat what colours say."""
 
 from __future__ import annotations
 

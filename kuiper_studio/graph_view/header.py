@@ -1,4 +1,4 @@
-"""The strip over the graph: title, where one is, and the zoom."""
+"""The header of the graph: title, breadcrumb and zoom buttons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEIGHT = 30
 
 
 class _ElidedLabel(QLabel):
-    """A label that gives up its middle when it has too little room."""
+    """A label that elides its text in the middle."""
 
     # Overrides of Qt methods
 
@@ -102,11 +102,11 @@ class Header(QFrame):
 
     @property
     def breadcrumb(self) -> str:
-        """Where one is: the model, and the module of the selected operator."""
+        """Breadcrumb: the model, and the module of the selected operator."""
         return self._crumbs.text()
 
     def show_breadcrumb(self, *parts: str) -> None:
-        """Say where one is."""
+        """Show the parts of the breadcrumb."""
         text = " › ".join(filter(None, parts))
         self._crumbs.setText(text)
         self._crumbs.setToolTip(tip_text(text))

@@ -1,4 +1,4 @@
-"""What the marks mean, in the canvas's corner."""
+"""The legend in a corner of the canvas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GAP: Final = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A mark, its colour and what it means."""
+    """A mark, its colour and its meaning."""
 
     glyph: str
     token: str
@@ -35,7 +35,7 @@ class Entry:
 
 
 def legend_entries(state: SceneState) -> list[Entry]:
-    """The marks that the graph shows now."""
+    """Return the marks that the graph shows now."""
     blocked = state.count(DisplayStatus.BLOCKED)
     entries = [_entry(DisplayStatus.EXECUTED)]
     if state.count(DisplayStatus.FAILED):
@@ -71,7 +71,7 @@ def paint_legend(
     height : float
         Of the canvas.
     room : float
-        Largest width.
+        Maximum width.
     """
     font = theme.ui_font(11)
     metrics = QFontMetricsF(font)

@@ -1,4 +1,4 @@
-"""The whole graph in a corner, with the visible part marked."""
+"""The minimap: the whole graph in a corner, with the visible part marked."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Minimap:
         bounds = geometry.bounds
         width = self.size.width() - 2 * _PADDING
         height = self.size.height() - 2 * _PADDING
-        # A chain is stretched across, or its boxes would be a hair line; but not beyond
-        # what keeps a cell a cell.
+        # Stretch a chain across the flow, or it would be a hairline, but keep cells
+        # recognisable.
         self._scale_x = min(width / max(bounds.width(), 1), _MOST_CELL / 94)
         self._scale_y = min(height / max(bounds.height(), 1), _MOST_CELL / 94)
         if not self._is_chain():
@@ -85,7 +85,7 @@ class Minimap:
         )
 
     def frame(self, canvas: QSizeF, visible: QRectF) -> QRectF | None:
-        """Where the map is in a canvas; None where it has no room or no use."""
+        """Return the map's frame in a canvas; None without room or need for it."""
         if visible.contains(self._geometry.bounds):
             return None
         if canvas.width() < _ROOM_BESIDE * self.size.width():
@@ -99,7 +99,7 @@ class Minimap:
         return QRectF(corner, self.size)
 
     def to_scene(self, point: QPointF) -> QPointF:
-        """Scene point under a point of the map."""
+        """Return the scene point under a point of the map."""
         bounds = self._geometry.bounds
         return QPointF(
             bounds.left() + (point.x() - self._offset.x()) / self._scale_x,
@@ -116,11 +116,11 @@ class Minimap:
         )
 
     def forget(self) -> None:
-        """Paint the cells anew: the theme has changed, or values were dropped."""
+        """Repaint all cells, after a change of theme or when values were dropped."""
         self._pixmap = None
 
     def mark(self, boxes: Iterable[int]) -> None:
-        """Paint some cells anew: their operators have run."""
+        """Repaint the cells of operators that have run."""
         if self._pixmap is None:
             return
         places = np.fromiter(boxes, np.intp)
@@ -193,7 +193,7 @@ class Minimap:
         return pixmap
 
     def _all_to_map(self, rects: Floats) -> Floats:
-        """Rectangles by left, top, right and bottom, on the map."""
+        """Return rectangles on the map by left, top, right and bottom."""
         bounds = self._geometry.bounds
         scale = np.array([self._scale_x, self._scale_y] * 2)
         corner = np.array([bounds.left(), bounds.top()] * 2)

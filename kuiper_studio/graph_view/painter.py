@@ -1,8 +1,8 @@
-"""Paints the scene: edges, boxes and what marks the selection, at three levels of detail.
+"""Paints the scene: edges, boxes and the selection, at three levels of detail.
 
-At 70 % and above everything; below it boxes with label and type; below 35 % cells in the
-colour of the family. Only what lies in the visible part is touched, and boxes are kept as
-pixmaps, so that panning over thousands of operators stays within a frame.
+At 70 % and above it paints everything, below that boxes with label and type, below 35 % cells
+in the colour of the family. It paints only the visible part and caches boxes as pixmaps, so
+panning over thousands of operators stays within a frame.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FULL_FROM: Final = 0.7
 CELLS_BELOW: Final = 0.35
 _LEAST_CELL: Final = 6.0  # pixels across the flow
 _LEAST_CELL_ALONG: Final = 1.5
-# More of them at once are put together as pixels, by numpy.
+# More of them are rasterised by NumPy.
 _MOST_RECTS: Final = 1200
 _MOST_POLYLINES: Final = 400
 _MOST_NEW: Final = 20  # boxes painted for the first time in one frame
@@ -64,8 +64,8 @@ class ScenePainter:
     hovered_edge : int
         The edge under the mouse, or NONE.
     complete : bool
-        Whether all boxes were painted as they should be; where many were new, the next
-        paintings go on with the others.
+        Whether all boxes were painted in full. Of many new boxes some are left to the next
+        frames.
     step_key : str
         The key that steps, shown in the current box.
     """
@@ -89,11 +89,11 @@ class ScenePainter:
         self.step_key = "F10"
 
     def forget(self) -> None:
-        """Drop what is kept: the theme has changed."""
+        """Clear the cached pixmaps, after a change of theme."""
         self._pixmap_key = ()
 
     def look(self, index: int) -> BoxLook:
-        """What a box shows now."""
+        """Return what a box shows now."""
         state = self._state
         box = state.scene.boxes[index]
         return BoxLook(
@@ -122,7 +122,7 @@ class ScenePainter:
             Part of the scene.
         zoom : float
         keep : bool
-            Paint boxes by way of pixmaps that are kept; False for vector graphics.
+            Whether to cache boxes as pixmaps; False for vector graphics.
         """
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -132,7 +132,7 @@ class ScenePainter:
             edges = self._geometry.edges_in(visible.adjusted(-8, -8, 8, 8))
             if keep and len(edges) > _MOST_EDGES:
                 self._paint_lines(painter, visible, zoom)
-                # Those that end here still have their corners and heads.
+                # Edges that end here still have round corners and arrow heads.
                 edges = edges[self._geometry.ends_in(edges, visible)]
             painter.save()
             painter.scale(zoom, zoom)
@@ -188,7 +188,7 @@ class ScenePainter:
     def _paint_kept(
         self, painter: QPainter, at: QPointF, index: int, zoom: float, ratio: float
     ) -> None:
-        """Paint a box; one of many new ones as it was at another zoom, or as a cell."""
+        """Paint a box; one of many new ones from its pixmap of another zoom, or as a cell."""
         look = self.look(index)
         known = self._pixmaps.get(index)
         if known is not None and known[0] == look:
@@ -263,7 +263,7 @@ class ScenePainter:
             self._paint_labels(painter, visible)
 
     def _paint_lines(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
-        """Paint what passes through as plain lines, for there are many of them."""
+        """Paint edges that pass through as plain lines, because there are many."""
         base = QColor(Qt.GlobalColor.transparent).rgba()
         picture = self._rastered(visible, zoom, 0.0, base)
         height, width = picture.shape
@@ -275,7 +275,7 @@ class ScenePainter:
     def _rastered(
         self, visible: QRectF, zoom: float, least: float, base: int
     ) -> npt.NDArray[np.uint32]:
-        """Straight parts of edges, of at least so many pixels, in pixels of the view."""
+        """Return straight parts of edges of at least `least` pixels, in view coordinates."""
         width = max(1, round(visible.width() * zoom))
         height = max(1, round(visible.height() * zoom))
         corner = np.array([visible.left(), visible.top()] * 2)
@@ -335,7 +335,7 @@ class ScenePainter:
     def _paint_label(
         self, painter: QPainter, x: float, y: float, side: int, text: str, width: float
     ) -> None:
-        """Write beside or on a line, on a patch that keeps other lines off the text."""
+        """Write beside or on a line, on a patch that covers other lines."""
         painter.save()
         painter.translate(x, y)
         if self._geometry.left_right or side == 0:
@@ -354,7 +354,7 @@ class ScenePainter:
         painter.drawText(QPointF(left * TEXT_SCALE, (top + 8.6) * TEXT_SCALE), text)
         painter.restore()
 
-    # From far
+    # Small zoom
 
     def _paint_far(
         self, painter: QPainter, visible: QRectF, zoom: float, *, keep: bool
@@ -391,7 +391,7 @@ class ScenePainter:
     def _paint_pixels(
         self, painter: QPainter, visible: QRectF, zoom: float, boxes: npt.NDArray[np.intp]
     ) -> None:
-        """Paint edges, and cells over them, pixel by pixel of the view."""
+        """Rasterise edges, and cells over them."""
         picture = self._rastered(visible, zoom, 1.0, self._theme.color("base").rgba())
         if len(boxes):
             corner = np.array([visible.left(), visible.top()] * 2)
@@ -415,7 +415,7 @@ class ScenePainter:
 
 
 def dot_tile(theme: Theme, zoom: float, ratio: float) -> QPixmap:
-    """One cell of the canvas's dots."""
+    """Make one tile of the canvas's dots."""
     pitch = max(4, round(20 * zoom * ratio))
     tile = QPixmap(pitch, pitch)
     tile.fill(Qt.GlobalColor.transparent)

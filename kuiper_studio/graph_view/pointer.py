@@ -1,4 +1,4 @@
-"""What the mouse does on the canvas: pan, zoom to an area, move the minimap's window, click."""
+"""Mouse on the canvas: pans, zooms to an area, moves the minimap's window, clicks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Pointer", "PointerTarget"]
 
 
 class PointerTarget(Protocol):
-    """What the pointer moves."""
+    """The canvas as the pointer uses it."""
 
     def pan(self, dx: float, dy: float) -> None:
         """Move the picture by view pixels."""
@@ -24,13 +24,13 @@ class PointerTarget(Protocol):
         """Make an area of the view fill it."""
 
     def click(self, point: QPointF) -> None:
-        """Select what is under a view point."""
+        """Select the operator or edge under a view point."""
 
     def in_minimap(self, point: QPointF) -> bool:
-        """Whether a view point lies in the minimap."""
+        """Return whether a view point lies in the minimap."""
 
     def move_by_minimap(self, point: QPointF) -> None:
-        """Centre on what the minimap shows under a view point."""
+        """Centre on the point of the minimap under a view point."""
 
 
 class _Mode(Enum):
@@ -42,7 +42,7 @@ class _Mode(Enum):
 
 
 class Pointer:
-    """Turns presses, moves and releases into what the canvas does.
+    """Turns presses, moves and releases into calls of the canvas.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Pointer:
 
     @property
     def panning(self) -> bool:
-        """Whether the picture hangs on the pointer."""
+        """Whether the user is panning."""
         return self._mode is _Mode.PANNING
 
     @property
@@ -73,7 +73,7 @@ class Pointer:
         return QRectF(self._pressed, self._last).normalized()
 
     def press(self, event: QMouseEvent) -> None:
-        """A button went down."""
+        """Handle a pressed button."""
         self._pressed = self._last = event.position()
         if event.button() is Qt.MouseButton.MiddleButton:
             self._mode = _Mode.PANNING
@@ -88,7 +88,7 @@ class Pointer:
             self._mode = _Mode.PRESSED
 
     def move(self, event: QMouseEvent) -> None:
-        """The pointer moved with a button held."""
+        """Handle a move with a button held."""
         point = event.position()
         moved = point - self._last
         far = (point - self._pressed).manhattanLength() >= QApplication.startDragDistance()
@@ -102,7 +102,7 @@ class Pointer:
         self._last = point
 
     def release(self, event: QMouseEvent) -> None:
-        """A button went up."""
+        """Handle a released button."""
         mode, area = self._mode, self.area
         self._mode = _Mode.IDLE
         if mode is _Mode.PRESSED:
@@ -115,5 +115,5 @@ class Pointer:
                 self._target.click(event.position())
 
     def cancel(self) -> None:
-        """Forget the press: the widget lost the pointer."""
+        """Forget the press, when the widget has lost the pointer."""
         self._mode = _Mode.IDLE

@@ -1,7 +1,7 @@
-"""Thousands of lines and cells as pixels: what the painter does when they are seen from far.
+"""Rasterises thousands of lines and cells with NumPy, for small zoom.
 
-All lines of a layout are horizontal or vertical, so that numpy can set their pixels at once;
-a call of QPainter for each would take longer than a frame.
+All lines of a layout are horizontal or vertical, so NumPy can set their pixels at once. A
+QPainter call for each would take longer than a frame.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_LINES", "Raster", "fill_cells"]
 
 _ONE: Final = np.int16(1)
-_FEW_LINES: Final = 3000  # which are set one by one in less time than all pixels are counted
+_FEW_LINES: Final = 3000  # lines that are set one by one in less time than counting takes
 MOST_LINES: Final = 12_000
-"""More lines at once are not counted, and could not be told apart."""
+"""More lines are left out; they could not be told apart."""
 
 
 class Raster:
@@ -37,12 +37,12 @@ class Raster:
     Attributes
     ----------
     picture : ndarray of shape (height, width), uint32
-        What was painted last; its memory is used again.
+        The last picture; its memory is reused.
     """
 
     def __init__(self, width: int, height: int) -> None:
         self.picture = np.zeros((height, width), np.uint32)
-        # Kept from frame to frame: fresh memory would take longer than all the rest.
+        # Reused from frame to frame: fresh memory would take longer than the rest.
         self._across = np.zeros((height, width + 1), np.int16)
         self._down = np.zeros((height + 1, width), np.int16)
 
@@ -76,7 +76,7 @@ class Raster:
         across, down = self._across, self._down
         _mark(across, rows)
         _mark(down.T, columns)
-        # From where runs begin and where they have ended to how many there are at each pixel.
+        # Sum up starts and ends of runs to the number of runs at each pixel.
         np.cumsum(across, axis=1, dtype=np.int16, out=across)
         for above, below in pairwise(down):  # faster than numpy.cumsum down columns
             np.add(below, above, out=below)
@@ -87,18 +87,18 @@ class Raster:
 
 
 def _runs(shape: tuple[int, int], place: Floats, start: Floats, end: Floats) -> _Runs:
-    """Runs of pixels, without what is outside.
+    """Clip runs of pixels to the picture.
 
     Parameters
     ----------
     shape : (int, int)
-        How many places there are, and how long they are.
+        Number and length of the rows.
     place, start, end : ndarray of shape (M,)
 
     Returns
     -------
     tuple of three ndarrays
-        Place, first pixel and the one behind the last.
+        Row, first pixel, and the one after the last.
     """
     places, length = shape
     inside = (place >= 0) & (place < places) & (end >= 0) & (start < length)
@@ -109,7 +109,7 @@ def _runs(shape: tuple[int, int], place: Floats, start: Floats, end: Floats) -> 
 
 
 def _mark(counts: npt.NDArray[np.int16], runs: _Runs) -> None:
-    """Count up where each run begins, and down behind its end.
+    """Add 1 where each run begins, and subtract 1 after its end.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def fill_cells(
 
 
 def _each(start: npt.NDArray[np.intp], count: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """``start[i], start[i] + 1, …`` for each `i`, ``count[i]`` of them, one after the other."""
+    """Concatenate ``start[i], start[i] + 1, …``, ``count[i]`` numbers for each `i`."""
     before = np.cumsum(count) - count
     offsets: npt.NDArray[np.intp] = np.arange(count.sum()) + np.repeat(start - before, count)
     return offsets

@@ -1,4 +1,4 @@
-"""The whole graph as a picture or as data, with or without a display."""
+"""Writes the whole graph as a picture or as data, with or without a display."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, QSize, QSizeF
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
-from engine.atomic import spoken, write_file
+from engine.atomic import format_os_error, write_file
 from engine.collector import collector_paused
 from engine.errors import ExportError
 from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import SceneState
-from kuiper_studio.layout import Orientation, layout, spell_graph, write_attributes
+from kuiper_studio.layout import Orientation, layout, format_graph, write_attributes
 from kuiper_studio.picture_files import write_picture
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["Rendered", "render_graph", "write_layout"]
 
 _MARGIN: Final = 24.0
-_STAGES: Final = 3  # a scene, its layout, the picture
+_STAGES: Final = 3  # stages: scene, layout, picture
 _LONGEST_SIDE: Final = 16_384
 _MOST_PIXELS: Final = 100_000_000
 _WIDE: Final = 1.6
-_CSS_DPI: Final = 96  # at which a pixel is a pixel in a browser
+_CSS_DPI: Final = 96  # dots per inch at which browsers show a pixel as a pixel
 _PNG_SCALE: Final = 2.0
-# Control characters and what is no character, in UTF-8; Qt writes them as they are.
+# Control characters and non-characters in UTF-8, which Qt does not escape.
 _NOT_IN_XML: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
 
 
@@ -55,7 +55,7 @@ class Rendered:
     scale : float
         Pixels per unit of the drawing; 1.0 in an SVG.
     note : str
-        What the user should know, e.g. that a PNG had to be made smaller; or ``""``.
+        Message for the user, e.g. that a PNG had to be made smaller; or ``""``.
     """
 
     path: Path
@@ -87,11 +87,11 @@ def render_graph(
     theme : Theme
     orientation : {'left-right', 'top-down'}
     session : StudioSession, optional
-        To draw its run, with values; else the model alone.
+        Session whose run is drawn with values; without it, the model alone.
     summaries : mapping of int to Summary, optional
-        What is known of the run's values, by index of the operator; see `SummaryCollector`.
+        Summaries of the run's values, by index of the operator; see `SummaryCollector`.
     form : {'svg', 'png'}, optional
-        What is written; by default what the suffix says.
+        Format; default by the suffix.
     progress : callable, optional
         Called with the number of stages done, and of all.
 
@@ -106,7 +106,7 @@ def render_graph(
     """
     writer = _WRITERS.get(form or path.suffix.lower().removeprefix("."))
     if writer is None:
-        raise ExportError(f"{path.name}: a graph is written as .svg or .png")
+        raise ExportError(f"{path.name}: a graph picture is an .svg or .png file")
     scene = make_scene(graph)
     state = SceneState(scene, session)
     state.summaries.update(summaries or {})
@@ -123,7 +123,7 @@ def write_layout(
 ) -> None:
     """Write a model's graph with positions, layers and routes as data.
 
-    Needs a QGuiApplication, for boxes are as wide as their texts.
+    Needs a QGuiApplication, because boxes are as wide as their texts.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def write_layout(
     path : Path
         An existing file is replaced.
     form : {'graphml', 'json'}
-        See `spell_graph`.
+        See `format_graph`.
     orientation : {'left-right', 'top-down'}
 
     Raises
@@ -143,7 +143,7 @@ def write_layout(
         request = make_scene(graph).request(orientation)
         placed = graph.to_networkx()
         write_attributes(placed, request.sizes, layout(request))
-        _write(path, spell_graph(placed, form))
+        _write(path, format_graph(placed, form))
 
 
 def _write_svg(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) -> Rendered:
@@ -174,7 +174,7 @@ def _write_png(path: Path, theme: Theme, painter: ScenePainter, area: QRectF) ->
     )
     if image.isNull():
         raise ExportError(
-            f"{path.name}: there is no memory for {size.width()} x {size.height()}"
+            f"{path.name}: not enough memory for {size.width()} x {size.height()} pixels"
         )
     _paint(QPainter(image), theme, painter, area, scale)
     write_picture(image, path, "png")
@@ -203,4 +203,4 @@ def _write(path: Path, data: bytes) -> None:
     try:
         write_file(path, data)
     except OSError as exc:
-        raise ExportError(f"{path} cannot be written: {spoken(exc)}") from exc
+        raise ExportError(f"{path} cannot be written: {format_os_error(exc)}") from exc

@@ -1,6 +1,6 @@
-"""What the graph view draws of a model: boxes with their texts, and edges.
+"""The boxes and edges that the graph view draws of a model.
 
-Nothing here changes while the model runs; that is in `state`.
+Nothing here changes while the model runs; see `state` for that.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ BOX_HEIGHT: Final = 94.0
 LEFT_INSET: Final = 11.0
 RIGHT_INSET: Final = 9.0
 DETAIL_LEFT: Final = 52.0
-"""Where the lines beside the thumbnail begin."""
-# Fonts have whole pixel sizes and the look asks for halves: texts are set at twice their
-# size and painted at half scale.
+"""Left edge of the lines beside the thumbnail."""
+# Fonts have whole pixel sizes, and the design needs halves: texts are measured at twice
+# their size and painted at half scale.
 TEXT_SCALE: Final = 2.0
 
 _LEAST_WIDTH: Final = 112.0
@@ -52,7 +52,7 @@ _DETAIL_RIGHT: Final = 7.0
 
 
 class Fonts:
-    """Faces of boxes and edges, at TEXT_SCALE times their size."""
+    """Fonts of boxes and edges, at TEXT_SCALE times their size."""
 
     def __init__(self) -> None:
         self.label = self._scaled(Theme.ui_font, 9, 700)
@@ -72,12 +72,12 @@ class Fonts:
 
 
 class _Ruler:
-    """Measures texts; the same text is measured once, and one of equally wide signs counted."""
+    """Measures texts, each once; monospaced texts by counting characters."""
 
     def __init__(self, font: QFont) -> None:
         self._metrics = QFontMetricsF(font)
         self._widths: dict[str, float] = {}
-        self._sign: float | None = None  # width of every sign of ASCII
+        self._sign: float | None = None  # width of every ASCII character
         sign, others = self.width("0"), map(self.width, "iWm.(~")
         self._sign = sign if all(width == sign for width in others) else None
 
@@ -102,7 +102,7 @@ class Box:
     Attributes
     ----------
     index : int
-        In execution order; also its place among the boxes.
+        In execution order; also its index among the boxes.
     name, type : str
     family : Family
     width : float
@@ -111,7 +111,7 @@ class Box:
     pending : (str, str)
         The lines of a box without a value: expression, or shape and dtype.
     room : int
-        Characters that fit into such a line.
+        Number of characters in such a line.
     operand : str
         The operand whose value the box shows; ``""`` for none.
     """
@@ -130,7 +130,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One operand on its way to one consumer.
+    """The edge of one operand to one consumer.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Edge:
         As exported, batch 1 left out.
     dtype : str
     count : int
-        How often the consumer takes it.
+        How often it is an input of the consumer.
     """
 
     source: int
@@ -207,12 +207,12 @@ def lay_out(
 
 @cache
 def fonts() -> Fonts:
-    """The faces; they do not depend on the theme."""
+    """Return the fonts, which do not depend on the theme."""
     return Fonts()
 
 
 def make_scene(graph: RuntimeGraph) -> Scene:
-    """Build the scene of a model; needs a QGuiApplication, for text is measured."""
+    """Build the scene of a model; needs a QGuiApplication to measure texts."""
     faces = fonts()
     type_ruler, name_ruler = _Ruler(faces.type), _Ruler(faces.name)
     label_ruler, detail_ruler = _Ruler(faces.label), _Ruler(faces.detail)
@@ -300,7 +300,7 @@ def _shown_shape(operator: RuntimeOperator) -> tuple[int | str | None, ...] | No
 
 def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
     if "expr" in operator.params:
-        # A constant is no text: None, a number or a flag.
+        # Constants are None, numbers or flags, not texts.
         head, tail = split_expression(str(operator.params["expr"]))
         return _cut(head, room), _cut(tail, room)
     operands = operator.outputs or operator.inputs
@@ -315,7 +315,7 @@ def _pending_lines(operator: RuntimeOperator, room: int) -> tuple[str, str]:
 
 
 def _cut(text: str, room: int) -> str:
-    """Elide in the middle, by characters: the face has one width."""
+    """Elide in the middle by characters: the font is monospaced."""
     if len(text) <= room:
         return text
     tail = (room - 1) // 2

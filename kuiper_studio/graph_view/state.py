@@ -1,4 +1,4 @@
-"""What changes while a model runs: the state of every box, and what the edges carry."""
+"""The state of boxes and edges, which changes while a model runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["SceneState"]
 NONE: Final = -1
 
 
-# Looking up a member of an enumeration takes longer than all the rest of a question.
+# Looking up an enum member takes longer than the rest of a query.
 _EXECUTED: Final = DisplayStatus.EXECUTED
 _PLAIN: Final = DisplayStatus.PLAIN
 _FAILED: Final = DisplayStatus.FAILED
@@ -49,19 +49,19 @@ class SceneState:
     current : int
         The box that runs next, or NONE.
     position : int
-        The box at which the run stands, also where nothing can run; or NONE.
+        The box of the session's position, also if it cannot run; or NONE.
     suspect : int
         The box that a failure hints at, or NONE.
     selected : int
         The selected box, or NONE.
     picked : str
-        The operand of the edge that was clicked last, ``""`` for none.
+        The operand of the last clicked edge, ``""`` for none.
     breakpoints : frozenset of int
     supplied : frozenset of int
-        Boxes of operators whose output the user supplied.
+        Boxes of operators whose output is overridden.
     summaries : dict of int to Summary
     generation : int
-        Counts how often values were dropped.
+        Number of times that values were dropped.
     """
 
     def __init__(self, scene: Scene, session: StudioSession | None = None) -> None:
@@ -86,7 +86,7 @@ class SceneState:
     # Following the session
 
     def refresh(self) -> None:
-        """Read everything anew: values were dropped, or another model is open."""
+        """Read everything again, after values were dropped or another model was opened."""
         session = self._session
         if session is None:
             return
@@ -101,7 +101,7 @@ class SceneState:
         self.follow_supplies()
 
     def apply(self, records: Iterable[Record]) -> list[int]:
-        """Take new records; returns the boxes that look different now."""
+        """Apply new records; return the boxes that changed."""
         changed = []
         for record in records:
             self.states[record.index] = DISPLAY_STATUS[record.status]
@@ -114,7 +114,7 @@ class SceneState:
         return changed
 
     def revert(self, operator: str) -> int:
-        """Forget what an operator computed: its step was undone; returns its box."""
+        """Clear the state of an operator whose step was undone; return its box."""
         box = self.scene.index[operator]
         if self._session is not None:
             self.states[box] = DISPLAY_STATUS[self._session.status(operator)]
@@ -125,7 +125,7 @@ class SceneState:
         return box
 
     def follow_position(self) -> None:
-        """Read which operator is next, and whether the run has failed."""
+        """Read the position and whether the run has failed."""
         session = self._session
         if session is None:
             return
@@ -144,7 +144,7 @@ class SceneState:
                 self.states[index] = DISPLAY_STATUS[status]
 
     def follow_selection(self) -> None:
-        """Read which operator is selected."""
+        """Read the selection."""
         if self._session is not None:
             self.selected = self.scene.index.get(self._session.selected, NONE)
 
@@ -156,7 +156,7 @@ class SceneState:
             self.breakpoints = frozenset(index[name] for name in names if name in index)
 
     def follow_supplies(self) -> None:
-        """Read what the user supplied."""
+        """Read the overrides."""
         session = self._session
         if session is None or session.graph is None:
             return
@@ -167,7 +167,7 @@ class SceneState:
             self.states[index] = DISPLAY_STATUS[session.status(self.scene.boxes[index].name)]
 
     def _block_behind(self, failed: int) -> None:
-        """Mark what cannot run any more; boxes are in execution order."""
+        """Mark boxes that can no longer run; boxes are in execution order."""
         blocked = {failed}
         for index in range(failed, len(self.scene.boxes)):
             if index not in blocked:
@@ -178,25 +178,25 @@ class SceneState:
                     self.states[target] = DisplayStatus.BLOCKED
                     blocked.add(target)
 
-    # Questions
+    # Queries
 
     def shown(self, index: int) -> DisplayStatus:
-        """How a box is drawn."""
+        """Return the status that a box shows."""
         state = _SHOWN[int(self.states[index])]
         if index == self.current and state is not _FAILED:
             return _CURRENT
         return state
 
     def computed(self, edge: int) -> bool:
-        """Whether an edge carries a value; in a plain drawing all edges are drawn full."""
+        """Return whether an edge has a value; without a session every edge has."""
         return self.states[self.scene.edges[edge].source] in (_EXECUTED, _PLAIN)
 
     def computed_among(self, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Which of some edges carry a value, as `computed` says of one."""
+        """Return which of some edges have a value; see `computed`."""
         return np.isin(self.states[self._sources[edges]], (_EXECUTED, _PLAIN))
 
     def shape(self, operand: str) -> str:
-        """Computed shape of an operand, batch 1 left out; ``""`` where it has none."""
+        """Return the computed shape of an operand without batch 1; ``""`` for none."""
         if operand not in self._shapes and self._session is not None:
             shape = getattr(self._session.tensors.metadata(operand), "shape", None)
             self._shapes[operand] = (
@@ -205,12 +205,12 @@ class SceneState:
         return self._shapes.get(operand, "")
 
     def has_value(self, index: int) -> bool:
-        """Whether the value that a box shows has been computed."""
+        """Return whether the value that a box shows is computed."""
         operand = self.scene.boxes[index].operand
         return self._session is not None and self._session.tensors.has_value(operand)
 
     def adopt_summary(self, index: int) -> bool:
-        """Take the summary of the value that a box shows, if the session has it."""
+        """Read the summary of the value that a box shows, if the session has it."""
         if self._session is None:
             return False
         found = self._session.tensors.summary(self.scene.boxes[index].operand)
@@ -219,10 +219,10 @@ class SceneState:
         return found is not None
 
     def lit(self) -> set[int]:
-        """Edges on the path of the selection.
+        """Return the highlighted edges.
 
-        The edge that was clicked, or those of the selected box. Where the selection merely
-        follows the run, at the box where it stands, nothing is lit.
+        These are the clicked edge, or the edges of the selected box. While the selection only
+        follows the run, no edge is highlighted.
         """
         edges: set[int] = set()
         if self.picked:
@@ -236,5 +236,5 @@ class SceneState:
         return edges
 
     def count(self, state: DisplayStatus) -> int:
-        """How many boxes are in a state."""
+        """Return how many boxes are in a state."""
         return int(np.count_nonzero(self.states == state))

@@ -12,7 +12,7 @@ _MOST_DIGITS: Final = 3
 
 
 def format_range(low: float, high: float, room: int) -> str:
-    """Format a range as ``0…2.57``, in as many digits as fit into `room` characters."""
+    """Format a range as ``0…2.57`` with as many digits as fit into `room` characters."""
     text = ""
     for digits in range(_MOST_DIGITS, 0, -1):
         text = f"{format_brief(low, digits)}…{format_brief(high, digits)}"
@@ -22,6 +22,6 @@ def format_range(low: float, high: float, room: int) -> str:
 
 
 def split_expression(expression: str) -> tuple[str, str]:
-    """Outermost function of an expression, and its operands with their brackets."""
+    """Split an expression into its outermost function and its operands with brackets."""
     head, bracket, rest = expression.partition("(")
     return head, bracket + rest

@@ -1,4 +1,4 @@
-"""Tool-tips of boxes and edges, and the canvas's description for screen readers."""
+"""Tool tips of boxes and edges, and the canvas's description for screen readers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["box_tip", "describe", "edge_tip"]
 
 
 def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
-    """Whole name and type of an operator, its state and, where it did not run, why."""
+    """Return an operator's full name, type, status and, if it did not run, the reason."""
     shown = state.scene.boxes[box]
     lines = [shown.name, f"{shown.type} · operator {shown.index}"]
     word = STATUS_LOOKS[state.shown(box)].text.lower()
@@ -33,14 +33,14 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
 
 
 def _evicted_text(session: StudioSession, operand: str) -> str:
-    """Say that a value is not kept; ``""`` for one that is, and where there is none."""
+    """Return the note on an evicted value; ``""`` for a resident one or none."""
     if not session.is_evicted(operand):
         return ""
-    return "dropped by the memory limit, computed again when looked at"
+    return "evicted by the memory limit, recomputed when you look at it"
 
 
 def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
-    """Operand of an edge, its shape and dtype, and its range where it is known."""
+    """Return the operand of an edge, its shape and dtype, and its range if known."""
     shown = state.scene.edges[edge]
     boxes = state.scene.boxes
     metadata = session.tensors.metadata(shown.operand)
@@ -67,14 +67,14 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
         lines.append("not computed yet")
     lines.append(_evicted_text(session, shown.operand))
     if shown.count > 1:
-        lines.append(f"taken {format_count(shown.count, 'time')}")
+        lines.append(f"used {format_count(shown.count, 'time')}")
     return "\n".join(filter(None, lines))
 
 
 def describe(state: SceneState) -> str:
-    """The graph in a sentence or two, for those who cannot see it."""
+    """Return a description of the graph in a sentence or two."""
     count = len(state.scene.boxes)
-    text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} have run."
+    text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} executed."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]

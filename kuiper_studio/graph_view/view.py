@@ -1,4 +1,4 @@
-"""GraphView: the canvas with its header, as the window uses it."""
+"""GraphView: the canvas with its header."""
 
 from __future__ import annotations
 
@@ -88,21 +88,21 @@ class GraphView(QWidget):
 
     @Slot()
     def zoom_in(self) -> None:
-        """Go to the next larger zoom level."""
+        """Zoom to the next larger level."""
         self.canvas.zoom_in()
 
     @Slot()
     def zoom_out(self) -> None:
-        """Go to the next smaller zoom level."""
+        """Zoom to the next smaller level."""
         self.canvas.zoom_out()
 
     @Slot()
     def zoom_reset(self) -> None:
-        """Go to 100 %."""
+        """Zoom to 100 %."""
         self.canvas.zoom_reset()
 
     def center_on(self, name: str) -> None:
-        """Bring an operator into the middle."""
+        """Centre on an operator."""
         self.canvas.center_on(name)
 
     def set_orientation(self, choice: str) -> None:
@@ -110,20 +110,20 @@ class GraphView(QWidget):
         self.canvas.set_orientation(choice)
 
     def turn_orientation(self) -> None:
-        """Go from left-right to top-down, or back."""
+        """Switch between left-right and top-down."""
         turned = "top-down" if self.orientation == "left-right" else "left-right"
         self.canvas.set_orientation(turned)
 
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
-        """Show or hide what the marks of the boxes mean."""
+        """Show or hide the legend."""
         self.canvas.set_legend_visible(visible)
 
     def box_rect(self, name: str) -> QRectF:
-        """Rectangle of an operator's box in the canvas; null when not laid out."""
+        """Return the rectangle of an operator's box in the canvas; null when not laid out."""
         return self.canvas.box_rect(name)
 
     def operator_at(self, point: QPointF | QPoint) -> str:
-        """Name of the operator under a point of the canvas, ``""`` for none."""
+        """Return the name of the operator under a point of the canvas, ``""`` for none."""
         return self.canvas.operator_at(point)
 
     @Slot()

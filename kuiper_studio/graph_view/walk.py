@@ -1,4 +1,4 @@
-"""Walking the graph with the arrow keys."""
+"""Moves through the graph with the arrow keys."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["Step", "neighbour"]
 
 
 class Step(Enum):
-    """Where to go from a box."""
+    """Direction from a box."""
 
     FORWARD = "along an outgoing edge"
     BACK = "along an incoming edge"
-    BEFORE = "to the sibling before"
-    BEHIND = "to the sibling behind"
+    BEFORE = "to the previous sibling"
+    BEHIND = "to the next sibling"
 
 
 def neighbour(geometry: Geometry, box: int, step: Step) -> int:
-    """Box that an arrow key goes to; the same one where there is none.
+    """Return the box that an arrow key selects; the same one if there is no other.
 
     Along edges the neighbour in the same row comes first, then the nearest; siblings are the
     boxes of the nearest row on that side, the one nearest in layer first.

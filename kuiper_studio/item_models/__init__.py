@@ -1,4 +1,4 @@
-"""What tables and lists of the window show, as Qt item models without widgets."""
+"""Qt item models of the window's tables and lists, without widgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a self-check has found as a table, one row per operator and kernel."""
+"""Item model of a self-check: one row per operator and kernel."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class ComparisonColumn(IntEnum):
     WHERE = 11
 
 
-# Titles and what they mean.
+# Column titles and their tool tips.
 _HEADERS: Final = {
-    ComparisonColumn.INDEX: ("#", "Place in execution order"),
+    ComparisonColumn.INDEX: ("#", "Index in execution order"),
     ComparisonColumn.NAME: ("Operator", "Name; a click selects it in the window"),
     ComparisonColumn.TYPE: ("Type", "Operator type"),
-    ComparisonColumn.KERNEL: ("Kernel", "Library, and which of its ways"),
+    ComparisonColumn.KERNEL: ("Kernel", "Library and variant"),
     ComparisonColumn.VERDICT: ("Verdict", "Whether it agrees with NumPy"),
     ComparisonColumn.LARGEST: ("Largest", "Largest absolute difference of two elements"),
     ComparisonColumn.RELATIVE: (
@@ -101,7 +101,7 @@ class ComparisonsModel(QAbstractTableModel):
         self._rows: tuple[Comparison, ...] = ()
 
     def show_result(self, found: SelfCheck) -> None:
-        """Show another result."""
+        """Show a result."""
         self.beginResetModel()
         self._rows = found.comparisons
         self.endResetModel()
@@ -209,7 +209,7 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 
 
 class ComparisonsFilterModel(QSortFilterProxyModel):
-    """Rows of a `ComparisonsModel`, sorted, and only those that differ where that is asked."""
+    """Sorts the rows of a `ComparisonsModel`, and can hide those that agree."""
 
     def __init__(self, source: ComparisonsModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -218,12 +218,12 @@ class ComparisonsFilterModel(QSortFilterProxyModel):
         self.setSourceModel(source)
 
     def show_only_differing(self, only: bool) -> None:  # noqa: FBT001 - a slot of a check box
-        """Show all rows, or those that differ."""
+        """Show only the rows that differ, or all."""
         self._only_differing = only
         self.invalidate()
 
     def text(self) -> str:
-        """All shown rows as lines with tabs between, titles first."""
+        """Return the shown rows as tab-separated lines, titles first."""
         columns = range(self.columnCount())
         flow = Qt.Orientation.Horizontal
         lines = [[str(self.headerData(column, flow)) for column in columns]]

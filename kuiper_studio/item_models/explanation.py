@@ -1,4 +1,4 @@
-"""The note on an operator's type beside what the model itself gives."""
+"""Combines the note on an operator's type with the model's own values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ExplainedArgument", "explained_arguments", "parameter_meanings"]
 
 @dataclass(frozen=True, slots=True)
 class ExplainedArgument:
-    """An argument, what it means, and what this operator has for it.
+    """An argument of the type's code with the value of this operator.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class ExplainedArgument:
 def explained_arguments(
     operator: RuntimeOperator, note: OperatorNote
 ) -> tuple[ExplainedArgument, ...]:
-    """Arguments of an operator in the order of its code.
+    """Return the arguments of an operator in the order of its code.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def explained_arguments(
 
 
 def parameter_meanings(operator: RuntimeOperator) -> dict[str, str]:
-    """What each parameter of an operator means, by the model's name for it."""
-    # Every layer comes with the notes; the window opens sooner without.
+    """Return the meaning of each parameter of an operator, by its name in the model."""
+    # Imported here: notes import every layer, and the window opens sooner without.
     from engine.layers.notes import unmarked
 
     return {
@@ -89,7 +89,7 @@ def _explained(
 
 
 def _operands_by_argument(operator: RuntimeOperator, note: OperatorNote) -> dict[str, str]:
-    """Operands by the argument that they are: by name, the others in order."""
+    """Assign operands to arguments: by name, the others in order."""
     known = {argument.name for argument in note.arguments}
     named: dict[str, str] = {}
     loose: list[str] = []
@@ -105,7 +105,7 @@ def _operands_by_argument(operator: RuntimeOperator, note: OperatorNote) -> dict
         and argument.name not in named
         and argument.name not in operator.params
     ]
-    if len(free) == 1 and len(loose) > 1:  # one argument takes all of them
+    if len(free) == 1 and len(loose) > 1:  # one argument takes all operands
         named[free[0]] = f"operands {', '.join(loose)}"
     else:
         named.update(

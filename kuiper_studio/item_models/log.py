@@ -40,7 +40,7 @@ _HEADERS: Final = ("Time", "Level", "Text")
 
 
 class LogModel(QAbstractTableModel):
-    """Lines of the log, oldest first; beyond a limit the oldest go.
+    """Lines of the log, oldest first; beyond a limit the oldest are dropped.
 
     Parameters
     ----------
@@ -53,13 +53,13 @@ class LogModel(QAbstractTableModel):
         session.workspace.logged.connect(self._on_logged)
 
     def clear(self) -> None:
-        """Drop all lines."""
+        """Remove all lines."""
         self.beginResetModel()
         self._entries.clear()
         self.endResetModel()
 
     def text(self) -> str:
-        """All lines as plain text."""
+        """Return all lines as plain text."""
         lines = ("\t".join(self._texts(entry)) for entry in self._entries)
         return "\n".join(lines)
 

@@ -1,8 +1,8 @@
-"""Which operators in a row belong to one module of the network, as far as names tell.
+"""Groups consecutive operators by the module of the network that their names tell.
 
-pnnx keeps the path of a module where an operator stands for exactly one, such as
-``layer1.0.relu``; operators that it fused or made itself have names of its own. Those are
-counted to a module when they lie between two operators of it, and to none otherwise.
+pnnx keeps the path of a module, such as ``layer1.0.relu``, where an operator corresponds to
+exactly one. Operators that it fused or created have names of their own; they belong to a module
+if they are between two of its operators.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["ModuleRun", "module_path", "module_runs"]
 
 Path = tuple[str, ...]
 
-# "torch.cat_0" and "Tensor.reshape_332" are functions with a number, not paths. The number of
-# one that pnnx has made another of stays with the old name.
+# "torch.cat_0" and "Tensor.reshape_332" are functions with a number, not paths. An operator
+# that pnnx has replaced keeps the old name with its number.
 _NO_PATH: Final = re.compile(r"(torch|Tensor|F)\.[\w.]*_\d+(_ncnnclone)?$")
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleRun:
-    """Operators in a row that belong to one module.
+    """Consecutive operators of one module.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ModuleRun:
 
 
 def module_path(operator: RuntimeOperator) -> Path:
-    """Modules around an operator, outermost first; empty where its name has none."""
+    """Return the modules of an operator, outermost first; empty if its name has none."""
     name = operator.name
     if "." not in name or name.startswith(("pnnx_", operator.type)) or _NO_PATH.match(name):
         return ()
@@ -52,7 +52,7 @@ def module_path(operator: RuntimeOperator) -> Path:
 
 
 def module_runs(operators: Sequence[RuntimeOperator]) -> tuple[ModuleRun, ...]:
-    """Split operators in execution order into modules.
+    """Group operators in execution order by module.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def module_runs(operators: Sequence[RuntimeOperator]) -> tuple[ModuleRun, ...]:
     Returns
     -------
     tuple of ModuleRun
-        In order, without overlap. The outermost modules; one that holds more than half of
-        the operators is opened into those inside it.
+        In order, without overlap: the outermost modules. A module with more than half of the
+        operators is replaced by its submodules.
     """
     paths = [module_path(operator) for operator in operators]
     names = _open_large(paths)
@@ -78,7 +78,7 @@ def module_runs(operators: Sequence[RuntimeOperator]) -> tuple[ModuleRun, ...]:
 
 
 def _open_large(paths: Sequence[Path]) -> list[str]:
-    """Name of the module that each path is counted to; ``""`` for an empty path."""
+    """Return the name of the module of each path; ``""`` for an empty path."""
     depths = [1] * len(paths)
     limit = sum(map(bool, paths)) / 2
     while True:

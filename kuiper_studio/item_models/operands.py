@@ -1,4 +1,4 @@
-"""Inputs and outputs of one operator as a table, one row per operand and peer."""
+"""Item model of an operator's inputs and outputs: one row per operand and peer."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class OperandRow:
     ----------
     operand : RuntimeOperand
     direction : str
-        ``in`` or ``out``; ``""`` in a row that only names another consumer.
+        ``in`` or ``out``; ``""`` in a row for a further consumer.
     argument : str
-        PyTorch's name of the input; ``""`` where the file gives none.
+        PyTorch's name of the input; ``""`` if the file has none.
     peer : RuntimeOperator or None
         The producer of an input, one consumer of an output.
     """
@@ -71,7 +71,7 @@ class OperandsModel(QAbstractTableModel):
     Parameters
     ----------
     session : StudioSession
-        Asked for computed shapes.
+        Source of computed shapes.
     """
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
@@ -80,19 +80,19 @@ class OperandsModel(QAbstractTableModel):
         self._rows: tuple[OperandRow, ...] = ()
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
-        """Show another operator, or nothing."""
+        """Show an operator, or nothing."""
         self.beginResetModel()
         self._rows = _rows_of(operator) if operator is not None else ()
         self.endResetModel()
 
     def refresh(self) -> None:
-        """Announce that shapes may be known better now."""
+        """Update the shapes."""
         if self._rows:
             last = self.index(len(self._rows) - 1, OperandColumn.DTYPE)
             self.dataChanged.emit(self.index(0, OperandColumn.SHAPE), last)
 
     def row_at(self, row: int) -> OperandRow:
-        """Facts of a row."""
+        """Return the data of a row."""
         return self._rows[row]
 
     def _display(self, row: OperandRow, column: int) -> str:
@@ -113,7 +113,7 @@ class OperandsModel(QAbstractTableModel):
     def _facts(
         self, row: OperandRow
     ) -> tuple[tuple[int | str | None, ...] | None, np.dtype[Any] | None]:
-        """Computed shape and dtype, else the exported ones."""
+        """Return the computed shape and dtype, else the exported ones."""
         metadata = self._session.tensors.metadata(row.operand.name)
         if isinstance(metadata, ArrayMetadata):
             return metadata.shape, metadata.dtype

@@ -1,14 +1,14 @@
 """The filter language of the operators list, without Qt.
 
-Words separated by blanks must all hold; ``-`` before a word turns it round, quotes keep
-blanks together::
+All words, separated by blanks, must match. ``-`` before a word negates it; quotes protect
+blanks::
 
     relu                type or name contains it
     type:Conv name:layer1 family:pool
     #12  #10-20         index
     ms>1  ms<=0.5       measured time
-    shape:64  shape:64x56x56   a dimension, or dimensions in a row, of an output
-    kernel:ncnn         who computed it, e.g. onnxruntime/all-2
+    shape:64  shape:64x56x56   a dimension, or consecutive dimensions, of an output
+    kernel:ncnn         the kernel that computed it, e.g. onnxruntime/all-2
     state:failed        next, run, pending, failed, blocked, unsupported, breakpoint, problem,
                         random
 """
@@ -28,11 +28,11 @@ __all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_fi
 
 
 class OperatorFacts(Protocol):
-    """What a filter may ask about an operator; only what it asks need be worked out."""
+    """The properties of an operator that a filter can query, computed on demand."""
 
     @property
     def index(self) -> int:
-        """Position in execution order."""
+        """Index in execution order."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class OperatorFacts(Protocol):
 
     @property
     def states(self) -> frozenset[str]:
-        """Words of `STATES` that hold."""
+        """The words of `STATES` that apply."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class OperatorFacts(Protocol):
 
     @property
     def shapes(self) -> tuple[tuple[int | str | None, ...], ...]:
-        """Of the outputs."""
+        """Shapes of the outputs."""
         ...
 
 
@@ -82,7 +82,7 @@ STATES: Final = (
 
 
 class FilterError(ValueError):
-    """A filter that cannot be understood, with a sentence that says what can."""
+    """A filter with a syntax error; the message says how to write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +92,20 @@ class OperatorFilter:
     tests: tuple[Test, ...] = ()
 
     def accepts(self, facts: OperatorFacts) -> bool:
-        """Whether all words hold."""
+        """Return whether all words match."""
         return all(test(facts) for test in self.tests)
 
 
 def parse_filter(text: str) -> OperatorFilter:
-    """Read a filter.
+    """Parse a filter.
 
     Raises
     ------
     FilterError
-        If a word is not understood.
+        If a word has a syntax error.
     """
     if text.count('"') % 2:
-        raise FilterError('a quotation mark is open: close it with "')
+        raise FilterError('a quotation mark is not closed: add "')
     words = re.findall(r'(?:[^\s"]|"[^"]*")+', text)
     return OperatorFilter(tuple(_parse_word(word) for word in words))
 
@@ -127,14 +127,14 @@ def _parse_word(word: str) -> Test:
     make = _KEYED.get(key.lower())
     if make is None:
         known = ", ".join(f"{name}:" for name in _KEYED)
-        raise FilterError(f"{key}: is not known; use {known} #index or ms>1")
+        raise FilterError(f"{key}: is unknown; use {known} #index or ms>1")
     if not value:
-        raise FilterError(f"{key}: needs a value behind it")
+        raise FilterError(f"{key}: needs a value after the colon")
     return make(value)
 
 
 def _matcher(value: str) -> Callable[[str], bool]:
-    """Substring without regard to case; with ``*`` or ``?`` a pattern of the whole."""
+    """Match a substring, ignoring case; with ``*`` or ``?`` a pattern for the whole text."""
     low = value.lower()
     if "*" in low or "?" in low:
         pattern = re.compile(fnmatch.translate(low))
@@ -170,14 +170,14 @@ def _kernel_test(value: str) -> Test:
 def _state_test(value: str) -> Test:
     wanted = {state for state in STATES if state.startswith(value.lower())}
     if not wanted:
-        raise FilterError(f"state:{value} is not known; use {', '.join(STATES)}")
+        raise FilterError(f"state:{value} is unknown; use {', '.join(STATES)}")
     return lambda facts: not wanted.isdisjoint(facts.states)
 
 
 def _shape_test(value: str) -> Test:
     dims = tuple(dim for dim in re.split(r"[x×,]", value.lower()) if dim)
     if not dims or not all(re.fullmatch(r"\d+|\?|%?[a-z_]\w*", dim) for dim in dims):
-        raise FilterError(f"shape:{value} is no shape; write shape:64 or shape:64x56x56")
+        raise FilterError(f"shape:{value} is not a shape; write shape:64 or shape:64x56x56")
 
     def holds(facts: OperatorFacts) -> bool:
         return any(_contains(shape, dims) for shape in facts.shapes)
@@ -194,7 +194,7 @@ def _contains(shape: tuple[int | str | None, ...], dims: tuple[str, ...]) -> boo
 def _index_test(word: str) -> Test:
     match = re.fullmatch(r"#(\d{1,9})(?:-(\d{1,9}))?", word)
     if match is None:
-        raise FilterError(f"{word} is no index; write #12 or #10-20")
+        raise FilterError(f"{word} is not an index; write #12 or #10-20")
     first = int(match[1])
     last = int(match[2]) if match[2] else first
     return lambda facts: first <= facts.index <= last
@@ -213,7 +213,7 @@ def _ms_test(sign: str, value: str) -> Test:
     try:
         limit = float(value)
     except ValueError:
-        raise FilterError(f"ms{sign}{value} is not understood; write ms>1 or ms<=0.5") from None
+        raise FilterError(f"ms{sign}{value} is not a time; write ms>1 or ms<=0.5") from None
     compare = _COMPARE[sign]
     return lambda facts: facts.ms is not None and bool(compare(facts.ms, limit))
 

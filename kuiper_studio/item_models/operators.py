@@ -1,4 +1,4 @@
-"""The operators of the open model as a table in execution order, and its filter."""
+"""Item model of the operators in execution order, and its filter."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OperatorColumn(IntEnum):
 
 
 class OperatorRole(IntEnum):
-    """What a row knows beyond its texts; the same in every column."""
+    """Roles of a row beyond its texts, the same in every column."""
 
     NAME = Qt.ItemDataRole.UserRole + 1
     STATUS = Qt.ItemDataRole.UserRole + 2  # DisplayStatus
@@ -82,7 +82,7 @@ class OperatorRole(IntEnum):
 _HEADERS: Final = {
     OperatorColumn.BREAKPOINT: ("", "Breakpoint"),
     OperatorColumn.STATE: ("", "State"),
-    OperatorColumn.INDEX: ("#", "Position in execution order"),
+    OperatorColumn.INDEX: ("#", "Index in execution order"),
     OperatorColumn.FAMILY: ("", "Family"),
     OperatorColumn.TYPE: ("Type", "Operator type"),
     OperatorColumn.NAME: ("Name", "Operator name"),
@@ -95,7 +95,7 @@ _RIGHT: Final = frozenset({OperatorColumn.INDEX, OperatorColumn.OUTPUT, Operator
 def output_shapes(
     session: StudioSession, operator: RuntimeOperator
 ) -> tuple[ExportedShape | None, ...]:
-    """Shapes of the outputs: the computed one, else the exported one, else None."""
+    """Return the computed shape of each output, else the exported one, else None."""
     computed = (session.tensors.metadata(operand.name) for operand in operator.outputs)
     return tuple(
         facts.shape if isinstance(facts, ArrayMetadata) else operand.shape
@@ -104,7 +104,7 @@ def output_shapes(
 
 
 class _RowFacts:
-    """Facts of one operator, worked out when a filter asks for them."""
+    """Properties of one operator for filters, computed on demand."""
 
     __slots__ = ("_operator", "_session", "index", "name", "type")
 
@@ -171,21 +171,21 @@ class OperatorsModel(QAbstractTableModel):
         self._on_graph_changed()
 
     def row_of(self, name: str) -> int:
-        """Row of an operator; -1 when there is none of that name."""
+        """Return the row of an operator; -1 for an unknown name."""
         graph = self._session.graph
         if graph is None or not name:
             return -1
         return graph.operator(name).index
 
     def operator_at(self, row: int) -> RuntimeOperator:
-        """Operator of a row."""
+        """Return the operator of a row."""
         return self._operators[row]
 
     def facts(self, row: int) -> OperatorFacts:
-        """What filters may ask about a row."""
+        """Return the properties of a row for filters."""
         return _RowFacts(self._session, self._operators[row])
 
-    # Answers to the session
+    # Slots
 
     @Slot()
     def _on_graph_changed(self) -> None:
@@ -236,7 +236,7 @@ class OperatorsModel(QAbstractTableModel):
                 self.index(first, 0), self.index(last, self.columnCount() - 1)
             )
 
-    # What rows say
+    # Texts of rows
 
     def _display(self, operator: RuntimeOperator, column: int) -> str:
         match column:
@@ -259,7 +259,7 @@ class OperatorsModel(QAbstractTableModel):
         match column:
             case OperatorColumn.BREAKPOINT:
                 stops = operator.name in self._breakpoints
-                return "breakpoint: a run stops before it" if stops else ""
+                return "breakpoint: runs stop before it" if stops else ""
             case OperatorColumn.STATE:
                 return self._status_text(operator)
             case OperatorColumn.FAMILY:
@@ -269,7 +269,7 @@ class OperatorsModel(QAbstractTableModel):
                 return "\n".join(filter(None, (self._display(operator, column), random)))
             case OperatorColumn.OUTPUT:
                 return "\n".join(
-                    f"{operand.name}: {format_shape(shape) or 'shape not known'}"
+                    f"{operand.name}: {format_shape(shape) or 'unknown shape'}"
                     for operand, shape in zip(
                         operator.outputs, output_shapes(self._session, operator), strict=True
                     )
@@ -307,7 +307,7 @@ class OperatorsModel(QAbstractTableModel):
                 return self._display(operator, column)
 
     def _answer_table(self) -> dict[int, Callable[[RuntimeOperator], object]]:
-        """Functions that answer the roles that are the same in every column."""
+        """Return functions for the roles that are the same in every column."""
         session = self._session
         return {
             OperatorRole.NAME: lambda operator: operator.name,
@@ -384,7 +384,7 @@ class OperatorsFilterModel(QSortFilterProxyModel):
     Signals
     -------
     hint_changed : str
-        What is wrong with the filter's text; ``""`` when nothing is.
+        The error in the filter's text; ``""`` for none.
     """
 
     hint_changed = Signal(str)
@@ -404,11 +404,11 @@ class OperatorsFilterModel(QSortFilterProxyModel):
 
     @property
     def hint(self) -> str:
-        """What is wrong with it; ``""`` when nothing is."""
+        """The error in the filter; ``""`` for none."""
         return self._hint
 
     def set_text(self, text: str) -> None:
-        """Filter by other words; those not understood leave the last good filter in place."""
+        """Set the filter; a text with an error leaves the last valid one in place."""
         self._text = text
         try:
             parsed = parse_filter(text)
@@ -428,5 +428,5 @@ class OperatorsFilterModel(QSortFilterProxyModel):
 
     @override
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
-        # Asked of the model and not by a role: a model may have fifty thousand rows.
+        # A direct call instead of a role: a model may have fifty thousand rows.
         return not self._filter.tests or self._filter.accepts(self._source.facts(source_row))

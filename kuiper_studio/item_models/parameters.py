@@ -1,4 +1,4 @@
-"""Parameters of one operator as a table."""
+"""Item model of one operator's parameters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ParametersModel(QAbstractTableModel):
         self._meanings: dict[str, str] = {}
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
-        """Show another operator, or nothing."""
+        """Show an operator, or nothing."""
         self.beginResetModel()
         parameters = operator.parameters if operator is not None else {}
         self._rows = tuple(

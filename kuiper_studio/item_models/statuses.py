@@ -1,7 +1,7 @@
-"""The status of an operator as views show it, and how each status looks, in one table.
+"""The status of an operator as views show it, and one table of their texts and colours.
 
-Graph, operators table, timeline, properties and tool tips read it, and the status bar the table
-of the run's states beside it.
+Graph, operators table, timeline, properties and tool tips read it. The status bar reads the
+table of run states beside it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class DisplayStatus(IntEnum):
-    """Status of an operator as views show it; a number, so that arrays can hold it.
+    """Status of an operator as views show it; an integer, so that arrays can hold it.
 
     PLAIN: in a drawing of the model without a run.
     """
@@ -50,12 +50,12 @@ class DisplayStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusLook:
-    """How a status looks.
+    """Text, colours and icon of a status.
 
     Attributes
     ----------
     text : str
-        In one to three words, beginning with a capital.
+        One to three words, capitalised.
     token : str
         Colour of its mark.
     icon : str
@@ -63,9 +63,9 @@ class StatusLook:
     text_token : str
         Colour of its text.
     detail : str
-        What a tool tip says; the text where it says no more.
+        Text of the tool tip; `text` if it says no more.
     word : str
-        What the operators' filter calls it, as in ``state:next``.
+        Its word in the operators' filter, as in ``state:next``.
     size : int
         Side of its icon in tables, in logical pixels.
     """
@@ -104,13 +104,13 @@ DISPLAY_STATUS: Final[Mapping[OperatorStatus, DisplayStatus]] = MappingProxyType
 PROBLEMS: Final = frozenset(
     {DisplayStatus.FAILED, DisplayStatus.UNSUPPORTED, DisplayStatus.BLOCKED}
 )
-# Not yet reached, or never: names are written in the quieter colour.
+# Not yet reached, or never: the name has the quieter colour.
 QUIET: Final = frozenset({DisplayStatus.PENDING, DisplayStatus.BLOCKED})
 
 
 @dataclass(frozen=True, slots=True)
 class RunLook:
-    """How a state of the run looks in the status bar.
+    """Text, colour and icon of a run state in the status bar.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ RUN_LOOKS: Final[Mapping[RunState, RunLook]] = MappingProxyType({
 
 
 def operator_status(session: StudioSession, operator: str) -> DisplayStatus:
-    """Status of an operator; of several that apply, the one that matters most."""
+    """Return the status of an operator; of several that apply, the most important."""
     status = session.status(operator)
     if status is OperatorStatus.FAILED:
         return DisplayStatus.FAILED

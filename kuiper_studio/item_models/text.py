@@ -1,4 +1,4 @@
-"""How names and parameters are written in the window; for numbers see `engine.text`."""
+"""Formats names and parameters for the window; for numbers see `engine.text`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["caption_text", "elided", "param_text", "tip_text"]
 
 
 def param_text(value: object) -> str:
-    """Write a parameter the way Python does: ``(3, 3)``, ``'zeros'``, ``True``."""
+    """Format a parameter like Python: ``(3, 3)``, ``'zeros'``, ``True``."""
     return repr(value)
 
 
 def elided(text: str, limit: int) -> str:
-    """Cut the middle out of a text that is longer than `limit` characters."""
+    """Elide the middle of a text that is longer than `limit` characters."""
     if len(text) <= limit:
         return text
     head = limit // 2
@@ -21,12 +21,12 @@ def elided(text: str, limit: int) -> str:
 
 
 def caption_text(text: str) -> str:
-    """Write a name on a button, a tab or in a menu, where Qt takes ``&`` for a mnemonic."""
+    """Escape a name for a button, tab or menu, where Qt takes ``&`` for a mnemonic."""
     return text.replace("&", "&&")
 
 
 def tip_text(text: str) -> str:
-    """Write names in a tool tip as they are, where Qt takes ``<b>`` for HTML."""
+    """Escape names for a tool tip, where Qt takes ``<b>`` for HTML."""
     if "<" not in text and "&" not in text:
         return text
     return f'<div style="white-space:pre-wrap">{html.escape(text, quote=False)}</div>'

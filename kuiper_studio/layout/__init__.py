@@ -1,4 +1,4 @@
-"""Layered graph layout: a graph and sizes in, numbers out.
+"""Layered graph layout: takes a graph and sizes, and returns coordinates.
 
 Components and generations come with the graph, found by networkx; rows, lanes and routes are
 our own. Knows boxes and edges, no operators, no Qt. `layout` is a pure function of its request,
@@ -9,7 +9,7 @@ that goes into files.
 from __future__ import annotations
 
 from kuiper_studio.layout.arrange import layout
-from kuiper_studio.layout.files import FILE_FORMATS, spell_graph, write_attributes
+from kuiper_studio.layout.files import FILE_FORMATS, format_graph, write_attributes
 from kuiper_studio.layout.model import (
     LAYER_GAPS,
     Layout,
@@ -25,7 +25,7 @@ __all__ = [
     "LayoutCancelledError",
     "LayoutRequest",
     "Orientation",
+    "format_graph",
     "layout",
-    "spell_graph",
     "write_attributes",
 ]

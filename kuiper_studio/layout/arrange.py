@@ -1,4 +1,4 @@
-"""The way from a request to a layout: components apart, then side by side."""
+"""Computes a layout: each component by itself, then all side by side."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
     ----------
     request : LayoutRequest
     cancelled : callable, optional
-        Asked now and then, on the calling thread; True stops.
+        Called now and then on the calling thread; True cancels.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def layout(request: LayoutRequest, cancelled: Callable[[], bool] | None = None) 
     ValueError
         If there is not one size for each node.
     LayoutCancelledError
-        If `cancelled` said so.
+        If `cancelled` returned True.
     """
 
     def check() -> None:
@@ -102,7 +102,7 @@ def _place_parts(request: LayoutRequest, check: Callable[[], None]) -> list[Plac
 
 
 def _pack(sizes: Sequence[tuple[float, float]], gap: float) -> list[tuple[float, float]]:
-    """Put components on shelves as long as the longest of them, or as a pleasant rectangle."""
+    """Pack components on shelves as long as the longest one, or of a pleasant aspect."""
     area = sum((length + gap) * (breadth + gap) for length, breadth in sizes)
     limit = max(*(length for length, _ in sizes), math.sqrt(area * _SHELF_ASPECT))
     offsets = []
@@ -135,9 +135,7 @@ def _assemble(
     ]
     drawn: list[list[_Point]] = []
     moves: list[_Point] = []
-    ways: list[
-        tuple[int, int]
-    ] = []  # of each line: which polyline is its route, which its branch
+    ways: list[tuple[int, int]] = []  # index of the polylines of route and branch, by line
     labels: list[Label] = []
     skips = np.zeros(line_count, np.bool_)
     done = [0] * len(parts)
@@ -174,7 +172,7 @@ def _assemble(
 def _moved(
     polylines: Sequence[Sequence[_Point]], shifts: Sequence[_Point], *, turned: bool
 ) -> list[Floats]:
-    """Move polylines by an offset each; parts of one array, for there may be many."""
+    """Move polylines by an offset each, as parts of one array for speed."""
     counts = np.array([len(polyline) for polyline in polylines], np.intp)
     numbers = chain.from_iterable(chain.from_iterable(polylines))
     points = np.fromiter(numbers, np.float64, 2 * int(counts.sum())).reshape(-1, 2)

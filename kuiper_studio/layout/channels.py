@@ -1,4 +1,4 @@
-"""Where edges turn: slots in the gaps between layers, and ports along the boxes."""
+"""Assigns slots in the gaps between layers, where edges turn, and ports along boxes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAR: Final = 1 << 30  # row of a lane below, farther than any row
 
 
 def _lane_row(lane: Lane) -> int:
-    """Row that stands for a lane: before the first or after the last."""
+    """Return the row that represents a lane: before the first or after the last."""
     return -1 if lane.side == ABOVE else _FAR
 
 
@@ -65,7 +65,7 @@ class Channels:
 
 
 def assign_channels(links: Sequence[Link], layers: Sequence[int], rows: Rows) -> Channels:
-    """Give every turn a slot in its gap, so that lines in one slot do not touch.
+    """Assign every turn a slot in its gap, so that lines in one slot do not touch.
 
     The order of slots is chosen to cross as few lines as possible.
     """
@@ -94,7 +94,7 @@ def assign_channels(links: Sequence[Link], layers: Sequence[int], rows: Rows) ->
 
 
 def _take_slot(extents: list[tuple[int, int]], low: int, high: int) -> int:
-    """Slot after the last one with something beside this line, which keeps the order."""
+    """Return the slot after the last one that overlaps the line, to keep the order."""
     slot = len(extents)
     while slot and (extents[slot - 1][1] < low or high < extents[slot - 1][0]):
         slot -= 1
@@ -106,7 +106,7 @@ def _take_slot(extents: list[tuple[int, int]], low: int, high: int) -> int:
 
 
 def _order(turns: _Turns) -> list[tuple[tuple[int, bool], _Turn]]:
-    """Turns of a gap from source to target, inserted one by one where they cross least."""
+    """Order the turns of a gap by inserting each where it crosses least."""
     waiting = sorted(turns.items(), key=lambda item: (item[1].start, item[0]))
     if len(waiting) > _MOST_PAIRS:
         return waiting
@@ -120,10 +120,9 @@ def _order(turns: _Turns) -> list[tuple[tuple[int, bool], _Turn]]:
 
 
 def _crossings(left: _Turn, right: _Turn) -> int:
-    """Crossings of two turns in one gap, the first nearer to the sources.
+    """Count the crossings of two turns in one gap, the first nearer to the sources.
 
-    Lines that would run along each other, one leaving and one entering in one row, count
-    twice.
+    Lines that would overlap, one leaving and one entering in the same row, count twice.
     """
     return (
         (left.low <= right.start <= left.high)
@@ -139,7 +138,7 @@ _Ports: TypeAlias = dict[int, dict[int, int | None]]
 def assign_ports(
     links: Iterable[Link], layers: Sequence[int], rows: Rows, breadths: Sequence[float]
 ) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]]:
-    """Place the ends of links along the sides of boxes that face the flow.
+    """Distribute the ends of links along the sides of boxes.
 
     Parameters
     ----------
@@ -201,7 +200,7 @@ def assign_ports(
 
 
 def _free_shift(offsets: list[float], taken: list[float]) -> float:
-    """Shift that keeps lines into a box off the lines out of the box it faces."""
+    """Return the shift that separates lines into a box from lines out of the opposite one."""
     for shift in _SHIFTS:
         if all(
             abs(offset + shift - other) >= _LEAST_APART for offset in offsets for other in taken

@@ -1,4 +1,4 @@
-"""A graph that is laid out, for other programs: in networkx, in GraphML and in JSON."""
+"""Exports a layout to networkx, GraphML and JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from kuiper_studio.layout.model import Layout
 
-__all__ = ["FILE_FORMATS", "spell_graph", "write_attributes"]
+__all__ = ["FILE_FORMATS", "format_graph", "write_attributes"]
 
 _NOT_IN_XML: Final = re.compile(
     "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -57,11 +57,11 @@ def write_attributes(
         edge["route"] = routes[place[source], place[target], operand].tolist()
 
 
-def spell_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
-    """Spell a graph with its layout as a file.
+def format_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
+    """Format a graph with its layout as a file.
 
-    Nodes keep `index`, `type` and the layout's attributes. Edges are numbered, in the order of
-    their consumers, and have the `operand`, the place among the consumer's inputs (`input`)
+    Nodes keep `index`, `type` and the layout's attributes. Edges are numbered in the order of
+    their consumers, and have the `operand`, the index among the consumer's inputs (`input`)
     and the `route`.
 
     Parameters
@@ -70,9 +70,9 @@ def spell_graph(graph: nx.MultiDiGraph, form: str) -> bytes:
         As `write_attributes` leaves it.
     form : {'graphml', 'json'}
         JSON is what `networkx.node_link_data` gives with ``edges="edges"``. GraphML has no
-        lists, so that a route is a text there, ``"112.0,47.0 165.0,47.0"``. What XML cannot
-        hold becomes a replacement character; a node's name is then followed by its index, so
-        that no two are the same.
+        lists, so a route is a text there, ``"112.0,47.0 165.0,47.0"``. Characters that XML
+        cannot hold become replacement characters; the name of such a node is followed by its
+        index, so that it stays unique.
     """
     return _SPELLINGS[form](graph)
 
@@ -84,7 +84,7 @@ def _as_graphml(graph: nx.MultiDiGraph) -> bytes:
     for place, node in enumerate(graph):
         name = _as_xml(node)
         names[node] = name if name == node else f"{name} {place}"  # other names have no spaces
-    written = nx.relabel_nodes(_for_file(graph, _spell_route), names)
+    written = nx.relabel_nodes(_for_file(graph, _format_route), names)
     for _, attributes in written.nodes(data=True):
         attributes["type"] = _as_xml(attributes["type"])
     for _, _, attributes in written.edges(data=True):
@@ -111,7 +111,7 @@ FILE_FORMATS: Final = tuple(_SPELLINGS)
 def _for_file(
     graph: nx.MultiDiGraph, spell: Callable[[list[list[float]]], object]
 ) -> nx.MultiDiGraph:
-    """Copy what files have types for; edges are numbered in the order of their consumers."""
+    """Copy attributes that files can hold; number edges in the order of their consumers."""
     import networkx as nx
 
     written = nx.MultiDiGraph(**graph.graph)
@@ -129,7 +129,7 @@ def _for_file(
     return written
 
 
-def _spell_route(route: list[list[float]]) -> str:
+def _format_route(route: list[list[float]]) -> str:
     return " ".join(f"{x},{y}" for x, y in route)
 
 

@@ -18,7 +18,7 @@ class Dag:
     Attributes
     ----------
     successors, predecessors : sequence of sequence of int
-        Without repetition, in the order of the edges.
+        Without duplicates, in the order of the edges.
     generations : sequence of int
         Edges on the longest path to each node.
     order : sequence of int
@@ -35,12 +35,12 @@ class Dag:
 
 
 def make_dag(pairs: Iterable[tuple[int, int]], generations: Sequence[int]) -> Dag:
-    """List the neighbours of each node, and order the nodes.
+    """List the neighbours of each node, and sort the nodes.
 
     Parameters
     ----------
     pairs : iterable of (int, int)
-        Edges, as often as they come.
+        Edges, with duplicates.
     generations : sequence of int
         Of each node.
     """
@@ -59,10 +59,10 @@ def make_dag(pairs: Iterable[tuple[int, int]], generations: Sequence[int]) -> Da
 
 
 def assign_layers(dag: Dag) -> list[int]:
-    """Layers of one connected component: its generations, but for what may come later.
+    """Return the layers of a connected component: generations, with some nodes moved later.
 
-    What does not depend on the start of the longest chain (constants, second inputs and what
-    is computed from them alone) is moved as late as its consumers allow, beside them.
+    Nodes that do not depend on the start of the longest chain (constants, second inputs and
+    what is computed from them alone) move as late as their consumers allow.
     """
     layers = list(dag.generations)
     starts = [node for node in dag.order if not dag.predecessors[node]]

@@ -1,4 +1,4 @@
-"""Edges as the router sees them: which way each goes, before there are coordinates."""
+"""Decides the path of each edge, before coordinates are known."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Link:
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """The way of one net's skip edges beside the rows.
+    """A lane: the path of one net's skip edges beside the rows.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Lane:
 def make_links(
     edges: Sequence[tuple[int, int, str]], layers: Sequence[int], rows: Rows
 ) -> tuple[list[Link], list[Link]]:
-    """Decide which way each edge goes.
+    """Decide the path of each edge.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _choose_way(
         if source_row != target_row:
             link.gap = layers[link.source]
     elif pair in rows.runs and pair not in running:
-        # A run is one line; a second net between the same two nodes takes a lane.
+        # A row is for one line; a second net between the same two nodes takes a lane.
         running.add(pair)
         if source_row != target_row:
             at_start = rows.runs[pair] == target_row
@@ -125,7 +125,7 @@ def _choose_way(
 
 
 def exposed(node: int, side: int, layers: Sequence[int], rows: Rows) -> bool:
-    """Whether nothing lies between a node and the lanes of a side."""
+    """Return whether nothing is between a node and the lanes of a side."""
     row = rows.rows[node]
     if side == ABOVE:
         return row == 0

@@ -1,4 +1,4 @@
-"""What goes into a layout and what comes out: frozen values that may cross threads."""
+"""Request and result of a layout: frozen values that may cross threads."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = [
 Orientation: TypeAlias = Literal["left-right", "top-down"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 Line: TypeAlias = tuple[int, int, str]
-"""Places of the producer and of the consumer among the nodes, and the operand."""
+"""Node indexes of producer and consumer, and the operand."""
 
 LAYER_GAPS: Final[dict[Orientation, float]] = {"left-right": 53.0, "top-down": 34.0}
 
 
 class LayoutCancelledError(Exception):
-    """The caller's `cancelled` callback said so; there is no layout."""
+    """The caller has cancelled the layout."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayoutRequest:
-    """A graph to lay out, and the sizes of what is drawn.
+    """A graph to lay out, with the sizes of boxes and texts.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def _no_ints() -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Where everything is. All arrays are read-only.
+    """The coordinates of nodes and edges. All arrays are read-only.
 
     Attributes
     ----------
@@ -108,14 +108,14 @@ class Layout:
     branches : tuple of ndarray of shape (K, 2)
         The part of each route that no other line of its net has drawn.
     skips : ndarray of shape (L,), bool
-        Lines that leave and enter by the sides along the flow and run in a lane of their own.
+        Lines that leave and enter boxes by the sides along the flow and run in their own lane.
     label_points : ndarray of shape (L, 2)
-        Point on the line that its text belongs to.
+        Point on the line at which its text is.
     label_sides : ndarray of shape (L,), int64
         -1: above (left-right) or left (top-down) of the line; 1: below or right of it; 0: on
         the line, along it.
     label_room : ndarray of shape (L,)
-        Length of the straight line there; 0 where there is no place for a text.
+        Length of the straight line there; 0 for no room for a text.
     bounds : tuple of float
         x, y, width and height around nodes and routes.
     """

@@ -1,4 +1,4 @@
-"""Coordinates of one component: nodes, lanes and routes, along (u) and across (v) the flow."""
+"""Computes coordinates of one component, along (u) and across (v) the flow."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _Point = tuple[float, float]
 
 
 class Label(NamedTuple):
-    """Place of an edge's text; see `Layout.label_points`."""
+    """Position of an edge's text; see `Layout.label_points`."""
 
     u: float = 0.0
     v: float = 0.0
@@ -52,7 +52,7 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """Distances that the request asks for.
+    """Distances of the request.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class Placed:
     positions : ndarray of shape (N, 2)
     layers, rows : list of int
     routes, branches : list of list of (float, float)
-        By edge; the same list where a branch is all of its route.
+        By edge; the same list if a branch is all of its route.
     skips : list of bool
     labels : list of Label
     origin : (float, float)
-        Where its bounds begin.
+        Top left corner of its bounds.
     size : (float, float)
     """
 
@@ -222,7 +222,7 @@ class _Grid:
 
 
 def _stack_lanes(lanes: Sequence[Lane], grid: _Grid, check: Callable[[], None]) -> None:
-    """Put each lane as near to the rows as what it passes allows."""
+    """Place each lane as near to the rows as possible."""
     below = [grid.bottoms[bits.bit_length() - 1] for bits in grid.rows.occupied]
     sky = {
         ABOVE: np.full(2 * len(below), grid.tops[0] - _LANE_CLEARANCE),
@@ -239,7 +239,7 @@ def _stack_lanes(lanes: Sequence[Lane], grid: _Grid, check: Callable[[], None]) 
 
 
 class _Router:
-    """Draws the route of one link after the other."""
+    """Computes the route of one link after the other."""
 
     def __init__(
         self, grid: _Grid, links: Sequence[Link], lanes: Sequence[Lane], sizes: Floats
@@ -258,7 +258,7 @@ class _Router:
             self._previous.update(zip(lane.links, [None, *lane.links], strict=False))
 
     def draw(self, link: Link) -> tuple[list[_Point], list[_Point], Label]:
-        """Route of a link, the part of it that is its own, and the place of its text."""
+        """Return the route of a link, its own part of it, and the position of its text."""
         if link.lane is not None:
             return self._draw_in_lane(link, link.lane)
         points = self._draw_direct(link)
@@ -343,10 +343,10 @@ class _Router:
     def _side_ports(
         self, lanes: Sequence[Lane]
     ) -> tuple[dict[tuple[int, int], float], dict[tuple[int, int], float]]:
-        """Coordinates along the flow where lanes leave and enter the sides of boxes.
+        """Return where, along the flow, lanes leave and enter the sides of boxes.
 
-        What enters lies before what leaves, so that one lane may end where the next
-        begins; inner lanes lie outwards, so that no lane crosses another one's end.
+        Ends come before starts, so that one lane may end where the next begins. Inner lanes
+        are further out, so that no lane crosses the end of another one.
         """
         grid = self._grid
         ports: dict[tuple[int, int], list[tuple[bool, float, int]]] = {}
@@ -374,7 +374,7 @@ class _Router:
 def _bounds(
     positions: Floats, sizes: Floats, lanes: Sequence[Lane]
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where a component begins, and its size."""
+    """Return origin and size of a component."""
     far = positions + sizes
     places = [lane.place for lane in lanes]
     low = min([float(positions[:, 1].min()), *places])

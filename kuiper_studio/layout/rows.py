@@ -1,10 +1,10 @@
-"""Ranks across the flow.
+"""Assigns rows, the ranks across the flow.
 
 A network is mostly chains that fork and join. So the graph is cut into chains, and each
 chain gets a straight row of its own: the longest is the main chain, row 0, which reaches
 from the first layer to the last; branches lie in the nearest free rows beside it, on one
 side, so that the other side is free for the lanes of skip connections. A branch reserves
-its row from its fork to its join; whatever long edge finds a free row runs in it.
+its row from its fork to its join. A long edge uses a row if it is free.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class Rows:
     rows : list of int
         Of each node.
     runs : dict of (int, int) to int
-        Row in which the edge between two nodes runs, for edges over more than one layer
-        that have found one.
+        Row of the edge between two nodes, for edges over more than one layer that have one.
     occupied : list of int
         For each layer the set of its rows that are taken, as bits.
     """
@@ -42,7 +41,7 @@ class Rows:
 
 
 def assign_rows(dag: Dag, layers: Sequence[int], check: Callable[[], None]) -> Rows:
-    """Give every node of one component a row.
+    """Assign a row to every node of one component.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def assign_rows(dag: Dag, layers: Sequence[int], check: Callable[[], None]) -> R
     result.rows[chains[0][0]] = 0
     main, branches = chains[0], [_Branch.of(chain, dag, layers) for chain in chains[1:]]
     _occupy(result, main, 0, 0, len(result.occupied) - 1)
-    # In the order of their forks, so that what a branch hangs on has its row already; of
+    # In the order of their forks, so that the chain that a branch starts from has its row; of
     # those from one fork the shortest first, so that no join crosses a longer branch.
     branches.sort(key=lambda branch: (branch.begin, branch.end, branch.chain[0]))
     for number, branch in enumerate(branches):
@@ -70,7 +69,7 @@ def assign_rows(dag: Dag, layers: Sequence[int], check: Callable[[], None]) -> R
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A chain, where it hangs, and the layers it needs its row in."""
+    """A chain, its fork and join, and the layers in which it needs its row."""
 
     chain: list[int]
     fork: int | None
@@ -131,7 +130,7 @@ def _place(result: Rows, branch: _Branch, layers: Sequence[int]) -> None:
 
 
 def _nearest_free(taken: int, anchor: int) -> int:
-    """Free row nearest to a row; of two as near the later one."""
+    """Return the free row nearest to a row; of two equally near the later one."""
     after = taken >> anchor
     down = anchor + (~after & (after + 1)).bit_length() - 1
     free_before = ~taken & ((1 << anchor) - 1)
@@ -140,7 +139,7 @@ def _nearest_free(taken: int, anchor: int) -> int:
 
 
 def _run_long_edges(result: Rows, dag: Dag, layers: Sequence[int]) -> None:
-    """Let long edges run in the row of their target, or of their source, where it is free."""
+    """Assign long edges the row of their target, or of their source, where it is free."""
     long_edges = sorted(
         (layers[target] - layers[source], source, target)
         for source, targets in enumerate(dag.successors)

@@ -1,5 +1,5 @@
-"""The panels around graph and tensor view, and the pieces they are made of.
+"""The panels around graph and tensor view, and their parts.
 
-A panel gets the session and the theme, calls the one, listens to both, and knows no other
-view; what it works out without Qt stands in a module of its own beside it.
+A panel gets the session and the theme. It calls the session, listens to both, and knows no
+other view. Computations that need no Qt are in modules of their own.
 """

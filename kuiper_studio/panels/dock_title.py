@@ -1,4 +1,4 @@
-"""Header of a dock: bold title, a suffix in the number face, buttons and a cross."""
+"""Header of a dock: bold title, monospaced suffix, buttons and a close button."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ HEIGHT = 30
 
 
 class DockTitleBar(QFrame):
-    """Made for QDockWidget.setTitleBarWidget, and as the header of any other pane.
+    """Header for QDockWidget.setTitleBarWidget, and for any other pane.
 
     The labels let mouse events through, so that the dock can still be dragged and floated.
 
     Signals
     -------
     close_requested
-        The cross was pressed.
+        The close button was pressed.
     """
 
     close_requested = Signal()
@@ -80,15 +80,15 @@ class DockTitleBar(QFrame):
         self._suffix.setText(text)
 
     def add_widget(self, widget: QWidget) -> None:
-        """Put a widget to the right, before the cross."""
+        """Add a widget at the right, before the close button."""
         self._row.insertWidget(self._row.count() - 1, widget)
 
     def add_gap(self, pixels: int) -> None:
-        """Leave room to the right, before the cross."""
+        """Add space at the right, before the close button."""
         self._row.insertSpacing(self._row.count() - 1, pixels)
 
     def add_action_button(self, action: QAction) -> QToolButton:
-        """Put an action to the right, before the cross; one with a menu opens it."""
+        """Add an action at the right, before the close button; one with a menu opens it."""
         button = self._make_button("", action.toolTip())
         button.setDefaultAction(action)
         if action.menu() is not None:

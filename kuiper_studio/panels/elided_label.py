@@ -1,4 +1,4 @@
-"""A label that leaves out the middle of a text that does not fit."""
+"""A label that elides a long text in the middle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The banner over the centre that explains what failed."""
+"""The banner over the centre that explains a failure."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class FailureBanner(MessageBanner):
     Signals
     -------
     supply_requested : str
-        A file is to be chosen for the output of the operator of that name.
+        The user wants to choose a file that overrides the output of the operator of that name.
     layers_requested
-        A file of layers is to be chosen.
+        The user wants to choose a layer file.
     reload_requested
-        The model is to be opened anew.
+        The user wants to reload the model.
     reload_offered : bool
-        Whether a failure is shown that may be mended so.
+        Whether the banner shows a failure that reloading may fix.
     """
 
     supply_requested = Signal(str)
@@ -81,7 +81,7 @@ class FailureBanner(MessageBanner):
 
     @property
     def concerns_layers(self) -> bool:
-        """Whether it shows what is wrong with a file of the user's layers."""
+        """Whether it shows an error in a layer file."""
         return self._failure is not None and self._failure.layer_file is not None
 
     def show_failure(self, failure: Failure) -> None:
@@ -104,11 +104,11 @@ class FailureBanner(MessageBanner):
             f"Load {caption_text(layers.name)} again" if layers is not None else ""
         )
         self._load_again.setVisible(layers is not None)
-        self.reload_offered.emit(failure.reload)  # which makes room
+        self.reload_offered.emit(failure.reload)  # which frees its space
         self.show_message(failure.title, failure.reason, failure.hint, detail)
 
     def _layer_file(self) -> Path | None:
-        """The user's file to mend: one that cannot be loaded, or whose layer has failed."""
+        """Return the layer file to fix: it cannot be loaded, or its layer failed."""
         graph, failure = self._session.graph, self._failure
         if failure is None:
             return None
@@ -148,7 +148,7 @@ class FailureBanner(MessageBanner):
         QGuiApplication.clipboard().setText(f"{self.plain_text()}\n{self._facts()}".strip())
 
     def _facts(self) -> str:
-        """Parameters and operands of the operator that failed, a line each."""
+        """Return parameters and operands of the failed operator, one per line."""
         graph = self._session.graph
         if graph is None or self._failure is None or not self._failure.operator:
             return ""
@@ -171,12 +171,12 @@ class FailureBanner(MessageBanner):
 
     @override
     def clear(self) -> None:
-        """Go away."""
+        """Hide the banner."""
         self._failure = None
         super().clear()
         self.reload_offered.emit(False)  # noqa: FBT003 - Qt's signature
 
 
 def _go_to(name: str) -> str:
-    """Caption of a button that leads to an operator."""
+    """Return the caption of a button that goes to an operator."""
     return f"Go to {caption_text(elided(name, _LONGEST_NAME))}"

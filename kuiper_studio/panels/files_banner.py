@@ -1,4 +1,4 @@
-"""The strip over the centre that says that the model's files are others by now."""
+"""The banner over the centre that reports changed files of the model."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class FilesBanner(QFrame):
         self._refresh()
 
     def plain_text(self) -> str:
-        """The notice in words; ``""`` for none."""
+        """The text of the notice; ``""`` for none."""
         notice = self._session.files_notice
         return f"{notice.title}. {notice.text}" if notice is not None else ""
 
     @Slot(bool)
     def give_way(self, to_failure: bool) -> None:  # noqa: FBT001 - a slot
-        """Leave the room to a failure that offers to reload as well."""
+        """Hide while a failure is shown that offers to reload, too."""
         self._hidden = to_failure
         self._refresh()
 

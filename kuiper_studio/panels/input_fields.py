@@ -1,4 +1,4 @@
-"""How preprocessing is written in text boxes, and read back; no Qt."""
+"""Formats and parses preprocessing options in text boxes; no Qt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A usual way to scale pixels.
+    """A common scaling of pixels.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ PRESETS: Final = (
 
 
 def preset_of(options: ImageOptions) -> Preset | None:
-    """The preset that options follow, if one."""
+    """Return the preset that options are equal to, or None."""
     for preset in PRESETS:
         same_scale = math.isclose(preset.scale, options.scale, rel_tol=1e-6)
         if same_scale and preset.mean == options.mean and preset.std == options.std:
@@ -59,7 +59,7 @@ def preset_of(options: ImageOptions) -> Preset | None:
 
 
 def scale_text(scale: float) -> str:
-    """Write a scale, as a fraction where it is one: ``1/255``."""
+    """Format a scale, as a fraction if it is one: ``1/255``."""
     if 0 < scale < 1:
         below = 1 / scale
         if math.isclose(below, round(below), rel_tol=1e-6):
@@ -68,12 +68,12 @@ def scale_text(scale: float) -> str:
 
 
 def parse_scale(text: str) -> float:
-    """Read a scale.
+    """Parse a scale.
 
     Raises
     ------
     ValueError
-        With a sentence, if it is no number, or zero.
+        If it is not a number, or zero; the message is for the user.
     """
     scale = parse_number(text.strip())
     if scale == 0:
@@ -82,29 +82,29 @@ def parse_scale(text: str) -> float:
 
 
 def numbers_text(numbers: Sequence[float]) -> str:
-    """Write one number per channel."""
+    """Format one number per channel."""
     return " ".join(f"{number:.7g}" for number in numbers)
 
 
 def parse_numbers(text: str, name: str) -> tuple[float, ...]:
-    """Read one number, or three, separated by blanks, commas or semicolons.
+    """Parse one number, or three, separated by blanks, commas or semicolons.
 
     Raises
     ------
     ValueError
-        With a sentence.
+        If they are not; the message is for the user.
     """
     words = [word for word in re.split(r"[\s,;]+", text.strip("[]() \t")) if word]
     numbers = tuple(parse_number(word) for word in words)
     if len(numbers) not in {1, 3}:
-        raise ValueError(f"{name} takes one number, or one for each of three channels")
+        raise ValueError(f"{name} needs one number, or one for each of three channels")
     if name == "std" and 0 in numbers:
         raise ValueError("std must not be 0: pixels are divided by it")
     return numbers
 
 
 def source_title(source: InputSource | None) -> str:
-    """Short name of a source: a file's name, or what is made up."""
+    """Return a short name of a source: a file's name, or the kind of generated values."""
     if source is None:
         return "No input yet"
     if source.path is not None:

@@ -1,4 +1,4 @@
-"""The input panel: where each input comes from, how large it is, and how pictures become it."""
+"""The input panel: source, size and preprocessing of each input."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from kuiper_studio.panels.input_sizes import (
     change,
     dimensions,
     forget,
-    is_asked_for,
+    is_requested,
     question,
 )
 from kuiper_studio.panels.panel import Panel
@@ -71,10 +71,10 @@ if TYPE_CHECKING:
 
 __all__ = ["InputCard", "InputPanel", "PreprocessingEditor"]
 
-# Input, its source, and the shape that its values are made up in.
+# Input, its source, and the shape of generated values.
 _PreviewKey = tuple[str, InputSource, tuple[int, ...] | None]
 FILE_SUFFIXES: Final = (*IMAGE_SUFFIXES, ".npy", ".npz")
-# What the first choice offers: kind of source, and its title.
+# Choices of the kind of source, with their titles.
 _CHOICES: Final = (
     ("file", "Image or NumPy file…"),
     ("random", "Random"),
@@ -114,13 +114,13 @@ def _mark(field: QLineEdit, *, invalid: bool) -> None:
 
 
 class PreprocessingEditor(QWidget):
-    """Edits `ImageOptions`; a box commits with Enter or when it is left.
+    """Edits `ImageOptions`; a box commits on Enter or when it loses the focus.
 
     Signals
     -------
     changed : ImageOptions
     error_changed : str
-        What is wrong with a box; ``""`` when nothing is.
+        The error in a box; ``""`` for none.
     """
 
     changed = Signal(object)
@@ -130,16 +130,18 @@ class PreprocessingEditor(QWidget):
         super().__init__(parent)
         self._options = ImageOptions()
         self._channels = 3
-        self.scale = _make_field("Scale", "Applied to pixels of 0 to 255, e.g. 1/255")
-        self.mean = _make_field("Mean", "Taken off after scaling; one number, or one a channel")
-        self.std = _make_field("Std", "Divided by at the end; one number, or one a channel")
-        self.order = _make_combo("Order of channels", ("RGB", "BGR"))
+        self.scale = _make_field("Scale", "Factor for pixels of 0 to 255, e.g. 1/255")
+        self.mean = _make_field(
+            "Mean", "Subtracted after scaling; one number, or one a channel"
+        )
+        self.std = _make_field("Std", "Divides after the mean; one number, or one a channel")
+        self.order = _make_combo("Channel order", ("RGB", "BGR"))
         self.fit = _make_combo("Fit", ("resize", "crop"))
         self.fit.setToolTip(
-            "resize stretches; crop scales the shorter side and cuts the centre"
+            "resize stretches; crop scales by the shorter side and keeps the centre"
         )
         self.preset = _make_combo("Preset", (*(p.title for p in PRESETS), "custom"))
-        self.preset.setToolTip("Usual scale, mean and std")
+        self.preset.setToolTip("Common scale, mean and std")
         self._arrange()
         for field in (self.scale, self.mean, self.std):
             field.editingFinished.connect(self._commit)
@@ -198,7 +200,7 @@ class PreprocessingEditor(QWidget):
         read: dict[QLineEdit, object] = {}
         errors = []
         for field, reader in readers.items():
-            # A rounded text must not change the number that it stands for.
+            # A rounded text must not change the number that it shows.
             if field.text() == self._texts(self._options)[field]:
                 _mark(field, invalid=False)
                 continue
@@ -236,16 +238,16 @@ class PreprocessingEditor(QWidget):
 
 
 class InputCard(QFrame):
-    """One input: its source, a preview, and what becomes of it.
+    """One input: its source, a preview, and the shape it becomes.
 
     Signals
     -------
     chosen : (str, InputSource)
         Operand name and the new source.
     sizes_chosen : (str, tuple of (int or None))
-        Operand name and its sizes; None for what has its field in another card.
+        Operand name and its sizes; None for a size whose field is in another card.
     sizes_reset : str
-        The operand of that name is to have its exported size again.
+        The user wants the exported size of the operand of that name.
     """
 
     chosen = Signal(str, object)
@@ -293,38 +295,38 @@ class InputCard(QFrame):
 
     @property
     def is_made_up(self) -> bool:
-        """Whether the values have no size of their own, or nothing has been chosen yet."""
+        """Whether the source has no size of its own, or is not chosen yet."""
         return self._source is None or self._source.kind in {"random", "constant"}
 
     @property
     def shape(self) -> tuple[int, ...] | None:
-        """The sizes, where all are known."""
+        """The sizes, if all are known."""
         if self._dims is None or any(dim.is_open for dim in self._dims):
             return None
         return tuple(dim.size for dim in self._dims)
 
     def show_sizes(self, dims: tuple[Dimension, ...] | None, *, resettable: bool) -> None:
-        """Show how large the input is.
+        """Show the sizes of the input.
 
         Parameters
         ----------
         dims : tuple of Dimension, or None
             None where the rank is not known.
         resettable : bool
-            Whether other sizes than the exported ones are asked for.
+            Whether the sizes differ from the exported ones.
         """
         self._dims = dims
         editable = self.is_made_up or (
             self._source is not None and self._source.kind == "image"
         )
         self.sizes.show_dimensions(dims, editable=editable, resettable=resettable)
-        # Of values that cannot be made there is nothing to see but what is asked.
+        # Without sizes no values can be generated, so only the questions are shown.
         self._top.setVisible(
             self._source is None or not self.is_made_up or self.shape is not None
         )
 
     def show_source(self, source: InputSource | None) -> None:
-        """Show where the input comes from now."""
+        """Show the source of the input."""
         if source != self._source:
             self.show_error("")
         self._source = source
@@ -343,7 +345,7 @@ class InputCard(QFrame):
         self._show_number_error("")
 
     def show_facts(self, picture: PreviewPicture | None, options: ImageOptions) -> None:
-        """Show what the source is, and what it becomes."""
+        """Show the preview of the source, and its shape as an input."""
         kind = self._source.kind if self._source is not None else ""
         self.preview.show_picture(picture, kind)
         shape = self.shape
@@ -362,7 +364,7 @@ class InputCard(QFrame):
             self.show_error(picture.error)
 
     def show_error(self, text: str) -> None:
-        """Say in one sentence why the source cannot be used; ``""`` when it can."""
+        """Show why the source cannot be used; ``""`` if it can."""
         self._source_error = text
         self._show_errors()
 
@@ -397,7 +399,7 @@ class InputCard(QFrame):
             self._show_controls(self._choice_of(self._source))
 
     def use_file(self, path: str) -> None:
-        """Take a file as the source."""
+        """Use a file as the source."""
         try:
             source = parse_source(path)
         except EngineError as exc:
@@ -528,20 +530,20 @@ class InputCard(QFrame):
 
 def _parse_seed(text: str) -> int:
     if not text.strip().isdecimal():
-        raise ValueError(f"{text!r} is no seed; write a whole number, e.g. 0")
+        raise ValueError(f"{text!r} is not a seed; write a whole number, e.g. 0")
     return int(text)
 
 
 def _dropped_file(event: QDropEvent) -> str:
-    """First dropped file that can be an input; ``""`` where there is none."""
+    """Return the first dropped file that can be an input; ``""`` for none."""
     paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
     return next((path for path in paths if Path(path).suffix.lower() in FILE_SUFFIXES), "")
 
 
 class InputPanel(Panel):
-    """A card per input of the model, and the preprocessing of pictures.
+    """A card per input of the model, and the preprocessing of images.
 
-    Dimensions that the model leaves open are asked for at the top, all at once.
+    Questions for all open dimensions are at the top.
 
     Parameters
     ----------
@@ -679,14 +681,14 @@ class InputPanel(Panel):
     # Sizes
 
     def ask(self) -> None:
-        """Put the cursor where something is missing, and say what."""
+        """Focus the first missing field, and say what is missing."""
         for card in self.cards.values():
             if card.is_made_up and card.shape is None and card.sizes.ask():
                 self._scroll.ensureWidgetVisible(card.sizes)
                 return
         without = [n for n in self.cards if n not in self.session.inputs]
         if without:
-            self._ask("Choose an input, and the model can run.")
+            self._ask("Choose an input to run the model.")
             self.cards[without[0]].choice.setFocus(Qt.FocusReason.OtherFocusReason)
 
     @property
@@ -698,7 +700,7 @@ class InputPanel(Panel):
         session, operands = self.session, self._operands
         dims = dimensions(operands, session.input_shapes, session.fed_shapes)
         for operand in operands:
-            asked = is_asked_for(operand, session.input_shapes)
+            asked = is_requested(operand, session.input_shapes)
             self.cards[operand.name].show_sizes(dims[operand.name], resettable=asked)
         made_up = [name for name, card in self.cards.items() if card.is_made_up]
         self._ask(question(operands, dims, made_up), answerable=True)
@@ -722,7 +724,7 @@ class InputPanel(Panel):
         self._answer({})
 
     def _answer(self, chosen: dict[str, tuple[int | None, ...]]) -> None:
-        """Take the sizes of all cards that ask for some."""
+        """Apply the sizes of all cards that need some."""
         fields = {
             name: card.sizes.sizes()
             for name, card in self.cards.items()
@@ -738,7 +740,7 @@ class InputPanel(Panel):
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
-        # The session has one place for failures; those of this panel's requests show here too.
+        # The session reports all failures; those of this panel's requests show here, too.
         card = self.cards.get(self._waiting)
         if card is not None and not failure.operator:
             card.show_error(failure.reason)
@@ -747,7 +749,7 @@ class InputPanel(Panel):
     # Previews
 
     def _show_facts(self, name: str) -> None:
-        """Show a card's preview from before, or have it loaded."""
+        """Show a card's cached preview, or load it."""
         card, source = self.cards[name], self.session.inputs.get(name)
         options = self.session.image_options
         if source is None:

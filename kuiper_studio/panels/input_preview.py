@@ -1,4 +1,4 @@
-"""The small picture of an input, and what it was made of."""
+"""The preview of an input."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _ICONS: Final = {"random": "dice", "constant": "grid", "npy": "table", "npz": "t
 
 @dataclass(frozen=True, slots=True)
 class PreviewPicture:
-    """What a preview shows of a source.
+    """Preview of a source.
 
     Attributes
     ----------
     text : str
-        What the source is, for example ``1200×678 RGB``.
+        Description of the source, for example ``1200×678 RGB``.
     image : QImage or None
     error : str
-        Why the source cannot be used; ``""`` when it can, as far as was looked.
+        Why the source cannot be used; ``""`` if no error was found.
     """
 
     text: str
@@ -53,7 +53,7 @@ class PreviewPicture:
 def load_preview(
     source: InputSource, operand: RuntimeOperand, shape: tuple[int, ...] | None = None
 ) -> PreviewPicture:
-    """Look at a source; takes as long as the file is large.
+    """Load a preview; takes longer for a larger file.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def load_preview(
     operand : RuntimeOperand
         The input that it is meant for.
     shape : tuple of int, optional
-        To make values up in; the operand's own when not given.
+        Shape of generated values; default the operand's.
     """
     if source.kind == "image":
         return _of_picture(str(source.path))
@@ -86,15 +86,15 @@ def _of_picture(path: str) -> PreviewPicture:
         reader.setScaledSize(size.scaled(box, Qt.AspectRatioMode.KeepAspectRatioByExpanding))
     image = reader.read()
     if image.isNull():
-        return PreviewPicture("", error=f"The picture cannot be read: {reader.errorString()}.")
-    if reader.transformation().value & 4:  # turned by a quarter
+        return PreviewPicture("", error=f"The image cannot be read: {reader.errorString()}.")
+    if reader.transformation().value & 4:  # rotated by 90 degrees
         size = size.transposed()
     kind = "grey" if grey else "RGB"
     return PreviewPicture(f"{size.width()}×{size.height()} {kind}", image)
 
 
 def _of_array(array: Array) -> QImage | None:
-    """Picture of the first sample, its values stretched; None where there is no plane."""
+    """Make a picture of the first sample with stretched values; None without a plane."""
     if array.ndim < 2 or array.size == 0 or array.dtype.kind not in "biuf":
         return None
     planes = array.reshape(-1, *array.shape[-2:])
@@ -106,7 +106,7 @@ def _of_array(array: Array) -> QImage | None:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     bounded = np.nan_to_num(values, nan=low, posinf=high, neginf=low)
-    # Halved first: the distance of the two may be more than a float holds.
+    # Halved first: the difference of the two may overflow.
     span = high / 2 - low / 2
     scaled = (bounded / 2 - low / 2) / span if span > 0 else np.full_like(bounded, 0.5)
     pixels = np.ascontiguousarray(np.moveaxis((scaled * 255).astype(np.uint8), 0, 2))
@@ -118,7 +118,7 @@ def _of_array(array: Array) -> QImage | None:
 
 
 class InputPreview(QWidget):
-    """Picture of a source; what a crop cuts off is dimmed.
+    """Picture of a source; the parts that a crop removes are dimmed.
 
     Parameters
     ----------
@@ -136,19 +136,19 @@ class InputPreview(QWidget):
         theme.changed.connect(self.update)
 
     def show_picture(self, picture: PreviewPicture | None, kind: str) -> None:
-        """Show another picture; `kind` of the source chooses the icon in its absence."""
+        """Show a picture, or the icon of the source's `kind` without one."""
         self._picture, self._kind = picture, kind
         text = picture.text if picture is not None else "no input"
         self.setAccessibleName(f"Preview of the input: {text}")
         self.update()
 
     def set_crop(self, ratio: float) -> None:
-        """Dim what a centred crop of columns to rows `ratio` cuts off; 0 for no crop."""
+        """Dim the parts that a centred crop of aspect `ratio` removes; 0 for no crop."""
         self._crop = ratio
         self.update()
 
     def set_dropping(self, *, on: bool) -> None:
-        """Show that a file hovers over the input."""
+        """Show that a file is dragged over the input."""
         self._dropping = on
         self.update()
 

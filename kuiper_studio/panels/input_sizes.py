@@ -1,4 +1,4 @@
-"""The sizes of the inputs as their fields show them, and what changing one asks for; no Qt."""
+"""Sizes of the inputs as their fields show and change them; no Qt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "change",
     "dimensions",
     "forget",
-    "is_asked_for",
+    "is_requested",
     "of_open_dimensions",
     "question",
 ]
@@ -36,13 +36,13 @@ class Dimension:
     Attributes
     ----------
     exported : int, str or None
-        As the file has it: a size, a symbol, or None for ``?``.
+        In the file: a size, a symbol, or None for ``?``.
     size : int
-        What it is, or what is proposed while it is open.
+        Current size, or a proposal while it is open.
     is_open : bool
-        Whether the user has to say.
+        Whether the user must choose the size.
     is_repeated : bool
-        Whether it is a symbol that another dimension before it asks for.
+        Whether it is a symbol that has its field at an earlier dimension.
     """
 
     exported: int | str | None
@@ -54,7 +54,7 @@ class Dimension:
 def dimensions(
     operands: Sequence[RuntimeOperand], asked: InputShapes, fed: Mapping[str, Shape]
 ) -> dict[str, tuple[Dimension, ...] | None]:
-    """The dimensions of all inputs.
+    """Return the dimensions of all inputs.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def dimensions(
         The model's inputs.
     asked : InputShapes
     fed : mapping of str to tuple of int
-        Shapes of what is fed now, by operand name.
+        Shapes of the current inputs, by operand name.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def _row(
     fed: Shape | None,
     symbols: dict[str, int],
 ) -> tuple[Dimension, ...] | None:
-    """Dimensions of one input; `symbols` are those that were asked for before it."""
+    """Return the dimensions of one input; `symbols` have their fields at earlier inputs."""
     shape = shape if shape is not None else fed
     if shape is None:
         return None
@@ -117,10 +117,10 @@ def change(
     name: str,
     sizes: tuple[int | None, ...],
 ) -> InputShapes:
-    """What is asked for once the user has given one input its sizes.
+    """Return the requested sizes after the user has set the sizes of one input.
 
-    Symbols are asked for by their own names, so that the other inputs follow; sizes that are
-    the exported ones are not asked for.
+    Symbols are requested by name, so that the other inputs follow. Exported sizes are not
+    requested.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def change(
     name : str
         The input.
     sizes : tuple of (int or None)
-        None leaves a dimension as the model, or what else is asked for, has it.
+        None leaves a dimension to the model, or to another request.
     """
     given = {**asked.shapes, name: sizes}
     own = next(operand for operand in operands if operand.name == name)
@@ -159,29 +159,29 @@ def answer(
     asked: InputShapes,
     sizes: Mapping[str, tuple[int | None, ...]],
 ) -> InputShapes:
-    """What is asked for once the user has given several inputs their sizes."""
+    """Return the requested sizes after the user has set the sizes of several inputs."""
     for name, shape in sizes.items():
         asked = change(operands, asked, name, shape)
     return asked
 
 
 def forget(operands: Sequence[RuntimeOperand], asked: InputShapes, name: str) -> InputShapes:
-    """What is asked for once an input is to have its exported sizes again."""
+    """Return the requested sizes without those of one input."""
     own = next(operand for operand in operands if operand.name == name)
     shapes = {key: shape for key, shape in asked.shapes.items() if key != name}
     symbols = {key: size for key, size in asked.symbols.items() if key not in (own.shape or ())}
     return InputShapes(shapes, symbols)
 
 
-def is_asked_for(operand: RuntimeOperand, asked: InputShapes) -> bool:
-    """Whether there is anything that `forget` would take back."""
+def is_requested(operand: RuntimeOperand, asked: InputShapes) -> bool:
+    """Return whether `forget` would change anything."""
     return operand.name in asked.shapes or any(
         dim in asked.symbols for dim in operand.shape or () if isinstance(dim, str)
     )
 
 
 def of_open_dimensions(operands: Sequence[RuntimeOperand], asked: InputShapes) -> InputShapes:
-    """What is asked for of dimensions that the model leaves open, and of no other."""
+    """Return the requested sizes of open dimensions only."""
     shapes = {}
     for operand in operands:
         wanted = asked.shapes.get(operand.name)
@@ -200,7 +200,7 @@ def question(
     dims: Mapping[str, tuple[Dimension, ...] | None],
     wanted: Sequence[str],
 ) -> str:
-    """Ask for the open dimensions of some inputs; ``""`` where there are none.
+    """Return the question for the open dimensions of some inputs; ``""`` for none.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def question(
     dims : mapping
         From `dimensions`.
     wanted : sequence of str
-        The inputs whose values are made up, and so need sizes.
+        The inputs with generated values, which need sizes.
     """
     asked: list[str] = []
     for operand in operands:
@@ -218,10 +218,10 @@ def question(
     if not asked:
         return ""
     if len(asked) == 1:
-        return f"How large is {asked[0]}?"
+        return f"What is the size of {asked[0]}?"
     if len(asked) > _MOST_WORDS:
-        return f"How large are the {len(asked)} dimensions that the model leaves open?"
-    return f"How large are {', '.join(asked[:-1])} and {asked[-1]}?"
+        return f"What are the sizes of the {len(asked)} open dimensions?"
+    return f"What are the sizes of {', '.join(asked[:-1])} and {asked[-1]}?"
 
 
 def _open_words(name: str, row: tuple[Dimension, ...] | None) -> list[str]:

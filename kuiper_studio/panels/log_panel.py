@@ -1,4 +1,4 @@
-"""The log panel: what happened, line by line."""
+"""The log panel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROW: Final = 20
 
 
 class _LogDelegate(RowDelegate):
-    """Time, level in its colour, and text."""
+    """Paints time, level in its colour, and text."""
 
     @override
     def draw_cell(
@@ -48,7 +48,7 @@ class _LogDelegate(RowDelegate):
 
 
 class _LogTable(Table):
-    """Copies the selected line."""
+    """The table of lines; Ctrl+C copies the selected one."""
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -81,7 +81,7 @@ class LogPanel(Panel):
         self.table.setItemDelegate(_LogDelegate(theme, self.table))
         self.table.show_header(shown=False)
         self.table.set_row_height(_ROW)
-        self.table.set_empty_text("Nothing has happened yet.")
+        self.table.set_empty_text("The log is empty.")
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         header.resizeSection(LogColumn.TIME, 100)
@@ -118,7 +118,7 @@ class LogPanel(Panel):
 
     @Slot(int, int)
     def _on_range_changed(self, _low: int, high: int) -> None:
-        # Stay at the end unless the user has scrolled back to read.
+        # Stay at the end unless the user has scrolled back.
         if self._at_end:
             self.table.verticalScrollBar().setValue(high)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["MainToolBar"]
 
 _TIPS: Final = {
-    "auto": "for each operator the fastest that agrees with NumPy, found by trying",
+    "auto": "for each operator the fastest kernel that agrees with NumPy, measured",
     "numpy": "the reference, for every operator",
 }
 _LIBRARIES: Final = {"onnxruntime": "ONNX Runtime", "ncnn": "ncnn"}
@@ -128,13 +128,13 @@ class MainToolBar(QToolBar):
 
     @Slot()
     def _on_backend_changed(self) -> None:
-        """Show the backend; kernels of a dump have a place of their own while they count."""
+        """Show the backend, or the dump whose kernels are in use."""
         session, choice = self._session, self._backend
         name, tip = session.backend, _backend_tip(session.backend)
         if session.kernels_from is not None:
             tip = (
                 f"as in {dump_name(session.kernels_from)}, {session.kernels_text}; "
-                "choose another to go back"
+                "choose a backend to stop using them"
             )
         with QSignalBlocker(choice):
             while choice.count() > len(BACKEND_NAMES):
@@ -143,7 +143,7 @@ class MainToolBar(QToolBar):
                 choice.addItem(icon("pin-filled", self._theme, "focus"), name, name)
                 choice.setItemData(choice.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
             choice.setCurrentText(name)
-        choice.setToolTip(tip_text(f"Who computes the operators. {name}: {tip}"))
+        choice.setToolTip(tip_text(f"Backend that computes the operators. {name}: {tip}"))
 
     @Slot()
     def _on_inputs_changed(self) -> None:
@@ -160,14 +160,14 @@ class MainToolBar(QToolBar):
 
 
 def _backend_tip(name: str) -> str:
-    """What a backend is, and where it is missing, how to get it."""
+    """Return the tip of a backend: its description, or how to install it."""
     missing = missing_packages(name)
     if missing:
         return f"not installed: pip install {' '.join(missing)}"
     if name in _TIPS:
         return _TIPS[name]
     library = " ".join(filter(None, (_LIBRARIES.get(name), installed_version(name))))
-    return f"{library} where it can compute, else NumPy"
+    return f"{library} for the operators that it supports, else NumPy"
 
 
 def _disable(choice: QComboBox, place: int) -> None:

@@ -1,4 +1,4 @@
-"""A strip that says what went wrong, and what to do about it."""
+"""A banner with an error and advice."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ _SHAPE: Final = re.compile(r"(?<![\w×.])\d+(?:×\d+)+(?![\w×])")
 
 
 def mark_differences(text: str, color: str) -> str:
-    """HTML of a sentence in which the dimensions that differ between shapes stand out.
+    """Return the HTML of a sentence, with the differing dimensions of its shapes highlighted.
 
     Parameters
     ----------
     text : str
         Plain; shapes are written ``1×64×54×54``.
     color : str
-        ``#RRGGBB`` of what stands out.
+        ``#RRGGBB`` of the highlighted dimensions.
 
     Returns
     -------
     str
-        Shapes are compared with the others of their rank; numbers that all share are plain.
+        Shapes are compared with the others of their rank.
     """
     shapes = [match[0].split("×") for match in _SHAPE.finditer(text)]
 
@@ -64,7 +64,7 @@ def mark_differences(text: str, color: str) -> str:
 
 
 def make_close_button(theme: Theme) -> QToolButton:
-    """The cross at the end of a strip."""
+    """The close button of a banner."""
     button = QToolButton()
     button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
     button.setIcon(icon("close", theme, "text"))
@@ -75,7 +75,7 @@ def make_close_button(theme: Theme) -> QToolButton:
 
 
 def paint_strip(widget: QWidget, theme: Theme, background: str, edge: str) -> None:
-    """Paint what is behind a strip's text, in colours of these names."""
+    """Paint the background of a banner in the colours of two tokens."""
     painter = QPainter(widget)
     painter.fillRect(widget.rect(), theme.color(background))
     painter.fillRect(0, 0, 4, widget.height(), theme.color(edge))
@@ -84,7 +84,7 @@ def paint_strip(widget: QWidget, theme: Theme, background: str, edge: str) -> No
 
 
 class MessageBanner(QFrame):
-    """Title, reason and advice, with buttons under them.
+    """Title, reason and advice, with buttons below.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class MessageBanner(QFrame):
     Signals
     -------
     closed
-        The cross was pressed.
+        The close button was pressed.
     """
 
     closed = Signal()
@@ -129,32 +129,32 @@ class MessageBanner(QFrame):
         self.hide()
 
     def show_message(self, title: str, reason: str, hint: str = "", detail: str = "") -> None:
-        """Show another message.
+        """Show a message.
 
         Parameters
         ----------
         title, reason, hint : str
             A sentence each; `hint` says what to do and may be empty.
         detail : str
-            Stands beside the title in a quieter colour.
+            Text beside the title in a quieter colour.
         """
         self._texts = (title, capitalized(reason), capitalized(hint), detail)
         self._refresh()
         self.show()
 
     def clear(self) -> None:
-        """Go away."""
+        """Hide the banner."""
         self._texts = ("", "", "", "")
         self.hide()
 
     def plain_text(self) -> str:
-        """The message for the clipboard."""
+        """Return the message for the clipboard."""
         title, reason, hint, detail = self._texts
         first = f"{title} ({detail})" if detail else title
         return "\n".join(line for line in (first, reason, hint) if line)
 
     def add_button(self, text: str, role: str = "") -> QPushButton:
-        """Put a button at the end of the row under the text."""
+        """Add a button below the text."""
         button = QPushButton(text)
         button.setProperty("role", role)
         self._buttons.insertWidget(self._buttons.count() - 1, button)

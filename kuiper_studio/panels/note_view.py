@@ -1,4 +1,4 @@
-"""What the type of an operator computes, with its arguments and the model's values."""
+"""Explains an operator's type, its arguments and their values in the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_TYPES: Final = 8
 
 
 class NoteView(QLabel):
-    """The note on an operator as text; PyTorch's name in it leads to its page.
+    """The note on an operator as text, with a link to PyTorch's page.
 
     Parameters
     ----------
@@ -53,11 +53,11 @@ class NoteView(QLabel):
 
     @property
     def note(self) -> OperatorNote | None:
-        """The note that is shown."""
+        """The shown note."""
         return self._note
 
     def show_operator(self, operator: RuntimeOperator | None) -> None:
-        """Explain another operator, or nothing."""
+        """Explain an operator, or nothing."""
         self._operator = operator
         self._note = operator.note if operator is not None else None
         self._refresh()
@@ -79,16 +79,16 @@ class NoteView(QLabel):
             yield self._argument(argument)
         for result in found.returns:
             gives = self._colored(_marked(result), "text2")
-            yield _paragraph(self._caption("Gives "), gives)
+            yield _paragraph(self._caption("Returns "), gives)
         if found.same:
             shown = [*found.same[:_MOST_TYPES]]
             if len(found.same) > _MOST_TYPES:
                 shown.append(f"and {len(found.same) - _MOST_TYPES} more")
             types = self._mono(", ".join(shown), "text2")
-            yield _paragraph(self._caption("The same code computes "), types)
+            yield _paragraph(self._caption("Same code as "), types)
 
     def _argument(self, argument: ExplainedArgument) -> str:
-        """Name and value in one line, form and meaning under it."""
+        """Format an argument: name and value in one line, type and meaning below."""
         note = argument.note
         head = self._mono(argument.name, "text", bold=True)
         if argument.value:
@@ -121,7 +121,7 @@ class NoteView(QLabel):
 
 
 def _marked(text: str) -> str:
-    """HTML of a text in which code and arguments are marked as in a docstring."""
+    """Return a docstring's text as HTML, with code and arguments marked."""
     return _MARKS.sub(rf'<span style="{_MONO}">\1\2</span>', html.escape(text, quote=False))
 
 
@@ -131,5 +131,5 @@ def _paragraph(*parts: str) -> str:
 
 def _nothing_known(found: OperatorNote) -> str:
     if found.known:
-        return "The code of this layer says nothing about itself: it has no docstring."
-    return "There is no layer for this type, so nothing is known of what it computes."
+        return "This layer has no docstring, so there is no description."
+    return "There is no layer for this type, so there is no description."

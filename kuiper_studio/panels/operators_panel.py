@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
-RANDOM_MARK: Final = 12  # the side of the die beside an operator that is random
+RANDOM_MARK: Final = 12  # side of the die beside a random operator
 TIME_WIDTH: Final = 30
-END_GAP: Final = 5  # behind the times where there is no scroll bar
-SAMPLED_ROWS: Final = 500  # as many rows decide about column widths
+END_GAP: Final = 5  # to the right of the times without a scroll bar
+SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
 
 
 class OperatorDelegate(RowDelegate):
@@ -90,7 +90,7 @@ class OperatorDelegate(RowDelegate):
     def _draw_title(
         self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
     ) -> None:
-        """Write a type or name, quieter where it has not run."""
+        """Paint a type or name, in a quieter colour if it has not run."""
         status: DisplayStatus = index.data(OperatorRole.STATUS)
         quiet = status in QUIET
         color = self.theme.color("selTxt" if selected else "text2" if quiet else "text")
@@ -106,7 +106,7 @@ class OperatorDelegate(RowDelegate):
         self.draw_text(painter, area, text, self.mono, color)
 
     def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
-        """A die at the right end of the name."""
+        """Paint a die at the right end of the name."""
         place = QRect(area.right() - RANDOM_MARK, area.top(), RANDOM_MARK, area.height())
         self._draw_icon(painter, place, "dice", "selTxt" if selected else "text2", RANDOM_MARK)
 
@@ -120,7 +120,7 @@ class OperatorDelegate(RowDelegate):
 
 
 class OperatorTable(Table):
-    """The operators; the gutter at the left takes breakpoints.
+    """The table of operators; a click in the gutter at the left sets a breakpoint.
 
     Signals
     -------
@@ -139,12 +139,12 @@ class OperatorTable(Table):
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
 
     def fit_columns(self, operators: Sequence[RuntimeOperator], output_characters: int) -> None:
-        """Give the columns their widths.
+        """Set the column widths.
 
         Parameters
         ----------
         operators : sequence of RuntimeOperator
-            All of them; the first ones decide about the types.
+            All of them; the first ones decide the width of the types.
         output_characters : int
             Length of the longest shape.
         """
@@ -162,28 +162,28 @@ class OperatorTable(Table):
         types = {operator.type for operator in operators[:SAMPLED_ROWS]}
         names = (operator.name for operator in operators[:SAMPLED_ROWS])
         self._wanted_type_width = _widest(types, self._theme.ui_font()) + 4
-        # That of the one that is next is bold.
+        # The next operator's is bold.
         self._good_type_width = _widest(types, self._theme.ui_font(weight=600)) + 8
         self._wanted_name_width = _widest(names, self._theme.mono_font()) + 4
         self._share_width()
 
     def select_row(self, index: Index) -> None:
-        """Make a row the current one; the list stays where it is."""
+        """Make a row the current one without scrolling."""
         auto = self.hasAutoScroll()
         self.setAutoScroll(False)
         self.setCurrentIndex(index)
         self.setAutoScroll(auto)
 
     def bring_into_view(self, index: Index) -> None:
-        """Scroll to a row that is not in view, and so far that the next steps need not.
+        """Scroll to a row that is not in view, with room for the next steps.
 
-        All rows are painted anew then.
+        Scrolling repaints all rows.
         """
         if not self.viewport().rect().contains(self.visualRect(index)):
             self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
 
     def _share_width(self) -> None:
-        """Let types have what they want within limits; names get the rest."""
+        """Give types their preferred width within limits, and names the rest."""
         header = self.horizontalHeader()
         barred = self.viewport().width() < self.contentsRect().width()
         gap = 0 if barred else END_GAP
@@ -287,16 +287,16 @@ class OperatorsPanel(Panel):
         self._connect()
 
     def focus_filter(self) -> None:
-        """Put the cursor into the filter, its text selected."""
+        """Focus the filter and select its text."""
         self.filter_box.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.filter_box.selectAll()
 
     def set_filter(self, text: str) -> None:
-        """Filter by other words."""
+        """Set the filter."""
         self.filter_box.setText(text)
 
     def set_comfortable(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
-        """Make the rows higher, or compact again."""
+        """Switch between high and compact rows."""
         self.table.set_row_height(COMFORTABLE_ROW_HEIGHT if on else ROW_HEIGHT)
 
     # Building
@@ -305,10 +305,10 @@ class OperatorsPanel(Panel):
         box = QLineEdit()
         box.setObjectName("operatorsFilter")
         box.setPlaceholderText("Filter, e.g. type:Conv ms>1")
-        box.setAccessibleName("Filter of the operators")
+        box.setAccessibleName("Filter operators")
         box.setToolTip(
-            "Words that all must hold, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
-            "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word turns one round"
+            "All words must match, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
+            "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word negates a word"
         )
         box.setClearButtonEnabled(True)
         box.addAction(
@@ -363,7 +363,7 @@ class OperatorsPanel(Panel):
         self.session.selection_changed.connect(self._on_selection_changed)
         self._on_graph_changed()
 
-    # Answers to the session
+    # Slots of session signals
 
     @Slot()
     def _on_graph_changed(self) -> None:
@@ -394,7 +394,7 @@ class OperatorsPanel(Panel):
             self.table.select_row(index)
         self.table.bring_into_view(index)
 
-    # Answers to the user
+    # Slots of widgets
 
     @Slot()
     def _apply_filter(self) -> None:
@@ -493,7 +493,7 @@ class OperatorsPanel(Panel):
     @override
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        # Only now is the height known that decides what is in view.
+        # The height, which decides what is in view, is known only now.
         QTimer.singleShot(0, self, self._scroll_to_selected)
 
     @override

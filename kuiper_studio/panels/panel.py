@@ -1,4 +1,4 @@
-"""What all panels share: a title, a suffix beside it, and what the dock's header holds."""
+"""Base of all panels: title, suffix, and widgets of the dock's header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Panel(QWidget):
     Signals
     -------
     suffix_changed : str
-        The short text beside the title is another one, for example ``6 / 51``.
+        The short text beside the title has changed, for example to ``6 / 51``.
     """
 
     suffix_changed = Signal(str)
@@ -51,7 +51,7 @@ class Panel(QWidget):
         return self._suffix
 
     def set_suffix(self, text: str) -> None:
-        """Change the text beside the title; silent when nothing changes."""
+        """Change the text beside the title; emits only changes."""
         if text != self._suffix:
             self._suffix = text
             self.suffix_changed.emit(text)

@@ -1,4 +1,4 @@
-"""The properties panel: everything about the selected operator."""
+"""The properties panel of the selected operator."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ __all__ = ["PropertiesPanel"]
 
 PARAMETER_ROW: Final = 20
 OPERAND_ROW: Final = 24
-# Up to so many elements statistics are worked out at once, up to the other one unasked.
+# Largest weights whose statistics are computed at once, and without a click.
 AT_ONCE: Final = 1 << 18
 UNASKED: Final = 1 << 24
 
-_MEASURED_ROWS: Final = 200  # of operands, for the widths of their columns
+_MEASURED_ROWS: Final = 200  # number of operands that decide the column widths
 
 
 @dataclass(frozen=True, slots=True)
 class WeightKey:
-    """Which weight of which model."""
+    """Key of a weight of a model."""
 
     graph_number: int
     operator: str
@@ -76,7 +76,7 @@ class WeightKey:
 
 
 class _Header(QFrame):
-    """Type, family, state, name, index and cost of the operator; what it cannot run for.
+    """Type, family, state, name, index and cost of the operator, and why it cannot run.
 
     Signals
     -------
@@ -206,12 +206,12 @@ def _cost_text(found: Cost) -> str:
 
 
 class _FittingTable(Table):
-    """As high as its rows; the panel around it scrolls.
+    """A table as high as its rows; the panel around it scrolls.
 
     Signals
     -------
     resized
-        Columns may have to share another width.
+        The width has changed.
     """
 
     resized = Signal()
@@ -225,7 +225,7 @@ class _FittingTable(Table):
 
     @Slot()
     def fit(self) -> None:
-        """Take the height of the rows."""
+        """Set the height to that of the rows."""
         rows = self.model().rowCount() * self.verticalHeader().defaultSectionSize()
         self.setFixedHeight(rows)
 
@@ -236,7 +236,7 @@ class _FittingTable(Table):
 
 
 class _ParameterDelegate(RowDelegate):
-    """Names and values in the number face."""
+    """Paints names and values in the monospaced font."""
 
     @override
     def draw_cell(
@@ -250,7 +250,7 @@ class _ParameterDelegate(RowDelegate):
 
 
 class _OperandDelegate(RowDelegate):
-    """Operand numbers and peers as links, a line under each row."""
+    """Paints operands and peers as links, with a line under each row."""
 
     @override
     def draw_cell(
@@ -285,7 +285,7 @@ class _OperandDelegate(RowDelegate):
 
 
 class _OperandTable(_FittingTable):
-    """Operands; those cells that lead somewhere say so by the cursor."""
+    """The table of operands; the cursor shows which cells are links."""
 
     _LINKS: Final = frozenset({OperandColumn.OPERAND, OperandColumn.PEER})
 
@@ -299,7 +299,7 @@ class _OperandTable(_FittingTable):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        # A row is selected as a whole, but left and right choose between its two links.
+        # A row is selected as a whole; left and right choose between its two links.
         steps = {Qt.Key.Key_Left: OperandColumn.OPERAND, Qt.Key.Key_Right: OperandColumn.PEER}
         column = steps.get(Qt.Key(event.key()))
         if column is None:
@@ -316,8 +316,8 @@ class PropertiesPanel(Panel):
     session : StudioSession
     theme : Theme
     patience : int
-        Milliseconds that a selection lasts before it is shown. Filling the panel takes longer
-        than all else that a step changes, and nobody reads it while a key is held down.
+        Milliseconds from a selection until it is shown. Filling the panel takes longer than
+        the rest of a step, and nobody reads it while a key is held down.
 
     Signals
     -------
@@ -371,7 +371,7 @@ class PropertiesPanel(Panel):
 
     @property
     def operator(self) -> RuntimeOperator | None:
-        """The operator that is shown."""
+        """The shown operator."""
         return self._operator
 
     # Building
@@ -444,7 +444,7 @@ class PropertiesPanel(Panel):
 
     @property
     def _tabbed(self) -> tuple[Section, ...]:
-        """The parts that have a tab, in order."""
+        """Return the sections that have a tab, in order."""
         return (
             self._parameter_section,
             self._attribute_section,
@@ -456,7 +456,7 @@ class PropertiesPanel(Panel):
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
         session.selection_changed.connect(self._follow)
-        # Whatever moves the position emits one of these, too.
+        # Every change of position emits one of these, too.
         session.stepped.connect(self._on_progressed)
         session.stepped_back.connect(self._on_progressed)
         session.values_reset.connect(self._on_progressed)
@@ -477,7 +477,7 @@ class PropertiesPanel(Panel):
         self._attribute_section.head.toggled.connect(self._request_summaries)
         self._on_graph_changed()
 
-    # Answers to the session
+    # Slots of session signals
 
     @Slot()
     def _on_graph_changed(self) -> None:
@@ -491,7 +491,7 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def _on_progressed(self) -> None:
-        """Have state, times and computed shapes looked at anew, for they may be other ones."""
+        """Update state, times and computed shapes."""
         self._is_stale = True
         self._follow()
 
@@ -502,7 +502,7 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def _follow(self) -> None:
-        """Show the selection, at once or when it has not changed for a while."""
+        """Show the selection, at once or when it has been stable for a while."""
         if self._patience and self._operator is not None:
             self._later.start()
         else:
@@ -510,7 +510,7 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def catch_up(self) -> None:
-        """Show what the session says now, without patience."""
+        """Show the session's current state at once."""
         self._later.stop()
         graph, name = self.session.graph, self.session.selected
         operator = graph.operator(name) if graph is not None and name else None
@@ -558,7 +558,7 @@ class PropertiesPanel(Panel):
         self._formula_section.setVisible(bool(formulas))
 
     def _reason(self, operator: RuntimeOperator) -> str:
-        """Why an operator has not run, or what was supplied; ``""`` for nothing special."""
+        """Return why an operator has not run, or its override; ``""`` for neither."""
         supplied = self.session.supplied_text(operator.name)
         if supplied:
             return f"{capitalized(supplied)}."
@@ -569,7 +569,7 @@ class PropertiesPanel(Panel):
         return capitalized((record.reason if record is not None else "") or operator.reason)
 
     def _formula_text(self, formulas: Sequence[SizeFormula]) -> str:
-        """Two lines for each formula, the result emphasised."""
+        """Return two lines for each formula, the result emphasised."""
         strong = f"color: {self.theme.color('text').name()}; font-weight: 700"
         lines = [
             f"{f.axes[0]} = {f.expression}<br>&nbsp; = <span style='{strong}'>{f.size}</span>"
@@ -599,7 +599,7 @@ class PropertiesPanel(Panel):
         size = format_bytes(sum(a.nbytes for a in attributes.values()))
         self._attribute_section.head.set_suffix(f"{format_count(elements, 'value')} · {size}")
         transposed = "transpose" in operator.type.lower()
-        # The largest first: a weight before its bias.
+        # Largest first: a weight before its bias.
         for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):
             view = WeightView(operator.name, name, attribute, self.theme, transposed=transposed)
             view.unfolded.connect(partial(self._request, view, asked=True))
@@ -616,7 +616,7 @@ class PropertiesPanel(Panel):
                 self._request(view, asked=False)
 
     def _request(self, view: WeightView, *, asked: bool) -> None:
-        """Get a weight's summary: from before, at once, or when it is worked out."""
+        """Show a weight's summary: cached, computed at once, or later."""
         operator, attribute = self._operator, view.attribute
         if operator is None or not self.isVisible():
             return
@@ -624,7 +624,7 @@ class PropertiesPanel(Panel):
             return
         if not attribute.is_stored:
             if view.head.isChecked():
-                view.show_message("Structure only: the model was opened without its .bin.")
+                view.show_message("The model was opened without its .bin.")
             return
         key = WeightKey(self._graph_number, operator.name, view.name)
         if key not in self._summaries and attribute.size <= AT_ONCE:
@@ -636,7 +636,7 @@ class PropertiesPanel(Panel):
         if key in self._summaries:
             view.show_summary(self._summaries[key], attribute.array)
             return
-        view.show_message("Working out statistics …")
+        view.show_message("Computing statistics …")
         if key not in self._asked:
             self._asked.add(key)
             self._background.submit(key, _summary_of, attribute)
@@ -666,7 +666,7 @@ class PropertiesPanel(Panel):
 
     @Slot()
     def _fit_operand_columns(self) -> None:
-        """Direction, number, shape and dtype as wide as needed; the peer gets the rest."""
+        """Fit direction, operand, shape and dtype to their texts; the peer gets the rest."""
         header = self.operand_table.horizontalHeader()
         rows = range(min(self.operands.rowCount(), _MEASURED_ROWS))
         texts = [
@@ -680,7 +680,7 @@ class PropertiesPanel(Panel):
             OperandColumn.SHAPE: min(120, round(figure * texts[OperandColumn.SHAPE]) + 2),
             OperandColumn.DTYPE: round(figure * texts[OperandColumn.DTYPE]) + 6,
         }
-        # A narrow panel leaves the dtype to the tool tip rather than cut a name.
+        # A narrow panel hides the dtype, which is in the tool tip, rather than cut a name.
         wanted = sum(widths.values()) + round(figure * texts[OperandColumn.PEER]) + 40
         narrow = wanted > self.operand_table.viewport().width()
         self.operand_table.setColumnHidden(OperandColumn.DTYPE, narrow)
@@ -705,7 +705,7 @@ class PropertiesPanel(Panel):
     # Tabs
 
     def explain(self) -> None:
-        """Show what the selected operator's type computes."""
+        """Show the explanation of the selected operator's type."""
         self._lock.setChecked(False)
         self.catch_up()
         if self._operator is not None:
@@ -722,14 +722,14 @@ class PropertiesPanel(Panel):
 
         def scroll() -> None:
             bar.setValue(section.y())
-            self._tabs.setCurrentIndex(place)  # also of a part that cannot reach the top
+            self._tabs.setCurrentIndex(place)  # also for a section that cannot reach the top
 
-        # After the layout has given an unfolded body its place.
+        # After the layout has placed the unfolded body.
         QTimer.singleShot(0, self, scroll)
 
     @Slot(int)
     def _on_scrolled(self, position: int) -> None:
-        """Mark the tab of the part that stands at the top."""
+        """Select the tab of the section at the top."""
         shown = [
             place
             for place, section in enumerate(self._tabbed)
@@ -761,7 +761,7 @@ class PropertiesPanel(Panel):
 
 
 def _summary_of(attribute: RuntimeAttribute) -> WeightSummary:
-    """Read a weight, which may take long, and sum it up."""
+    """Read a weight, which may take long, and summarise it."""
     return summarize(attribute.array)
 
 

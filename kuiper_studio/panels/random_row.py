@@ -1,4 +1,4 @@
-"""A line that says that an operator is random, and by which seed."""
+"""A line that marks a random operator and shows its seed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RandomRow(QWidget):
         change = QPushButton("Change…")
         change.setObjectName("propertiesSeed")
         change.setProperty("role", "link")
-        change.setToolTip("Choose what operators that are random draw by")
+        change.setToolTip("Set the random seed")
         change.clicked.connect(self.seed_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
@@ -50,7 +50,7 @@ class RandomRow(QWidget):
         row.addStretch(1)
 
     def show_text(self, text: str) -> None:
-        """Say ``random, seed 7``, or nothing for ``""``."""
+        """Show ``random, seed 7``; hide the line for ``""``."""
         self._text.setText(capitalized(text))
         scale = self.devicePixelRatioF()
         self._die.setPixmap(pixmap("dice", self._theme, "text2", 13, scale))

@@ -33,13 +33,13 @@ class RecentRow(QAbstractButton):
     ----------
     entry : RecentModel
     recents : Recents
-        Told when the pin is pressed.
+        List in which the pin button pins the entry.
     theme : Theme
 
     Signals
     -------
     chosen : str
-        Its path; not of a file that is missing.
+        Its path; not emitted for a missing file.
     """
 
     chosen = Signal(str)
@@ -116,7 +116,7 @@ class RecentRow(QAbstractButton):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(self.pin.toolTip(), self._toggle_pin)
-        menu.addAction("Forget it", lambda: self._recents.remove(self.entry.path))
+        menu.addAction("Remove from the list", lambda: self._recents.remove(self.entry.path))
         path = self.entry.path
         menu.addAction("Copy path", lambda: QGuiApplication.clipboard().setText(path))
         return menu

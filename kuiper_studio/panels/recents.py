@@ -1,4 +1,4 @@
-"""The models, and the files of layers, that were opened last, remembered between runs."""
+"""Lists of recent models and layer files, stored between runs."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class RecentModel:
     path : str
         Absolute path of the ``.param``.
     operators : int
-        Of a file of layers, the operator types that it registers.
+        For a layer file, the number of operator types that it registers.
     opened : str
         Local time in ISO 8601.
     pinned : bool
-        Stays, and comes first.
+        Whether it always stays, and comes first.
     """
 
     path: str
@@ -56,33 +56,33 @@ class RecentModel:
 def with_model(
     entries: Iterable[RecentModel], path: str, operators: int, now: datetime
 ) -> tuple[RecentModel, ...]:
-    """Entries after a model was opened: it is the first of its kind, pinned ones lead.
+    """Return the entries with a newly opened model first, after pinned ones.
 
-    Of more than `LIMIT` the oldest that are not pinned go.
+    Beyond `LIMIT` the oldest unpinned entries are removed.
     """
     known = list(entries)
     pinned = any(entry.pinned for entry in known if entry.path == path)
     opened = RecentModel(path, operators, now.isoformat(timespec="seconds"), pinned)
-    return _arranged([opened, *(entry for entry in known if entry.path != path)])
+    return _sort_entries([opened, *(entry for entry in known if entry.path != path)])
 
 
-def _arranged(entries: list[RecentModel]) -> tuple[RecentModel, ...]:
+def _sort_entries(entries: list[RecentModel]) -> tuple[RecentModel, ...]:
     pinned = [entry for entry in entries if entry.pinned]
     others = [entry for entry in entries if not entry.pinned]
     return tuple((pinned + others)[: max(LIMIT, len(pinned))])
 
 
 def to_json(entries: Iterable[RecentModel]) -> str:
-    """Write entries for the settings."""
+    """Format entries for the settings."""
     return json.dumps([asdict(entry) for entry in entries])
 
 
 def from_json(text: str) -> tuple[RecentModel, ...]:
-    """Read entries from the settings; what cannot be understood is left out."""
+    """Parse entries from the settings; skip invalid ones."""
     try:
         found = json.loads(text) if text else []
     except ValueError:
-        _log.warning("the list of recent models cannot be read; it begins anew")
+        _log.warning("the list of recent models cannot be read and is cleared")
         return ()
     return tuple(_entry(item) for item in found if _is_entry(item))
 
@@ -102,9 +102,9 @@ def _entry(item: dict[str, Any]) -> RecentModel:
 
 
 def when_text(opened: str, now: datetime) -> str:
-    """Spell when a model was opened: ``today 14:02``, ``yesterday``, ``12 March``.
+    """Format when a model was opened: ``today 14:02``, ``yesterday``, ``12 March``.
 
-    Another year than `now`'s is added; what is no time gives ``""``.
+    The year is added if it is not `now`'s; an invalid time gives ``""``.
     """
     try:
         then = datetime.fromisoformat(opened)
@@ -120,7 +120,7 @@ def when_text(opened: str, now: datetime) -> str:
 
 
 def folder_text(path: str, home: Path) -> str:
-    """Folder of a file, the home folder as ``~``."""
+    """Return the folder of a file, with the home folder as ``~``."""
     folder = Path(path).parent
     if home.name and folder.is_relative_to(home):  # not of who lives at the root
         inside = folder.relative_to(home).as_posix()
@@ -135,14 +135,14 @@ class Recents(QObject):
     ----------
     settings : QSettings
     clock : callable, optional
-        Gives the present local time; for tests.
+        Returns the current local time; for tests.
     key : str
-        Where in the settings.
+        Key in the settings.
 
     Signals
     -------
     changed
-        Entries came, went, or were pinned.
+        Entries were added, removed or pinned.
     """
 
     changed = Signal()
@@ -161,32 +161,32 @@ class Recents(QObject):
         self._entries = from_json(str(settings.value(key, "")))
 
     def now(self) -> datetime:
-        """The present local time."""
+        """Return the current local time."""
         return self._clock()
 
     def entries(self) -> tuple[RecentModel, ...]:
-        """Pinned models first, then by time, latest first."""
+        """The entries: pinned ones first, then the latest first."""
         return self._entries
 
     def add(self, path: str | Path, operators: int) -> None:
-        """Take note that a model was opened."""
+        """Add an opened model."""
         absolute = str(Path(path).absolute())
         self._store(with_model(self._entries, absolute, operators, self._clock()))
 
     def set_pinned(self, path: str, *, pinned: bool) -> None:
-        """Pin an entry, or no longer."""
+        """Pin or unpin an entry."""
         changed = [
             replace(entry, pinned=pinned) if entry.path == path else entry
             for entry in self._entries
         ]
-        self._store(_arranged(changed))
+        self._store(_sort_entries(changed))
 
     def remove(self, path: str) -> None:
-        """Forget one entry."""
+        """Remove an entry."""
         self._store(tuple(entry for entry in self._entries if entry.path != path))
 
     def clear(self) -> None:
-        """Forget all that are not pinned."""
+        """Remove all unpinned entries."""
         self._store(tuple(entry for entry in self._entries if entry.pinned))
 
     def _store(self, entries: tuple[RecentModel, ...]) -> None:

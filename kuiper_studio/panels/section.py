@@ -1,4 +1,4 @@
-"""A part of a panel under a head that folds it away."""
+"""A section of a panel that folds under its header."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEAD_HEIGHT = 24
 
 
 class SectionHead(QAbstractButton):
-    """Chevron, bold title and a suffix in the number face; checked while unfolded.
+    """Header: chevron, bold title and monospaced suffix; checked while unfolded.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ class SectionHead(QAbstractButton):
 
 
 class Section(QWidget):
-    """A head and a body that it folds.
+    """A header and a body that it folds.
 
     Parameters
     ----------
     title : str
-        ``""`` for a body without a head.
+        ``""`` for a body without a header.
     body : QWidget
     theme : Theme
     """

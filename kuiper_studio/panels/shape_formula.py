@@ -1,4 +1,4 @@
-"""The arithmetic that gives the size of a convolution's or pooling's output, written out.
+"""Writes out how the output size of a convolution or pooling is computed.
 
 The formulas are those of PyTorch's documentation of the operators.
 """
@@ -26,7 +26,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class SizeFormula:
-    """The size along one axis, or several that have the same arithmetic.
+    """The size along one axis, or along several with the same formula.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class SizeFormula:
     expression : str
         For example ``⌊(56 + 2·1 − 1·(3−1) − 1) / 1⌋ + 1``.
     size : int
-        What it comes to.
+        The result.
     """
 
     axes: tuple[str, ...]
@@ -58,7 +58,7 @@ class _Window:
 def size_formulas(
     operator: RuntimeOperator, input_shape: Sequence[int | str | None] | None
 ) -> tuple[SizeFormula, ...]:
-    """Spell out the spatial size of an operator's output.
+    """Write out the spatial size of an operator's output.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def size_formulas(
     Returns
     -------
     tuple of SizeFormula
-        Axes of equal arithmetic together. Empty for operators that have no such formula,
-        and where a size is not known.
+        Axes with the same formula are combined. Empty for other operators, and for unknown
+        sizes.
     """
     transposed = _TRANSPOSED.match(operator.type)
     windowed = _WINDOWED.match(operator.type)
@@ -102,7 +102,7 @@ def _windows(
     params = operator.params
     stride = _spread(params, "stride", rank, default=None)
     if stride is None:
-        # Pooling without a stride steps by its window; a convolution by one.
+        # The default stride of a pooling is its window, that of a convolution is one.
         stride = kernel if "pool" in operator.type.lower() else (1,) * rank
     dilation = _spread(params, "dilation", rank, default=1)
     padding = _padding(params, rank, kernel, dilation)
@@ -132,7 +132,7 @@ def _kernel(operator: RuntimeOperator, rank: int) -> Shape | None:
 def _spread(
     params: Mapping[str, object], name: str, rank: int, default: int | None
 ) -> Shape | None:
-    """One value per axis of a parameter that may be a single number."""
+    """Return one value per axis for a parameter that may be a single number."""
     value = params.get(name, default)
     if value is None:
         value = default
@@ -167,7 +167,7 @@ def _sliding(window: _Window, *, ceil_mode: bool) -> tuple[str, int]:
     size = math.ceil(span / w.stride) + 1
     text = f"⌈({top}) / {w.stride}⌉ + 1"
     if (size - 1) * w.stride >= w.size + w.padding:
-        # PyTorch drops a window that would begin behind the input and its padding.
+        # PyTorch drops a window that would begin after the input and its padding.
         return f"{text} − 1", size - 1
     return text, size
 

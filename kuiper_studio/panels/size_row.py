@@ -1,4 +1,4 @@
-"""The sizes of one input, a field for each dimension."""
+"""Fields for the sizes of one input."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _AXIS_NAMES: Final = {
 class SizeRow(QWidget):
     """Fields for the dimensions of one input.
 
-    Enter takes all fields; a size that was known before is also taken when its field is left.
-    A symbol has its field at its first dimension only. An input of a rank that the model
-    does not say has one field for all.
+    Enter applies all fields; a known size is also applied when its field loses the focus. A
+    symbol has a field at its first dimension only. An input of unknown rank has one field for
+    all sizes.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class SizeRow(QWidget):
     Signals
     -------
     chosen : tuple of (int or None)
-        The sizes that the fields say; None for what has its field elsewhere.
+        The sizes in the fields; None for a size whose field is elsewhere.
     reset_requested
-        The exported size is wanted again.
+        The user wants the exported size.
     error_changed : str
-        What is wrong with the field for all; ``""`` when nothing is.
+        The error in the field for all sizes; ``""`` for none.
     """
 
     chosen = Signal(object)
@@ -107,7 +107,7 @@ class SizeRow(QWidget):
         editable : bool
             False for an array, which has its own size.
         resettable : bool
-            Whether other sizes than the exported ones are asked for.
+            Whether the sizes differ from the exported ones.
         """
         shown = [self._outline(dim) for dim in self._dims or ()]
         if shown != [self._outline(dim) for dim in dims or ()] or not self.fields:
@@ -122,14 +122,14 @@ class SizeRow(QWidget):
         self.reset.setEnabled(resettable)
 
     def sizes(self) -> tuple[int | None, ...]:
-        """What the fields say; None for what has its field elsewhere."""
+        """The sizes in the fields; None for a size whose field is elsewhere."""
         by_place = iter(self.fields)
         return tuple(
             None if dim.is_repeated else next(by_place).value() for dim in self._dims or ()
         )
 
     def ask(self) -> bool:
-        """Put the cursor where something is open; False where nothing is."""
+        """Focus the first open size; return False if there is none."""
         if self._dims is None:
             self.whole.setFocus(Qt.FocusReason.OtherFocusReason)
             return True
@@ -141,7 +141,7 @@ class SizeRow(QWidget):
         return False
 
     def _asked(self) -> list[Dimension]:
-        """The dimensions that have a field of their own."""
+        """Return the dimensions that have a field."""
         if self.operand.shape is None:
             return []
         return [dim for dim in self._dims or () if not dim.is_repeated]
@@ -188,7 +188,7 @@ class SizeRow(QWidget):
         if dim.is_repeated:
             label = QLabel(str(dim.exported))
             label.setProperty("role", "mono2")
-            label.setToolTip(f"{dim.exported} has its field where it stands first")
+            label.setToolTip(f"{dim.exported} is set at its first dimension")
             return label
         field = QSpinBox()
         field.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
@@ -229,11 +229,11 @@ class SizeRow(QWidget):
         text = metrics.horizontalAdvance(field.prefix() + "0" * digits)
         field.setFixedWidth(text + 18)
 
-    # Answers to the user
+    # Slots
 
     @Slot()
     def _on_changed(self) -> None:
-        # While something is open nothing is taken before all of it is answered.
+        # While sizes are open, nothing is applied until all are given.
         if self._dims is not None and not any(dim.is_open for dim in self._dims):
             self._take()
 

@@ -52,12 +52,12 @@ _HINTS: Final = (
 
 
 def dropped_model(paths: Sequence[str]) -> str:
-    """Which of some dropped files is a model: a ``.param``, else a ``.bin`` or folder.
+    """Return the model among dropped files: a ``.param``, else a ``.bin`` or folder.
 
     Returns
     -------
     str
-        ``""`` where none is.
+        ``""`` for none.
     """
     found = [path for path in paths if Path(path).suffix == ".param"]
     found += [path for path in paths if Path(path).suffix == ".bin" or Path(path).is_dir()]
@@ -65,7 +65,7 @@ def dropped_model(paths: Sequence[str]) -> str:
 
 
 class _DropArea(QFrame):
-    """Takes a model's file, or leads to the dialog.
+    """Drop area for a model, with a button that opens the dialog.
 
     Signals
     -------
@@ -107,7 +107,7 @@ class _DropArea(QFrame):
         self._refresh()
 
     def show_dragged(self, path: str) -> None:
-        """Say what dropping a file would do; ``""`` when the drag is over."""
+        """Show what dropping a file would do; ``""`` after the drag."""
         self._dragged = path
         self._text.setText(f"Open {Path(path).name}" if path else self.TEXT)
         self.update()
@@ -221,7 +221,7 @@ class _Sketch(QWidget):
 
 
 class _SampleCard(QFrame):
-    """The sample to begin with, and buttons for the others.
+    """The first sample, and buttons for the others.
 
     Signals
     -------
@@ -235,7 +235,7 @@ class _SampleCard(QFrame):
         first = samples[0]
         self.setProperty("role", "card")
         self.setFixedHeight(148)
-        nothing = QLabel("Nothing at hand?")
+        nothing = QLabel("No model at hand?")
         nothing.setProperty("role", "captionBold")
         title = QLabel(f"Sample: {first.title[:1].lower()}{first.title[1:]}")
         title.setProperty("role", "title")
@@ -269,13 +269,13 @@ class _SampleCard(QFrame):
 
 
 class StartPage(QScrollArea):
-    """What there is before a model is open; never an empty window.
+    """The page of a window without a model.
 
     Parameters
     ----------
     theme : Theme
     samples : sequence of SampleModel
-        The one to begin with first; may be empty.
+        The default sample first; may be empty.
     recents : Recents
 
     Signals
@@ -364,7 +364,7 @@ class StartPage(QScrollArea):
         mono = "font-family:'JetBrains Mono'"
         label = QLabel(
             f'A PNNX pair: <span style="{mono}">.param</span> is the graph, '
-            f'<span style="{mono}">.bin</span> its weights. The mate is found by content.'
+            f'<span style="{mono}">.bin</span> its weights, found by its content.'
         )
         label.setProperty("role", "secondary")
         return label
@@ -401,7 +401,7 @@ class StartPage(QScrollArea):
         clear = QPushButton("Clear")
         clear.setObjectName("startClear")
         clear.setProperty("role", "link")
-        clear.setToolTip("Forget all that are not pinned")
+        clear.setToolTip("Remove all unpinned entries")
         clear.clicked.connect(self._recents.clear)
         head = QHBoxLayout()
         head.setContentsMargins(0, 0, 0, 4)
@@ -452,7 +452,7 @@ class StartPage(QScrollArea):
     @override
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
-        self._fill_recents()  # files may have come or gone meanwhile
+        self._fill_recents()  # files may have been added or removed
         (self.sample_button or self.open_button).setFocus()
 
     @override
@@ -473,7 +473,7 @@ class StartPage(QScrollArea):
         if model:
             event.acceptProposedAction()
         else:
-            event.ignore()  # the window knows what to do with inputs
+            event.ignore()  # the window handles inputs
 
     @override
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:

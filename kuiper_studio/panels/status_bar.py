@@ -1,4 +1,4 @@
-"""The status bar: state at the left, the element under the cursor and picked at the right."""
+"""The status bar: run state at the left, hovered and picked element at the right."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_NAME: Final = 28  # characters of a dump's name
 
 
 class StatusBar(QStatusBar):
-    """Tells what is going on and what is looked at.
+    """Shows the run state, the element under the cursor, and settings of the session.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class StatusBar(QStatusBar):
         self._cancel = QPushButton("Cancel")
         self._cancel.setObjectName("statusCancel")
         self._cancel.clicked.connect(session.stop)
-        # A step that takes no time must not make the bar flicker.
+        # A short step must not make the bar flicker.
         self._patience = QTimer(self, singleShot=True, interval=_LONG_MS)
         self._patience.timeout.connect(self._on_run_is_long)
         self._long_run = False
-        self._alarming = False  # NaN or Inf are there
+        self._alarming = False  # shown if there are NaN or Inf
         self._backend = _label("statusBackend", mono=True, cell=True)
         self._memory = _label("statusMemory", mono=True, cell=True)
         self._announcement = _label("statusAnnouncement", mono=True, cell=True)
@@ -77,13 +77,13 @@ class StatusBar(QStatusBar):
             self._icon, self._state, self._detail, self._progress_bar, self._cancel,
         ):  # fmt: skip
             row.addWidget(widget)
-        # As wide as what it shows: spare room belongs behind the backend.
+        # As wide as its text: spare room belongs after the backend.
         left.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.addWidget(left)
         self.addWidget(self._backend)
         self.addWidget(self._memory)
         self.addWidget(self._announcement)
-        self._announcement.hide()  # which adding shows
+        self._announcement.hide()  # adding a widget shows it
         self._add_tensor_cells()
         for show in (
             self.show_hovered, self.show_picked, self.show_range, self.show_special,
@@ -154,7 +154,7 @@ class StatusBar(QStatusBar):
         token = "nan" if self._alarming else "text2"
         restyle(self._special, f"color: {self._theme.color(token).name()};")
 
-    # Answers to the session
+    # Slots
 
     @Slot()
     def _on_state_changed(self) -> None:
@@ -188,12 +188,12 @@ class StatusBar(QStatusBar):
         if limit is not None:
             self._memory.setText(f"memory limit {format_exact_bytes(limit)}")
             self._memory.setToolTip(
-                "Old values are dropped, and computed again when they are looked at"
+                "Old values are evicted, and recomputed when you look at them"
             )
 
     @Slot(str)
     def _on_announced(self, text: str) -> None:
-        # Qt's own messages take the place of the widgets, which states show again.
+        # Qt's own messages hide the widgets; a change of state shows them again.
         self._announcement.setText(elided(text, _LONGEST_ANNOUNCEMENT))
         self._announcement.setToolTip(tip_text(text))
         self._announcement.show()
@@ -208,7 +208,7 @@ class StatusBar(QStatusBar):
         skipped = session.skipped
         count = f"{position - skipped} of {total} run"
         if skipped:
-            count += f", {skipped} cannot"
+            count += f", {skipped} cannot run"
         if session.state is RunState.FAILED and position < total:
             return f"at {operators[position].name} · {count}"
         if session.state is RunState.STOPPED and position:

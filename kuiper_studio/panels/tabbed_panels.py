@@ -1,4 +1,4 @@
-"""Several panels in one dock: their tabs are its header."""
+"""Several panels in one dock, whose header is their tabs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["TabbedPanels"]
 
 
 class TabbedPanels(QTabWidget):
-    """Panels as tabs, with widgets and actions of the one in front and a cross at the right.
+    """Panels as tabs; at the right the current panel's widgets and actions, and a close button.
 
     Parameters
     ----------
     panels : sequence of Panel
     theme : Theme
     dock : QDockWidget
-        Closed by the cross.
+        Closed by the button.
     """
 
     def __init__(self, panels: Sequence[Panel], theme: Theme, dock: QDockWidget) -> None:
@@ -61,7 +61,7 @@ class TabbedPanels(QTabWidget):
         self._on_current_changed(0)
 
     def _make_corner_parts(self, panel: Panel) -> list[QWidget]:
-        """What a panel puts into the header: its widgets, then its actions as buttons."""
+        """Return the header widgets of a panel, then its actions as buttons."""
         holder = QWidget()
         row = QHBoxLayout(holder)
         row.setContentsMargins(10, 0, 6, 0)

@@ -1,4 +1,4 @@
-"""A table and its painter, in the look that all lists of the window share."""
+"""The table of all lists in the window, and its delegate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ENDS = {  # whether it is the last row
 
 
 class Table(QTableView):
-    """Rows without grid or row numbers, hovered as a whole, ringed when reached by keyboard.
+    """A table without grid and row numbers; rows are hovered as a whole.
 
     Parameters
     ----------
@@ -76,11 +76,11 @@ class Table(QTableView):
 
     @property
     def hovered_row(self) -> int:
-        """Row under the mouse; -1 for none."""
+        """The row under the mouse; -1 for none."""
         return self._hovered_row
 
     def set_row_height(self, pixels: int) -> None:
-        """Give all rows one height."""
+        """Set the height of all rows."""
         self.verticalHeader().setDefaultSectionSize(pixels)
 
     def show_header(self, *, shown: bool) -> None:
@@ -89,7 +89,7 @@ class Table(QTableView):
         self.setProperty("headed", shown)
 
     def set_empty_text(self, text: str) -> None:
-        """Choose what is written where there are no rows."""
+        """Set the text of an empty table."""
         self._empty_text = text
         self.viewport().update()
 
@@ -124,7 +124,7 @@ class Table(QTableView):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        # Enter is the item's, not the window's default button.
+        # Enter activates the item, not the window's default button.
         if event.key() in {Qt.Key.Key_Return, Qt.Key.Key_Enter} and not event.modifiers():
             if self.currentIndex().isValid():
                 self.activated.emit(self.currentIndex())
@@ -135,8 +135,8 @@ class Table(QTableView):
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        # A row is chosen as a whole: Home and End go to the first and the last one, where
-        # Qt's table goes to the row's first and last cell.
+        # Rows are selected as a whole, so Home and End go to the first and last row. In
+        # Qt's table they go to the first and last cell of the row.
         rows = self.model().rowCount()
         if rows and action in _ENDS:
             column = max(self.currentIndex().column(), 0)
@@ -162,7 +162,7 @@ class Table(QTableView):
 
 
 class RowDelegate(QStyledItemDelegate):
-    """Paints cells with the theme's fonts and colours; subclasses say what.
+    """Paints cells with the theme's fonts and colours; subclasses paint the contents.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class RowDelegate(QStyledItemDelegate):
         color: QColor,
         align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
     ) -> None:
-        """Write one line, its middle left out where it does not fit."""
+        """Paint one line, elided in the middle."""
         painter.setFont(font)
         painter.setPen(color)
         shown = _elided(text, font, rect.width())
@@ -227,6 +227,6 @@ class RowDelegate(QStyledItemDelegate):
         return QSize(super().sizeHint(option, index).width(), ROW_HEIGHT)
 
 
-@lru_cache(maxsize=8192)  # rows are painted again at every step
+@lru_cache(maxsize=8192)  # rows are repainted at every step
 def _elided(text: str, font: QFont, width: int) -> str:
     return QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)

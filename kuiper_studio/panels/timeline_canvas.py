@@ -1,4 +1,4 @@
-"""The painted part of the timeline, and what mouse and keyboard do with it."""
+"""The canvas of the timeline, with mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _KEYBOARD_REASONS: Final = frozenset(
 
 
 class TimelineCanvas(QWidget):
-    """Bars of the session's operators; the picture is kept until something changes.
+    """Bars of the session's operators; the picture is cached until something changes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class TimelineCanvas(QWidget):
     Signals
     -------
     bar_size_changed : int
-        Each bar stands for so many operators now.
+        The number of operators per bar.
     menu_requested : (str, QPoint)
         A context menu is wanted for the operator of that name, at a global position.
     """
@@ -88,16 +88,16 @@ class TimelineCanvas(QWidget):
 
     @property
     def measure(self) -> Measure:
-        """What heights stand for."""
+        """The quantity that heights show."""
         return self._measure
 
     @property
     def bar_size(self) -> int:
-        """How many operators each bar stands for."""
+        """Number of operators per bar."""
         return self._bar_size
 
     def set_model(self, model: TimelineModel) -> None:
-        """Show another model."""
+        """Show a model."""
         self.model = model
         self._modules = module_runs(model.operators)
         self._hovered = -1
@@ -105,32 +105,32 @@ class TimelineCanvas(QWidget):
         self.refresh()
 
     def set_measure(self, measure: Measure) -> None:
-        """Choose what heights stand for."""
+        """Set the quantity that heights show."""
         self._measure = measure
         self.refresh()
 
     def set_scale(self, scale: Scale) -> None:
-        """Choose how heights grow."""
+        """Set the scale of heights."""
         self._scale = scale
         self.refresh()
 
     def refresh(self) -> None:
-        """Paint anew; something that the picture shows has changed."""
+        """Repaint the picture, after a change of its contents."""
         self._picture = None
         self._describe()
         self.update()
 
     def show_selection(self) -> None:
-        """Move the selection's ring; the picture stays."""
+        """Move the ring of the selection; the picture stays."""
         self._describe()
         self.update()
 
     def geometry_of_bars(self) -> Geometry:
-        """Where things are now."""
+        """Return the current geometry."""
         return Geometry(self.width(), self.height(), len(self.model))
 
     def operator_at(self, x: float) -> RuntimeOperator | None:
-        """The operator at a place; the costliest where a bar stands for several."""
+        """Return the operator at a position; of several in a bar the costliest."""
         if not len(self.model):
             return None
         bar = self.geometry_of_bars().bar_at(x)
@@ -140,7 +140,7 @@ class TimelineCanvas(QWidget):
         return self.model.operators[index]
 
     def tip(self, operator: RuntimeOperator) -> str:
-        """Tool tip of the bar whose colour an operator gives, as rich text."""
+        """Return the tool tip, as rich text, of the bar that shows an operator."""
         size, index = self._bar_size, operator.index
         lines = [
             f"#{index}  <b>{escape(operator.type)}</b>",
@@ -150,7 +150,7 @@ class TimelineCanvas(QWidget):
         if size > 1:
             first = index - index % size
             last = min(first + size, len(self.model)) - 1
-            lines.insert(0, f"#{first} to #{last}, the costliest of them:")
+            lines.insert(0, f"#{first} to #{last}, of which the costliest is:")
         return "<p style='white-space: pre'>" + "<br>".join(lines) + "</p>"
 
     def _facts(self, operator: RuntimeOperator) -> str:
@@ -176,10 +176,10 @@ class TimelineCanvas(QWidget):
         return STATUS_LOOKS[status].detail
 
     def _describe(self) -> None:
-        """Say in words what is selected, for those who cannot see it."""
+        """Describe the selection for screen readers."""
         session = self._session
         text = f"{format_count(len(self.model), 'operator')} in execution order, "
-        text += f"{session.position} have run."
+        text += f"{session.position} executed."
         if session.graph is not None and session.selected:
             operator = session.graph.operator(session.selected)
             text += f" Selected: #{operator.index} {operator.type} {operator.name}"
@@ -236,7 +236,7 @@ class TimelineCanvas(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRoundedRect(QRectF(rect).adjusted(-2.5, -2.5, 2.5, 2.5), 2, 2)
 
-    # What the user does
+    # Mouse and keyboard
 
     def _set_hovered(self, bar: int) -> None:
         if bar != self._hovered:
@@ -248,7 +248,7 @@ class TimelineCanvas(QWidget):
             self._session.run_to(operator.name)
 
     def _walk(self, place: Callable[[int], int]) -> None:
-        """Select the operator at ``place(index)`` of the selected one."""
+        """Select the operator at ``place(index)``, of the selected one's index."""
         graph, session = self._session.graph, self._session
         if graph is None:
             return
@@ -269,7 +269,7 @@ class TimelineCanvas(QWidget):
             painter.fillRect(self.rect(), self._theme.color("base"))
             painter.setFont(self._theme.ui_font())
             painter.setPen(self._theme.color("text3"))
-            text = "Open a model to see its operators here in the order they run."
+            text = "Open a model to see its operators in execution order."
             painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
         else:
             painter.drawPixmap(0, 0, self._current_picture())

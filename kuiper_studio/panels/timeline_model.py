@@ -1,8 +1,8 @@
-"""What the timeline shows, as arrays by operator: costs, estimates, buckets and scales.
+"""Costs, estimates, bars and scales of the timeline, as arrays by operator.
 
-No Qt in here. A time that was measured stays known until another model is opened, so that
-after a restart it serves as the estimate; an operator that never ran is estimated from its
-multiply-accumulates, or its bytes where it has none, at the rate measured so far.
+No Qt. A measured time is kept until another model is opened and serves as the estimate after
+a restart. The estimate of an operator that never ran comes from its multiply-accumulates, or
+from its bytes if it has none, at the rate measured so far.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 class Measure(Enum):
-    """What the height of a bar stands for."""
+    """The quantity that the height of a bar shows."""
 
     TIME = "time"
     MACS = "MACs"
 
 
 class Scale(Enum):
-    """How heights grow with what they stand for."""
+    """The scale of heights."""
 
     LINEAR = "Linear"
     ROOT = "Square root"
@@ -61,7 +61,7 @@ _DECADES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars to paint, one per operator or one per `size` operators in a row.
+    """Bars to paint, one per operator or per `size` consecutive operators.
 
     Attributes
     ----------
@@ -132,10 +132,10 @@ class TimelineModel:
     def __len__(self) -> int:
         return len(self.operators)
 
-    # What happens
+    # Updates
 
     def note(self, records: Iterable[Record], values: ValueSource) -> None:
-        """Take in executed operators, with the shapes that they really had."""
+        """Add executed operators, with their actual shapes."""
         for record in records:
             place = record.index
             self.status[place] = DISPLAY_STATUS[record.status]
@@ -147,35 +147,35 @@ class TimelineModel:
                 self.macs[place], self._nbytes[place] = found.macs, found.nbytes
 
     def forget(self, index: int | None = None) -> None:
-        """Take an operator back, or all; what their time was stays known."""
+        """Reset an operator, or all; measured times are kept."""
         chosen = slice(None) if index is None else index
         self.status[chosen] = self._idle[chosen]
         self._supplied[chosen] = False
 
-    # What there is to see
+    # Queries
 
     @property
     def any_measured(self) -> bool:
-        """Whether any time is known; without one, times are guesses without a unit."""
+        """Whether any time was measured; without one, estimates have no unit."""
         return bool(np.nansum(self._known) > 0)
 
     @property
     def measured(self) -> Flags:
-        """Whether each operator has run in this pass."""
+        """Return whether each operator has run in this pass."""
         return np.isin(self.status, (DisplayStatus.EXECUTED, DisplayStatus.FAILED))
 
     def values(self, measure: Measure) -> Floats:
-        """Seconds or MACs of each operator; estimated seconds where none are known."""
+        """Return seconds or MACs of each operator, with estimates of missing seconds."""
         return self.seconds() if measure is Measure.TIME else self.macs
 
     def seconds(self) -> Floats:
-        """Seconds of each operator, estimated where they are not known."""
+        """Return seconds of each operator, measured or estimated."""
         known = ~np.isnan(self._known)
         has_macs = self.macs > 0
         per_mac = self._rate(self.macs, known & has_macs)
         per_byte = self._rate(self._nbytes, known & ~has_macs)
-        # One multiply-accumulate takes about as long as moving one byte, where only one of
-        # the two has been measured; where neither has, only the proportions count.
+        # If only one of the two rates has been measured, one multiply-accumulate counts like
+        # one byte. If neither has, only the proportions count.
         per_mac, per_byte = per_mac or per_byte or 1e-9, per_byte or per_mac or 1e-9
         guessed = np.where(has_macs, self.macs * per_mac, self._nbytes * per_byte)
         guessed[self._ends] = 0.0
@@ -186,14 +186,14 @@ class TimelineModel:
         return float(self._known[chosen].sum()) / total if total else 0.0
 
     def spent_and_left(self) -> tuple[float, float]:
-        """Seconds measured in this pass, and seconds estimated for what is still to run."""
+        """Return the seconds measured in this pass, and those estimated for the rest."""
         seconds = self.seconds()
         spent = float(seconds[self.status == DisplayStatus.EXECUTED].sum())
         left = float(seconds[self.status == DisplayStatus.PENDING].sum())
         return spent, left
 
     def bars(self, measure: Measure, size: int = 1) -> Bars:
-        """Bars of `size` operators each.
+        """Make bars of `size` operators each.
 
         Parameters
         ----------
@@ -227,7 +227,7 @@ class TimelineModel:
 
 
 def fractions(values: npt.NDArray[Any], top: float, scale: Scale) -> Floats:
-    """Heights from 0 to 1 of values from 0 to `top`.
+    """Map values from 0 to `top` to heights from 0 to 1.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def fractions(values: npt.NDArray[Any], top: float, scale: Scale) -> Floats:
 
 
 def round_ticks(top: float, scale: Scale, count: int = 2) -> tuple[float, ...]:
-    """Round numbers to label an axis from 0 to `top` with.
+    """Return round numbers that label an axis from 0 to `top`.
 
     Parameters
     ----------
@@ -274,11 +274,11 @@ def _linear_ticks(top: float, count: int) -> tuple[float, ...]:
 
 
 def _round_down(value: float) -> float:
-    """The nearest 1, 2 or 5 times a power of ten that is not above."""
+    """Return the largest 1, 2 or 5 times a power of ten up to a number."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(m * power for m in (5.0, 2.0, 1.0) if m * power <= value * (1 + 1e-9))
 
 
 def _next_round(value: float) -> float:
-    """Next of 1, 2, 5 times powers of ten above one of them."""
+    """Return the next larger 1, 2 or 5 times a power of ten."""
     return _round_down(value * 2.6)

@@ -1,4 +1,4 @@
-"""The timeline's picture: axis, bars, breakpoints, module brackets and the playhead."""
+"""Paints the timeline: axis, bars, breakpoints, module brackets and the playhead."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SCALE_WORDS: Final = {Scale.LINEAR: "", Scale.ROOT: "√ ", Scale.LOG: "log "}
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where things are, in logical pixels.
+    """Geometry of the timeline, in logical pixels.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Geometry:
 
     @property
     def bar_size(self) -> int:
-        """Operators per bar: more than one where a slot would be under four pixels."""
+        """Operators per bar: more than one if a slot would be under four pixels."""
         return max(1, math.ceil(_LEAST_SLOT / self.slot))
 
     @property
     def base(self) -> int:
-        """The line that bars stand on."""
+        """The base line of the bars."""
         return self.height - BELOW
 
     @property
@@ -80,21 +80,21 @@ class Geometry:
         return max(self.base - TOP, 1)
 
     def x(self, index: float) -> float:
-        """Left edge of an operator's slot."""
+        """Return the left edge of an operator's slot."""
         return LEFT + index * self.slot
 
     def bar_at(self, x: float) -> int:
-        """The bar at a place; -1 for none."""
+        """Return the bar at a position; -1 for none."""
         index = math.floor((x - LEFT) / self.slot)
         return index // self.bar_size if 0 <= index < self.count else -1
 
     def bar_span(self, bar: int) -> tuple[float, float]:
-        """Left and right edge of a bar's slot."""
+        """Return the left and right edge of a bar's slot."""
         last = min((bar + 1) * self.bar_size, self.count)
         return self.x(bar * self.bar_size), self.x(last)
 
     def bar_rect(self, bar: int, height: int) -> QRect:
-        """Where a bar of some height stands, on whole pixels."""
+        """Return the rectangle of a bar of some height, on whole pixels."""
         left, right = self.bar_span(bar)
         wide = right - left
         shown = max(1, math.floor(wide - min(_GAP, wide * 0.3)))
@@ -102,7 +102,7 @@ class Geometry:
 
 
 def axis_unit(measure: Measure, top: float) -> tuple[float, str]:
-    """Unit in which numbers up to `top` read well, as a factor and a name."""
+    """Return a suitable unit for numbers up to `top`, as a factor and a name."""
     units = _UNITS[measure]
     return next((unit for unit in reversed(units) if unit[0] <= top), units[0])
 
@@ -153,7 +153,7 @@ class TimelinePainter:
         breakpoints: Sequence[int],
         modules: Sequence[ModuleRun],
     ) -> None:
-        """Paint everything that the mouse does not change.
+        """Paint everything except hover and selection.
 
         Parameters
         ----------
@@ -216,7 +216,7 @@ class TimelinePainter:
                 self._paint_estimate(painter, rect, token, self._solid_part(bar, height))
 
     def _solid_part(self, bar: int, height: int) -> int:
-        """Height of what ran of a bar whose operators did not all run."""
+        """Return the height of the executed part of a partly executed bar."""
         total = float(self.bars.total[bar])
         share = float(self.bars.measured[bar]) / total if total > 0 else 0.0
         return round(height * share)
@@ -266,7 +266,7 @@ class TimelinePainter:
             painter.drawLine(left, y, right, y)
             painter.drawLine(left, y - 4, left, y)
             painter.drawLine(right, y - 4, right, y)
-            label = _fitting(run.name, metrics, right - left - 18)
+            label = _elide_start(run.name, metrics, right - left - 18)
             if label:
                 wide = metrics.horizontalAdvance(label) + 12
                 patch = QRect(round((left + right - wide) / 2), y - 7, wide, 15)
@@ -291,7 +291,7 @@ class TimelinePainter:
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        # At the very end the flag flies to the left, where there is room.
+        # At the end the flag points to the left.
         painter.translate(x, 0)
         inward = x + 16 > space.width
         if inward:
@@ -305,8 +305,8 @@ class TimelinePainter:
         painter.restore()
 
 
-def _fitting(name: str, metrics: QFontMetrics, room: int) -> str:
-    """As much of a module's path as fits, its end first; ``""`` where nothing does."""
+def _elide_start(name: str, metrics: QFontMetrics, room: int) -> str:
+    """Return the longest end of a module's path that fits; ``""`` for none."""
     parts = name.split(".")
     for start in range(len(parts)):
         text = ".".join(parts[start:])

@@ -1,4 +1,4 @@
-"""The timeline: operators in the order they run, as bars of what they cost."""
+"""The timeline: the cost of operators in execution order as bars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["TimelinePanel"]
 
 
 class _Legend(QWidget):
-    """Tells a measured bar from an estimated one."""
+    """Legend of measured and estimated bars."""
 
     _WORDS = ("measured", "estimate")
     _MARK = 9
@@ -73,7 +73,7 @@ class _Legend(QWidget):
 class TimelinePanel(Panel):
     """Bars of all operators, the playhead, breakpoints and modules.
 
-    A click selects an operator, a double click runs to it; the arrow keys walk.
+    A click or the arrow keys select an operator, a double click runs to it.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class TimelinePanel(Panel):
         self._on_graph_changed()
 
     def set_scale(self, scale: Scale) -> None:
-        """Choose how heights grow with what they stand for."""
+        """Set the scale of heights."""
         self.canvas.set_scale(scale)
 
     def set_measure(self, measure: Measure) -> None:
-        """Choose what heights stand for."""
+        """Set the quantity that heights show."""
         self.measure_box.setCurrentIndex(list(Measure).index(measure))
 
     def _make_measure_box(self) -> QComboBox:
@@ -114,8 +114,8 @@ class TimelinePanel(Panel):
         box.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         for measure in Measure:
             box.addItem(f"Height: {measure.value}", measure)
-        box.setAccessibleName("What the height of a bar stands for")
-        box.setToolTip("What the height of a bar stands for")
+        box.setAccessibleName("The quantity that the height of a bar shows")
+        box.setToolTip("The quantity that the height of a bar shows")
         box.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         return box
 
@@ -147,7 +147,7 @@ class TimelinePanel(Panel):
         self.measure_box.currentIndexChanged.connect(self._on_measure_chosen)
         self.canvas.bar_size_changed.connect(self._update_summary)
 
-    # Answers
+    # Slots
 
     @Slot(int)
     def _on_measure_chosen(self, index: int) -> None:
@@ -206,7 +206,7 @@ class TimelinePanel(Panel):
             return ""
         parts = []
         if self.canvas.bar_size > 1:
-            parts.append(f"{format_count(self.canvas.bar_size, 'operator')} a bar")
+            parts.append(f"{format_count(self.canvas.bar_size, 'operator')} per bar")
         if not model.any_measured:
             parts.append("no time measured yet")
         else:

@@ -1,4 +1,4 @@
-"""The painted parts of a weight: tiles, bars, histogram and colour bar."""
+"""Canvases of a weight: tiles, bars, histogram and colour bar."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SIDE: Final = 124
 
 
 class WeightPicture(QWidget):
-    """Tiles of one page about zero; arrow keys and the wheel turn pages.
+    """Tiles of one page, coloured about zero; arrow keys and the wheel turn pages.
 
     Signals
     -------
     turned : int
-        So many pages on.
+        Number of pages to go forward.
     """
 
     turned = Signal(int)
@@ -68,7 +68,7 @@ class WeightPicture(QWidget):
 
     @property
     def step(self) -> int:
-        """Elements per shown element; 1 where all are shown."""
+        """Elements per shown element; 1 if all are shown."""
         return self._mosaic.step if self._mosaic is not None else 1
 
     @Slot()
@@ -82,12 +82,12 @@ class WeightPicture(QWidget):
         height, width = picture.shape[:2]
         data = picture.tobytes()
         image = QImage(data, width, height, 3 * width, QImage.Format.Format_RGB888)
-        self._image = image.copy()  # of its own: `data` goes away
+        self._image = image.copy()  # a copy: `data` is temporary
         self.setFixedSize(width, height)
         self.update()
 
     def describe(self, position: QPoint) -> str:
-        """Index and value of the element at a position; ``""`` in a gap."""
+        """Return index and value of the element at a position; ``""`` in a gap."""
         if self._mosaic is None or self._tiles is None:
             return ""
         found = self._mosaic.element_at(position.x(), position.y())
@@ -108,7 +108,7 @@ class WeightPicture(QWidget):
 
     @override
     def wheelEvent(self, event: QWheelEvent) -> None:
-        # Only with Ctrl: a plain wheel scrolls the panel.
+        # Only with Ctrl: the wheel alone scrolls the panel.
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             self.turned.emit(-1 if event.angleDelta().y() > 0 else 1)
             event.accept()
@@ -137,7 +137,7 @@ class WeightPicture(QWidget):
 
 
 class ValueStrip(QWidget):
-    """The numbers of a weight of one dimension as bars about zero."""
+    """The values of a one-dimensional weight as bars about zero."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -148,11 +148,11 @@ class ValueStrip(QWidget):
         theme.changed.connect(self.update)
 
     def show_values(self, array: Array) -> None:
-        """Show numbers; of more than fit, every n-th."""
+        """Show values; every n-th if not all fit."""
         flat = array.reshape(-1)
         step = max(1, -(-flat.size // SIDE))
         self._values = np.nan_to_num(flat[::step].astype(np.float64))
-        self.setToolTip(f"every {step}th value" if step > 1 else "all values, in order")
+        self.setToolTip(f"one value of {step}" if step > 1 else "all values, in order")
         self.update()
 
     @override
@@ -174,7 +174,7 @@ class ValueStrip(QWidget):
 
 
 class Histogram(QWidget):
-    """Counts as bars."""
+    """A histogram."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class Histogram(QWidget):
         theme.changed.connect(self.update)
 
     def show_counts(self, counts: Array, low: float, high: float, step: int = 1) -> None:
-        """Show counts of equal bins from `low` to `high`, of one of `step` values."""
+        """Show counts of equal bins from `low` to `high`, over one value of `step`."""
         self._counts = counts
         span = f"from {format_number(low)} to {format_number(high)}"
         self.setAccessibleName(f"Histogram {span}")
@@ -200,7 +200,7 @@ class Histogram(QWidget):
         floor = self.height() - 1
         if self._counts.any():
             counts = self._counts / self._counts.max()
-            # Edges on whole pixels: bars of uneven light would look like data.
+            # Edges on whole pixels: antialiased bars of uneven brightness would look like data.
             edges = np.rint(np.linspace(0, self.width(), counts.size + 1)).astype(int)
             color = self._theme.color("focus", 0.75)
             for left, right, share in zip(edges, edges[1:], counts, strict=False):
@@ -212,7 +212,7 @@ class Histogram(QWidget):
 
 
 class ColorBar(QWidget):
-    """The colours of the picture with their ends."""
+    """The colour bar of the picture, with both ends."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ class ColorBar(QWidget):
         theme.changed.connect(self.update)
 
     def set_limit(self, limit: float) -> None:
-        """Show other ends."""
+        """Set both ends."""
         self._limit = limit
         self.setAccessibleName(
             f"Colours from {format_number(-limit)} to {format_number(limit)}"

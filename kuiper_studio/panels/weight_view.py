@@ -1,4 +1,4 @@
-"""One weight of an operator: shape, statistics, histogram and a picture that pages."""
+"""One weight of an operator: shape, statistics, histogram and a picture in pages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ HEAD_HEIGHT: Final = 26
 
 @dataclass(frozen=True, slots=True)
 class WeightSummary:
-    """What is worked out of a weight once.
+    """Summary of a weight, computed once.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class WeightSummary:
         Histogram from `low` to `high`.
     low, high : float
     step : int
-        One of so many elements was counted.
+        The histogram counts one element of `step`.
     """
 
     statistics: TensorStatistics
@@ -68,7 +68,7 @@ class WeightSummary:
 
 
 def summarize(array: Array) -> WeightSummary:
-    """Work out statistics and histogram of a weight.
+    """Compute statistics and histogram of a weight.
 
     Raises
     ------
@@ -76,10 +76,10 @@ def summarize(array: Array) -> WeightSummary:
         If the weight is complex.
     """
     if array.dtype.kind == "c":
-        raise TypeError("complex numbers have no order, so no range")
+        raise TypeError("complex numbers have no range")
     found = statistics(array)
     low, high = found.min, found.max
-    if not math.isfinite(low):  # nothing but NaN and Inf, or nothing at all
+    if not math.isfinite(low):  # only NaN and Inf, or empty
         low = high = 0.0
     if low == high:
         low, high = low - 0.5, high + 0.5
@@ -89,7 +89,7 @@ def summarize(array: Array) -> WeightSummary:
 
 
 class _Head(QAbstractButton):
-    """Name, shape and dtype; the range where there is room for it."""
+    """Header: name, shape, dtype, and the range if there is room."""
 
     def __init__(self, name: str, facts: str, theme: Theme) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ class _Head(QAbstractButton):
 
 
 class WeightView(QWidget):
-    """A weight under its head; unfolded it shows statistics and picture.
+    """A weight; unfolded it shows statistics and picture.
 
     Parameters
     ----------
@@ -213,13 +213,13 @@ class WeightView(QWidget):
         self.head.setChecked(True)
 
     def show_summary(self, summary: WeightSummary, array: Array) -> None:
-        """Fill in what was worked out."""
+        """Show the summary."""
         found = summary.statistics
         self.head.set_range(f"{_number(found.min)} … {_number(found.max)}")
         self._found, self._array = summary, array
         self._message.hide()
         if not self.head.isChecked():
-            return  # most are never looked at; their parts take longer to make than all else
+            return  # made on demand: most are never shown, and making them takes longest
         if not self._filled:
             self._fill_body()
             self._filled = True
@@ -244,7 +244,7 @@ class WeightView(QWidget):
         self.body.show()
 
     def show_message(self, text: str) -> None:
-        """Say why there is nothing to see, or not yet."""
+        """Show why there is no summary, or not yet."""
         self._message.setText(text)
         self._message.setVisible(bool(text))
         self.body.hide()
@@ -342,7 +342,7 @@ class WeightView(QWidget):
             button.setVisible(many)
         return pager
 
-    # Answers to the user
+    # Slots
 
     @Slot(bool)
     def _on_toggled(self, on: bool) -> None:  # noqa: FBT001 - a slot of toggled
@@ -368,7 +368,7 @@ class WeightView(QWidget):
         self._page = page
         self._picture.show_page(self._pages, self._array, page)
         self._colors.set_limit(self._picture.limit)
-        thinned = f"every {self._picture.step}th value" if self._picture.step > 1 else ""
+        thinned = f"one value of {self._picture.step}" if self._picture.step > 1 else ""
         self._caption.setText(self._pages.caption(page) or thinned)
         self._caption.setVisible(bool(self._caption.text()))
         self._buttons[0].setEnabled(page > 0)

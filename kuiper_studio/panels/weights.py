@@ -1,4 +1,4 @@
-"""How weights become pictures: pages of tiles and their colours; no Qt."""
+"""Makes pictures of weights: pages of tiles and their colours; no Qt."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_TILES: Final = 1024
 
 
 def diverging_colors(values: Array, limit: float) -> npt.NDArray[np.uint8]:
-    """Colour numbers about zero: blue below, white at zero, red above, NaN magenta.
+    """Map numbers to colours: blue below zero, white at zero, red above, NaN magenta.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class TilePages:
 
     @property
     def count(self) -> int:
-        """Number of pages; 0 where there is no picture."""
+        """Number of pages; 0 for no picture."""
         if len(self.shape) < 2 or 0 in self.shape:
             return 0
         if len(self.shape) == 2:
@@ -76,7 +76,7 @@ class TilePages:
         return self.shape[0]
 
     def caption(self, page: int) -> str:
-        """What a page shows, for example ``out 0 of 64``; ``""`` for an only page."""
+        """Return the caption of a page, such as ``out 0 of 64``; ``""`` for a single page."""
         if self.count <= 1:
             return ""
         axis = "in" if self.transposed else "out"
@@ -86,7 +86,7 @@ class TilePages:
         return f"{axis} {page} of {self.shape[0]}"
 
     def tiles(self, array: Array, page: int) -> Array:
-        """Tiles of a page.
+        """Return the tiles of a page.
 
         Returns
         -------
@@ -102,7 +102,7 @@ class TilePages:
         return chosen.reshape(-1, *self.shape[-2:])[:MAX_TILES]
 
     def index(self, page: int, tile: int, row: int, column: int) -> tuple[int, ...]:
-        """Index into the weight of an element of a tile."""
+        """Return the index into the weight of an element of a tile."""
         if len(self.shape) == 2:
             return row, column
         if len(self.shape) == 3:
@@ -115,7 +115,7 @@ class TilePages:
 
 @dataclass(frozen=True, slots=True)
 class Mosaic:
-    """Where tiles lie in a picture of limited size; all in whole pixels.
+    """Arrangement of tiles in a picture of limited size, in whole pixels.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Mosaic:
     scale : int
         Pixels per element.
     step : int
-        Elements per shown element: 1, or more where a tile is too large for the picture.
+        Elements per shown element: 1, or more if a tile is too large for the picture.
     gap : int
         Between tiles.
     tile : (int, int)
@@ -148,7 +148,7 @@ class Mosaic:
     def paint(
         self, tiles: Array, limit: float, background: tuple[int, int, int]
     ) -> npt.NDArray[np.uint8]:
-        """Picture of the tiles.
+        """Paint the tiles.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class Mosaic:
         return picture
 
     def element_at(self, x: int, y: int) -> tuple[int, int, int] | None:
-        """Tile, row and column of the element under a pixel; None in a gap."""
+        """Return tile, row and column of the element under a pixel; None in a gap."""
         high = self.tile[0] * self.scale + self.gap
         wide = self.tile[1] * self.scale + self.gap
         tile_row, in_y = divmod(y - self.gap, high)
@@ -188,7 +188,7 @@ class Mosaic:
 
 
 def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
-    """Fit tiles into a square.
+    """Arrange tiles in a square.
 
     Parameters
     ----------
@@ -200,8 +200,8 @@ def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
     Returns
     -------
     Mosaic
-        With the largest whole-number scale that fits. Where none does, elements are left
-        out of large tiles; many small tiles may still need more than `side`.
+        With the largest whole-number scale that fits. If none does, elements of large tiles are
+        skipped; many small tiles may still need more than `side`.
     """
     count, height, width = tiles
     longest = max(height, width)
@@ -222,7 +222,7 @@ def lay_out_tiles(tiles: tuple[int, ...], side: int) -> Mosaic:
 
 
 def largest_magnitude(values: Array) -> float:
-    """Largest finite absolute value; 0 where there is none."""
+    """Return the largest finite absolute value; 0 for none."""
     numbers: npt.NDArray[Any] = np.abs(np.asarray(values, dtype=np.float64))
     finite = numbers[np.isfinite(numbers)]
     return float(finite.max()) if finite.size else 0.0

@@ -1,7 +1,7 @@
 """The tensor view: operands as pictures, bars and numbers.
 
 `TensorView` belongs to the window and follows the session. `TensorPane` is the same without
-a session: it shows whatever value it is given.
+a session: it shows any value.
 """
 
 from __future__ import annotations

@@ -36,18 +36,18 @@ __all__ = ["COMMANDS", "TensorActions", "TensorState"]
 
 @dataclass(frozen=True, slots=True)
 class TensorState:
-    """What decides which commands of the tensor view are enabled.
+    """State that decides which commands of the tensor view are enabled.
 
     Attributes
     ----------
     shown : bool
         Whether there is a picture or a plot.
     many : bool
-        Whether it is one of several channels.
+        Whether there are several channels.
     has_channels : bool
-        Whether it matters which dimension is read as the channel.
+        Whether the channel dimension makes a difference.
     has_previous, has_next, has_previous_page, has_next_page : bool
-        Whether there are channels, or pages of them, before and after the one that is shown.
+        Whether there are channels, or pages of them, before and after the shown one.
     can_be_symmetric : bool
         Whether the range may be kept symmetric about 0.
     """
@@ -81,7 +81,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
             enabled=_shown, checkable=True),
     Command("tensor.channelsLast", "Channels last (N, H, W, C)",
-            "Read the last dimension of every tensor as its channels, till switched off",
+            "Read the last dimension of every tensor as its channels",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
             enabled=_has_channels, checkable=True),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
@@ -102,7 +102,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.lastChannel", "Last channel", "Show the last channel", "show_last_channel",
             (Place(_S.TENSOR_VIEW, 2),), keys=("End",), enabled=_shown, key_elsewhere=True),
     Command("tensor.zoomRange", "Zoom into range",
-            "Stretch the present range over the whole bar", "zoom_range",
+            "Stretch the current range over the whole bar", "zoom_range",
             (Place(_S.TENSOR_VIEW, 3, 1), Place(_S.RANGE_BAR)), icon="zoom-in-range",
             enabled=_shown),
     Command("tensor.autofit", "&Autofit range",
@@ -112,7 +112,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.reset", "&Reset range", "0 to 1, or \u22121 to 1 where values change sign",
             "reset_range", (Place(_S.TENSOR_VIEW, 3, 2), Place(_S.RANGE_BAR, 1, 2)),
             keys=("R",), icon="reset", enabled=_shown),
-    Command("tensor.histogram", "&Histogram", "Numbers of values, logarithmic",
+    Command("tensor.histogram", "&Histogram", "Show the histogram with a logarithmic scale",
             "range_bar.track.set_histogram_shown",
             (Place(_S.TENSOR_VIEW, 3, 5), Place(_S.RANGE_BAR, 1, 3)), keys=("H",),
             icon="histogram", enabled=_shown, checkable=True),
@@ -120,7 +120,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "set_symmetric", (Place(_S.TENSOR_VIEW, 3, 4), Place(_S.RANGE_BAR, 1, 4)),
             icon="symmetric", enabled=_can_be_symmetric, checkable=True),
     Command("tensor.percentiles", "Range without e&xtremes",
-            "Leave the lowest and highest percent of the values out of the range",
+            "Exclude the lowest and highest percent of the values from the range",
             "cut_percentiles", (Place(_S.TENSOR_VIEW, 3, 3), Place(_S.RANGE_BAR, 1, 5)),
             enabled=_shown, label="1–99%"),
     Command("tensor.nan", "Mark NaN and &Inf",
@@ -135,7 +135,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             keys=("+", "=",), icon="plus", enabled=_shown),
     Command("tensor.zoomOut", "Zoom out", "Shrink", "zoom_out", (Place(_S.TENSOR_VIEW, 5),),
             keys=("-",), icon="minus", enabled=_shown),
-    Command("tensor.zoomActual", "1 : 1", "One pixel for an element", "zoom_actual",
+    Command("tensor.zoomActual", "1 : 1", "Show one pixel per element", "zoom_actual",
             (Place(_S.TENSOR_VIEW, 5),), keys=("1",), enabled=_shown),
     Command("tensor.fit", "&Fit", "Show the whole picture", "fit", (Place(_S.TENSOR_VIEW, 5),),
             keys=("F",), icon="fit", enabled=_shown),
@@ -145,9 +145,9 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.copyIndex", "Copy &index", "Copy the index of the picked element",
             "copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
     Command("tensor.copyExpression", "Copy as Python &expression",
-            "Copy what gives the picked element in Python", "copy_expression",
+            "Copy the Python expression of the picked element", "copy_expression",
             (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
-    Command("tensor.savePicture", "&Save picture…", "Save the picture as it is shown",
+    Command("tensor.savePicture", "&Save picture…", "Save the shown picture",
             "ask_to_save", (Place(_S.TENSOR_VIEW, 6),), icon="save", enabled=_shown),
 )  # fmt: skip
 
@@ -172,7 +172,7 @@ class TensorActions(QObject):
     Signals
     -------
     map_chosen
-        Name of a colour map; ``""`` for the one that suits the values.
+        Name of a colour map; ``""`` for automatic.
     scope_chosen
         A `Scope`.
     """
@@ -187,14 +187,17 @@ class TensorActions(QObject):
         self.by_id = {command.id: self._make(command) for command in COMMANDS}
         self._maps, self._scopes = QActionGroup(self), QActionGroup(self)
         self._add_choice(
-            self._maps, "Colour map: automatic", "", "The one that suits the values"
+            self._maps, "Colour map: automatic", "", "Chosen by the signs of the values"
         )
         for name in COLOR_MAPS:
             action = self._add_choice(self._maps, f"Colour map: {name}", name, MAP_TIPS[name])
             action.setIcon(QIcon(map_swatch(name)))
         for scope in Scope:
             self._add_choice(
-                self._scopes, f"Same range: {scope.value}", scope, "What the range is fitted to"
+                self._scopes,
+                f"Same range: {scope.value}",
+                scope,
+                "The values that the range is fitted to",
             )
         self._maps.triggered.connect(self._on_map_triggered)
         self._scopes.triggered.connect(self._on_scope_triggered)
@@ -203,21 +206,21 @@ class TensorActions(QObject):
         return self.by_id[name]
 
     def all(self) -> list[QAction]:
-        """Every action, maps and scopes included."""
+        """Return every action, including maps and scopes."""
         return [*self.by_id.values(), *self._maps.actions(), *self._scopes.actions()]
 
     def on(self, surface: Surface) -> list[QAction]:
-        """Actions of the commands of a surface, in order."""
+        """Return the actions of a surface, in order."""
         return [self.by_id[command.id] for _, command in commands_on(surface, COMMANDS)]
 
     def connect_all(self, pane: QObject) -> None:
-        """Have each action call its method of the pane."""
+        """Connect each action to its method of the pane."""
         for command in COMMANDS:
             action, handler = self.by_id[command.id], attrgetter(command.calls)(pane)
             (action.toggled if command.checkable else action.triggered).connect(handler)
 
     def update(self, state: TensorState) -> None:
-        """Enable what can be done now."""
+        """Enable the commands that are possible now."""
         if state == self._state:
             return
         self._state = state
@@ -235,17 +238,17 @@ class TensorActions(QObject):
         menu.addActions(self._maps.actions())
 
     def fill_scopes(self, menu: QMenu) -> None:
-        """Fill the menu of what the range is fitted to."""
+        """Fill the menu of scopes of the range."""
         menu.addActions(self._scopes.actions())
 
     def show_choice(self, map_name: str, scope: Scope) -> None:
-        """Check what is chosen; ``""`` for the automatic map."""
+        """Check the chosen map and scope; ``""`` for the automatic map."""
         for group, chosen in ((self._maps, map_name), (self._scopes, scope)):
             for action in group.actions():
                 action.setChecked(action.data() == chosen)
 
     def show_checked(self, name: str, *, checked: bool) -> None:
-        """Check an action because of what is shown; nothing happens."""
+        """Check an action without triggering it."""
         action = self.by_id[name]
         action.blockSignals(True)  # noqa: FBT003 - Qt's signature
         action.setChecked(checked)
@@ -283,7 +286,7 @@ class TensorActions(QObject):
         return action
 
     def _tint(self, action: QAction) -> None:
-        """An icon that is switched on has the accent's colour."""
+        """Make an icon that has the accent colour when checked."""
         color = "focus" if action.isChecked() else "text"
         if action.objectName() == "tensor.nan":
             color = "nan"

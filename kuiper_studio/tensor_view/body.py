@@ -1,4 +1,4 @@
-"""The middle of the tensor view: mosaic, picture, best classes, statistics; and their room."""
+"""The body of the tensor view: divides the room among its parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GOOD_TILE: Final = 0.75  # of the largest tile that is possible
 
 
 class Body(QFrame):
-    """Holds the painted parts and shares the room among them.
+    """Holds the canvases and divides the room among them.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ class Body(QFrame):
 
     @property
     def shown(self) -> QWidget:
-        """The picture, the bars, the table or the message."""
+        """The shown part: picture, bars, table or message."""
         return self._shown
 
     def show_part(self, part: QWidget, *, mosaic: bool) -> None:
-        """Show one of the four, with the mosaic beside it or without."""
+        """Show one of the four, with or without the mosaic beside it."""
         self._shown = part
         self._stack.setCurrentWidget(part)
         self.mosaic.setVisible(mosaic)
@@ -90,7 +90,7 @@ class Body(QFrame):
             widget.setVisible(part is not self.message)
 
     def balance(self) -> None:
-        """Give the mosaic the width that its tiles can use, until the user decides."""
+        """Give the mosaic the width that its tiles can use, until the user drags it."""
         if self._dragged or not self.mosaic.isVisibleTo(self):
             return
         whole, height = self._splitter.width(), self.height()
@@ -101,7 +101,7 @@ class Body(QFrame):
         most = int((whole + self.statistics.width()) * _MOSAIC_SHARE)
         sizes = [self.mosaic.natural_size(height, int(most * part)) for part in _PARTS]
         largest = max(edge for _, edge in sizes)
-        # Of all sizes with tiles of a good size, the one with the largest picture beside.
+        # Of all widths with tiles of a good size, the one that leaves the largest picture.
         width, _ = max(
             (size for size in sizes if size[1] >= _GOOD_TILE * largest),
             key=lambda size: (self.plane.fitted_zoom(whole - size[0] - 1), size[1], -size[0]),

@@ -1,4 +1,4 @@
-"""What the painted parts of the tensor view share: theme, focus ring, element signals."""
+"""Base of the tensor view's canvases: theme, focus ring, element signals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYBOARD_REASONS: Final = frozenset(
 
 
 class Canvas(QWidget):
-    """A painted widget that takes the keyboard, and shows it when reached by it.
+    """A painted widget that takes the focus, with a ring for focus by keyboard.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Canvas(QWidget):
         theme.changed.connect(self.update)
 
     def paint_ring(self, painter: QPainter) -> None:
-        """Paint the focus ring, where there is one."""
+        """Paint the focus ring, if it is visible."""
         if self._ringed:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, on=False)
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -82,7 +82,7 @@ class ElementCanvas(Canvas):
     picked
         Row and column.
     zoom_changed
-        `zoom_text` is another one.
+        `zoom_text` has changed.
     menu_requested
         Global position of a right click; the element there has been picked.
     """

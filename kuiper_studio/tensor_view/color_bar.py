@@ -1,4 +1,4 @@
-"""The colour bar: what the colours mean, in five numbers."""
+"""The colour bar, labelled with five numbers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BAR_WIDTH: Final = 14
 _TICK: Final = 4
 _NUMBERS: Final = 5
 _LEAST_DISTANCE: Final = 15
-_LEAST_TEXT: Final = 30  # room for numbers; it grows in steps, so that pictures rest
+_LEAST_TEXT: Final = 30  # room for numbers; it grows in steps, so that pictures do not move
 _TEXT_STEP: Final = 12
 
 
 def _numbers(coloring: Coloring, intervals: int) -> list[str]:
-    # Never the whole span at once: the ends may be further apart than a float can hold.
+    # Never the whole span: the difference of the ends may overflow.
     step = coloring.high / intervals - coloring.low / intervals
     shares = [place / intervals for place in range(intervals + 1)]
     values = [coloring.low * (1 - share) + coloring.high * share for share in shares]
@@ -35,7 +35,7 @@ def _numbers(coloring: Coloring, intervals: int) -> list[str]:
 
 
 def bar_space(coloring: Coloring, theme: Theme) -> float:
-    """Width of a bar with the gap before it and the numbers behind it."""
+    """Return the width of a bar with the gap before it and the numbers after it."""
     metrics = QFontMetricsF(theme.mono_font(10.5))
     widest = max(map(metrics.horizontalAdvance, _numbers(coloring, _NUMBERS - 1)))
     more = max(0, math.ceil((widest - _LEAST_TEXT) / _TEXT_STEP))
@@ -43,7 +43,7 @@ def bar_space(coloring: Coloring, theme: Theme) -> float:
 
 
 def paint_color_bar(painter: QPainter, area: QRectF, coloring: Coloring, theme: Theme) -> None:
-    """Paint a vertical bar, its high end up, with numbers at its right.
+    """Paint a vertical bar, high values at the top, with numbers at its right.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is measured of channels and values before they are painted. No Qt."""
+"""Measures ranges and special values of channels before painting. No Qt."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChannelFacts:
     special: Array
 
     def flat_text(self, channel: int) -> str:
-        """The one value of a channel that has only one, briefly; otherwise ``""``."""
+        """Return the value of a constant channel, shortened; ``""`` for others."""
         low = float(self.low[channel])
         if self.special[channel] or low != self.high[channel]:
             return ""
@@ -55,30 +55,30 @@ def channel_facts(planes: Array) -> ChannelFacts:
 
 
 def percentile_range(values: Array, share: float = 1.0) -> tuple[float, float] | None:
-    """Range without the lowest and highest percent of the finite values.
+    """Return the range without the lowest and highest percent of the finite values.
 
     Parameters
     ----------
     values : ndarray
-        Real. Of more than a million, evenly spaced ones are taken.
+        Real. Of more than a million, evenly spaced ones are used.
     share : float, optional
         In percent, at each end.
 
     Returns
     -------
     (float, float) or None
-        None where nothing is finite.
+        None if nothing is finite.
     """
     flat = thinned(values, _PERCENTILE_LIMIT)
     finite = flat[np.isfinite(flat)]
     if not finite.size:
         return None
-    # In halves, because two values may be further apart than a float can hold.
+    # In halves, because the difference of two values may overflow.
     low, high = np.percentile(finite.astype(np.float64) / 2, (share, 100 - share)) * 2
     return float(low), float(high)
 
 
 def thinned(values: Array, limit: int) -> Array:
-    """Evenly spaced values, at most `limit` of them; a view where all are taken."""
+    """Return at most `limit` evenly spaced values; a view if these are all."""
     flat = values.reshape(-1)
     return flat[:: -(-flat.size // limit)] if flat.size > limit else flat

@@ -1,4 +1,4 @@
-"""From arrays of colours to what QPainter paints: images, hatches and marks."""
+"""Makes images, hatches and marks for QPainter from arrays of colours."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _HATCH_STROKE: Final = 1.1
 
 @dataclass(frozen=True, slots=True)
 class Coloring:
-    """How values become colours.
+    """Maps values to colours.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Coloring:
     known : bool
         Whether there is a range; without one, only special values have colours.
     mark_special : bool
-        Whether NaN and infinite values get colours and marks of their own.
+        Whether NaN and infinite values have their own colours and marks.
     mark_clipped : bool
-        Whether values outside of the range are hatched.
+        Whether values outside the range are hatched.
     """
 
     low: float = 0.0
@@ -62,7 +62,7 @@ class Coloring:
         return lookup_table(self.color_map)
 
     def paint(self, values: Array, *, blue_first: bool = False) -> npt.NDArray[np.uint8]:
-        """Colours of real values; `blue_first` for `image_over`."""
+        """Return the colours of real values; `blue_first` for `image_over`."""
         return colorize(
             values,
             self.low,
@@ -73,18 +73,18 @@ class Coloring:
         )
 
     def color_of(self, value: float) -> QColor:
-        """Colour of one value."""
+        """Return the colour of one value."""
         red, green, blue, alpha = self.paint(np.array([value], np.float64))[0].tolist()
         return QColor(red, green, blue, alpha)
 
     def end_color(self, *, upper: bool) -> QColor:
-        """Colour of everything below or above the range."""
+        """Return the colour of values below or above the range."""
         red, green, blue, _ = self.table[-1 if upper else 0].tolist()
         return QColor(red, green, blue)
 
 
 def to_image(colors: npt.NDArray[np.uint8], scale: float = 1.0) -> QImage:
-    """Image of RGBA colours.
+    """Make an image of RGBA colours.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def to_image(colors: npt.NDArray[np.uint8], scale: float = 1.0) -> QImage:
 def image_over(
     pixels: npt.NDArray[np.uint32], size: tuple[int, int] | None = None, scale: float = 1.0
 ) -> QImage:
-    """Image that shares memory with pixels, which must live as long.
+    """Make an image that shares memory with pixels, which must live as long.
 
     Parameters
     ----------
@@ -123,14 +123,14 @@ def image_over(
 
 
 def map_swatch(name: str, width: int = 34, height: int = 10) -> QPixmap:
-    """A colour map in small, for combos and menus."""
+    """Make a small picture of a colour map for combo boxes and menus."""
     colors = lookup_table(name)[np.arange(width) * 255 // (width - 1)]
     image = to_image(np.broadcast_to(colors, (height, width, 4)))
     return QPixmap.fromImage(image)
 
 
 def mask_image(mask: npt.NDArray[np.bool_]) -> QImage:
-    """Image that is opaque where a mask of shape (H, W) is true, transparent elsewhere."""
+    """Make an image that is opaque where a mask of shape (H, W) is true."""
     height, width = mask.shape
     data = np.where(mask, np.uint32(0xFFFFFFFF), np.uint32(0))
     format_ = QImage.Format.Format_ARGB32_Premultiplied
@@ -138,13 +138,13 @@ def mask_image(mask: npt.NDArray[np.bool_]) -> QImage:
 
 
 def contrasting(color: QColor) -> QColor:
-    """Black or white, whichever is seen on a colour."""
+    """Return black or white, whichever contrasts with a colour."""
     light = 0.299 * color.red() + 0.587 * color.green() + 0.114 * color.blue() > 140
     return QColor("#000000" if light else "#FFFFFF")
 
 
 def hatch_brush(color: QColor, *, rising: bool, scale: float = 1.0) -> QBrush:
-    """Diagonal lines 5 logical pixels apart: ``//`` when rising, otherwise two backslashes."""
+    """Make a hatch of lines 5 logical pixels apart: ``//`` if rising, else backslashes."""
     side = HATCH_PITCH
     pixmap = QPixmap(round(side * scale), round(side * scale))
     pixmap.setDevicePixelRatio(scale)
@@ -162,7 +162,7 @@ def hatch_brush(color: QColor, *, rising: bool, scale: float = 1.0) -> QBrush:
 
 
 def mark_brush(kind: str, side: int, scale: float = 1.0) -> QBrush:
-    """The mark of a special value, once in every square of `side` logical pixels.
+    """Make a brush with the mark of a special value in squares of `side` logical pixels.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def mark_brush(kind: str, side: int, scale: float = 1.0) -> QBrush:
 
 
 def special_masks(values: Array) -> dict[str, npt.NDArray[np.bool_]]:
-    """Where NaN and the infinities are, by the kind of mark; only those that occur."""
+    """Return masks of NaN and the infinities by kind of mark; only those that occur."""
     if values.dtype.kind != "f" or np.isfinite(values).all():
         return {}
     masks = {"nan": np.isnan(values), "pinf": values == np.inf, "ninf": values == -np.inf}
@@ -212,7 +212,7 @@ def paint_masked(
     *,
     origin: QPointF | None = None,
 ) -> None:
-    """Fill the part of a rectangle that a mask leaves open.
+    """Fill the part of a rectangle in which a mask is opaque.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Statistics and histograms without making the window wait.
+"""Computes statistics and histograms without blocking the window.
 
-Small arrays are measured at once. Large ones go to a thread as a frozen request, whose
-answer is dropped where another question has been asked meanwhile.
+Small arrays are measured at once. Large ones go to a thread as a frozen request; its result is
+dropped if a newer request of the same kind was made.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["AT_ONCE", "Answer", "Measurer", "What"]
 
 AT_ONCE: Final = 1 << 21  # elements; about 5 ms
-# One processor is the window's, which paints the array meanwhile.
+# One processor is left to the window, which paints the array meanwhile.
 _THREADS: Final = min(2, max(1, (os.cpu_count() or 1) - 1))
 
 
 class What(Enum):
-    """What is asked for; another question of the same kind makes the earlier one void."""
+    """Kind of a measurement; a new request cancels the previous one of its kind."""
 
     TENSOR = "statistics of the tensor"
     CHANNEL = "statistics of the channel"
@@ -40,7 +40,7 @@ class What(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One measurement; `low` and `high` are a histogram's."""
+    """One request; `low` and `high` are for a histogram."""
 
     number: int
     what: What
@@ -49,7 +49,7 @@ class _Request:
     high: float
 
     def measure(self) -> Any:  # noqa: ANN401 - statistics or counts
-        """Measure; on whatever thread."""
+        """Measure, on any thread."""
         if self.what is What.HISTOGRAM:
             step = sampling_step(self.array.size)
             return histogram(self.array, self.low, self.high, step=step)
@@ -65,10 +65,10 @@ class Answer:
     Attributes
     ----------
     number : int
-        Of the question.
+        Number of the request.
     what : What
     result : TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
-        None where it could not be measured for want of memory.
+        None if memory ran out.
     """
 
     number: int
@@ -77,12 +77,12 @@ class Answer:
 
 
 class Measurer(QObject):
-    """Measures arrays at once or on a thread of its own.
+    """Measures arrays at once or on another thread.
 
     Signals
     -------
     answered
-        An `Answer` to a question that was not answered at once.
+        The `Answer` to a request that went to the thread.
     """
 
     answered = Signal(object)
@@ -109,7 +109,7 @@ class Measurer(QObject):
         Returns
         -------
         TensorStatistics, ChannelFacts, ndarray of shape (256,), or None
-            None where the answer will come by the signal.
+            None if the signal will deliver the result.
         """
         self._number += 1
         self._latest[what] = self._number
@@ -120,7 +120,7 @@ class Measurer(QObject):
         return None
 
     def forget(self, what: What) -> None:
-        """Drop the answer to the last question of a kind."""
+        """Drop the result of the last request of a kind."""
         self._latest.pop(what, None)
 
     @Slot(object)
@@ -131,7 +131,7 @@ class Measurer(QObject):
 
 
 def _measure(request: _Request, latest: Mapping[What, int]) -> Any:  # noqa: ANN401 - as it says
-    """Measure, unless another question has been asked meanwhile."""
+    """Measure, unless a newer request was made."""
     if latest.get(request.what) != request.number:
         return None
     return request.measure()

@@ -1,4 +1,4 @@
-"""What is shown in place of a picture: a number, a text, or why there is nothing."""
+"""The message in place of a picture: a number, a text, or why there is no value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Message"]
 
 
 class Message(QFrame):
-    """A headline and a line under it, in the middle."""
+    """A centred headline and a line below it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -32,7 +32,7 @@ class Message(QFrame):
         column.addStretch(1)
 
     def show_text(self, title: str, detail: str = "", *, number: bool = False) -> None:
-        """Show two lines; a number is set large."""
+        """Show two lines; a number has a large font."""
         self.title.setText(title)
         self.detail.setText(detail)
         self.detail.setVisible(bool(detail))

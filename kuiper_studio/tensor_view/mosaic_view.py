@@ -1,4 +1,4 @@
-"""All channels side by side, 256 to a page; the chosen one is ringed."""
+"""The mosaic: all channels side by side, 256 per page; the selected one has a ring."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CAPTION_GAP: Final = 6
 _PAGE_COLUMNS: Final = 16
 _PAGE: Final = _PAGE_COLUMNS**2  # channels
 _FOOT: Final = 16
-_NOTCH: Final = 120  # eighths of a degree, by which the usual wheel turns
+_NOTCH: Final = 120  # eighths of a degree per notch of a usual wheel
 _CAPTION_TILE: Final = 12  # tiles from this edge on have room for a caption inside
 
 
@@ -62,11 +62,11 @@ class MosaicView(Canvas):
     Signals
     -------
     channel_chosen
-        Number of the channel that was clicked or walked to.
+        Number of the channel selected by mouse or keyboard.
     channel_hovered
         Number of the channel under the mouse, or None.
     menu_requested
-        Global position of a right click; the channel there has been chosen.
+        Global position of a right click, which selects the channel there.
     """
 
     channel_chosen = Signal(int)
@@ -102,12 +102,12 @@ class MosaicView(Canvas):
         planes : ndarray of shape (C, H, W)
             Real values of at most 256 channels.
         facts : ChannelFacts
-            Of these.
+            Facts about these channels.
         first : int
             Number of the first one.
         total : int
-            Number of channels of all pages. Where there are several pages, they are laid
-            out alike and the wheel turns them.
+            Number of channels of all pages. All pages have the same layout, and the wheel turns
+            them.
         """
         self._planes, self._facts, self._first, self._total = planes, facts, first, total
         self._paged = total > _PAGE
@@ -116,7 +116,7 @@ class MosaicView(Canvas):
     def set_coloring(
         self, coloring: Coloring, page_range: tuple[float | Array, float | Array]
     ) -> None:
-        """Choose the colours; `page_range` may have a range for each channel."""
+        """Set the colours; `page_range` may have a range for each channel."""
         same_range = all(map(np.array_equal, page_range, self._range))
         if coloring != self._coloring or not same_range:
             self._coloring, self._range = coloring, page_range
@@ -124,37 +124,37 @@ class MosaicView(Canvas):
             self.update()
 
     def set_chosen(self, channel: int) -> None:
-        """Ring a channel."""
+        """Select a channel."""
         if channel != self._chosen:
             self._chosen = channel
             self.update()
 
     @property
     def grid(self) -> TileGrid:
-        """How the tiles are laid out, in pixels of the screen."""
+        """The layout of the tiles, in device pixels."""
         return self._grid
 
     @property
     def contents(self) -> tuple[int, ...]:
-        """How many channels there are, and of how many rows and columns."""
+        """Number, rows and columns of the channels."""
         return self._planes.shape
 
     def natural_size(self, height: int, most: int) -> tuple[int, int]:
-        """Width that the tiles can use within limits, and the edge that they have then."""
+        """Return the width that the tiles can use within limits, and their edge then."""
         room = height - 2 * _MARGIN - self._foot()
         grid = self._grid_for((most - self._left() - 1, room))
         width = math.ceil(grid.width / self.devicePixelRatioF() + self._left()) + 1
         return width, max(grid.tile_width, grid.tile_height)
 
     def channel_at(self, position: QPointF) -> int | None:
-        """Number of the channel at a place of the widget."""
+        """Return the number of the channel at a position."""
         scale = self.devicePixelRatioF()
         place = (position - QPointF(self._left(), _MARGIN)) * scale
         tile = self._grid.tile_at(place.x(), place.y())
         return self._first + tile if tile is not None else None
 
     def tile_rect(self, channel: int) -> QRectF:
-        """Where a channel of the page is."""
+        """Return the rectangle of a channel of the page."""
         scale = self.devicePixelRatioF()
         x, y = (length / scale for length in self._grid.origin(channel - self._first))
         width, height = self._grid.tile_width / scale, self._grid.tile_height / scale
@@ -164,7 +164,7 @@ class MosaicView(Canvas):
 
     def _caption_width(self) -> float:
         last = str(max(self._first + len(self._planes) - 1, 10))
-        if self._widest[0] != last:  # every tile's place asks for it
+        if self._widest[0] != last:  # cached: the position of every tile needs it
             metrics = QFontMetricsF(self.theme.mono_font(9.5))
             self._widest = last, metrics.horizontalAdvance(last)
         return self._widest[1]
@@ -173,7 +173,7 @@ class MosaicView(Canvas):
         return round(_MARGIN + self._caption_width() + _CAPTION_GAP)
 
     def _foot(self) -> int:
-        """Height of the line that says which page it is."""
+        """Height of the line with the page number."""
         return _FOOT if self._paged else 0
 
     def _grid_for(self, area: tuple[float, float]) -> TileGrid:
@@ -182,7 +182,7 @@ class MosaicView(Canvas):
         size = max(area[0], 16.0) * scale, max(area[1], 16.0) * scale
         gaps = [round(gap * scale) for gap in (_GAP, 2, 1)]
         grids = [self._grid_with(size, (rows, columns), gap) for gap in gaps]
-        # A narrower gap only where it makes room for the next whole-number size.
+        # A narrower gap only if it allows the next whole-number size.
         best = max(grids[1:], key=lambda grid: grid.tile_width)
         return best if best.tile_width >= 1.3 * grids[0].tile_width else grids[0]
 
@@ -192,7 +192,7 @@ class MosaicView(Canvas):
         count = len(self._planes)
         if not self._paged:
             return tile_grid(count, plane, area, gap=gap)
-        # Pages are laid out alike, also the last one.
+        # The last page has the same layout.
         full = tile_grid(_PAGE_COLUMNS**2, plane, area, gap=gap, columns=_PAGE_COLUMNS)
         return TileGrid(count, _PAGE_COLUMNS, full.tile_width, full.tile_height, gap)
 
@@ -207,7 +207,7 @@ class MosaicView(Canvas):
     # Painting
 
     def _picture(self) -> QImage:
-        """The tiles at the resolution of the screen."""
+        """Paint the tiles at the resolution of the screen."""
         if self._image is None:
             grid = self._grid
             if self._small is None:
@@ -228,7 +228,7 @@ class MosaicView(Canvas):
         return self._image
 
     def _caption_picture(self) -> QPixmap:
-        """The captions, which stay the same from one operand to most others."""
+        """Paint the captions, which are the same for most operands."""
         scale, tokens = self.devicePixelRatioF(), self.theme.tokens
         key = (self._first, len(self._planes), self._grid, self.height(), scale, tokens)
         if self._captions is None or self._captions[0] != key:
@@ -266,7 +266,7 @@ class MosaicView(Canvas):
         painter.drawText(place, flags, text)
 
     def _paint_inside(self, painter: QPainter) -> None:
-        """The value of flat channels, and how many special values others have."""
+        """Paint the value of constant channels, and the number of special values of others."""
         edge = min(self._grid.tile_width, self._grid.tile_height)
         if edge < _CAPTION_TILE * self.devicePixelRatioF():
             return
@@ -326,7 +326,7 @@ class MosaicView(Canvas):
         painter.setPen(QColor("#FFFFFF"))
         painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
 
-    # Choosing
+    # Selection
 
     def _set_hovered(self, channel: int | None) -> None:
         if channel != self._hovered:

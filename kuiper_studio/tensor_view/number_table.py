@@ -1,4 +1,4 @@
-"""The numbers of a picture as a table: the canvas's twin for reading and copying."""
+"""The numbers of a picture as a table, for reading and copying."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NumberTable"]
 
-# Cells that are copied at most; more would only fill the clipboard.
+# Maximum number of copied cells.
 _MOST_COPIED = 1_000_000
 
 
@@ -84,7 +84,7 @@ class NumberTable(QTableView):
             self._following = False
 
     def copy(self) -> None:
-        """Put the selected numbers on the clipboard, in full precision, tabs between them."""
+        """Copy the selected numbers in full precision, separated by tabs."""
         spans = self.selectionModel().selection()
         if spans.isEmpty():
             return

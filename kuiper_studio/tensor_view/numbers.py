@@ -1,4 +1,4 @@
-"""How the tensor view writes and reads numbers. No Qt."""
+"""Formats and parses numbers of the tensor view. No Qt."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
     "parse_number",
 ]
 
-_BOX_ROOM = 8  # characters that a box shows
-_LEAST_SPAN = 1e-300  # with steps that floats can tell apart
+_BOX_ROOM = 8  # characters in a text box
+_LEAST_SPAN = 1e-300  # with steps that floats can distinguish
 
 
 def format_tick(value: float, step: float) -> str:
-    """Write one of several numbers that are `step` apart, without needless digits.
+    """Format one of several numbers that are `step` apart, without needless digits.
 
     Three figures of the step: ``0``, ``0.4``, ``−1.275``, ``3e−6``, ``1.5e5``.
     """
@@ -40,7 +40,7 @@ def format_tick(value: float, step: float) -> str:
 
 
 def format_ticks(ticks: Sequence[float]) -> list[str]:
-    """Write the numbers of an axis, all with as many decimals: ``0.5``, ``1.0``, ``1.5``."""
+    """Format the numbers of an axis with equal decimals: ``0.5``, ``1.0``, ``1.5``."""
     step = ticks[1] - ticks[0] if len(ticks) > 1 else 1.0
     texts = [format_tick(tick, step) for tick in ticks]
     if any("e" in text for text in texts):
@@ -50,7 +50,7 @@ def format_ticks(ticks: Sequence[float]) -> list[str]:
 
 
 def format_range(low: float, high: float) -> str:
-    """Write a range: ``0 … 1.6``."""
+    """Format a range: ``0 … 1.6``."""
     step = (high - low) / 100
     if not math.isfinite(step) or step <= 0:
         return f"{format_brief(low)} … {format_brief(high)}"
@@ -58,15 +58,15 @@ def format_range(low: float, high: float) -> str:
 
 
 def format_bound(value: float, other: float) -> str:
-    """Write one end of a range, in as many digits as tell it from the other end.
+    """Format one end of a range, with enough digits to distinguish it from the other end.
 
-    Six of them where the box has room for so many, at least three.
+    Six digits if the box has room, at least three.
     """
     for digits in (6, 5, 4, 3):
         text = _tidy(f"{value:.{digits}g}")
         fits = len(text) <= _BOX_ROOM or digits == 3
         differs = value == other or text != _tidy(f"{other:.{digits}g}")
-        # The largest numbers may be rounded to what no float holds.
+        # Rounding the largest numbers may overflow.
         if fits and differs and parse_number(text) is not None:
             return text
     for digits in range(6, 18):
@@ -77,7 +77,7 @@ def format_bound(value: float, other: float) -> str:
 
 
 def parse_number(text: str) -> float | None:
-    """Read a finite number, with any kind of minus and decimal sign; None for anything else."""
+    """Parse a finite number with any minus and decimal sign; None if it is not one."""
     plain = text.strip().replace(MINUS, "-").replace(",", ".").replace("_", "")
     try:
         value = float(plain)
@@ -87,7 +87,7 @@ def parse_number(text: str) -> float | None:
 
 
 def nice_ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers inside a range, at most `most` of them, evenly spaced.
+    """Return at most `most` evenly spaced round numbers inside a range.
 
     Parameters
     ----------

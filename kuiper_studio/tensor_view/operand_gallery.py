@@ -1,4 +1,4 @@
-"""The operands of a failed operator, side by side."""
+"""The input operands of a failed operator, side by side."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OperandCard", "OperandGallery", "telling_channel"]
 
-_SAMPLES: Final = 4096  # elements of a channel that are looked at for its variance
+_SAMPLES: Final = 4096  # number of elements per channel that estimate its variance
 _CARD_WIDTH: Final = 300
-# Set back by its own padding, so that it lines up with the words above.
+# Shifted by its padding, to line up with the text above.
 _LINK_STYLE: Final = (
     'font-family: "JetBrains Mono", monospace; font-size: 11px; margin-left: -5px;'
 )
@@ -55,15 +55,15 @@ class OperandCard:
     Attributes
     ----------
     place : int
-        Among the operator's inputs.
+        Index among the operator's inputs.
     name : str
     producer : str
         Name of the operator that computed it; ``""`` for none.
     value : Value
     facts : TensorStatistics or None
-        Of an array.
+        Statistics of an array.
     channel : int or None
-        The one last looked at.
+        The last selected channel.
     missing : bool
         Whether it has no value.
     channels_last : bool
@@ -81,7 +81,7 @@ class OperandCard:
 
 
 def telling_channel(planes: Array) -> int:
-    """The channel of most variance, judged by evenly spaced elements.
+    """Return the channel of the largest variance, estimated from evenly spaced elements.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class OperandGallery(QScrollArea):
     Signals
     -------
     operand_chosen
-        Name of an operand to look at more closely.
+        Name of an operand to show in full.
     producer_chosen
         Name of the operator that computed one.
     """
@@ -124,7 +124,7 @@ class OperandGallery(QScrollArea):
         theme.changed.connect(self._rebuild)
 
     def show_cards(self, cards: Sequence[OperandCard]) -> None:
-        """Show operands in order; nothing happens where they are shown already."""
+        """Show operands in order, unless they are shown already."""
         if tuple(cards) == self.cards and all(
             new.value is old.value for new, old in zip(cards, self.cards, strict=True)
         ):
@@ -153,7 +153,7 @@ class OperandGallery(QScrollArea):
 
 
 class _Picture(QWidget):
-    """A small picture, enlarged a whole number of times."""
+    """A small picture, enlarged by a whole number."""
 
     clicked = Signal()
 
@@ -207,7 +207,7 @@ class _Picture(QWidget):
 
 
 class _Card(QWidget):
-    """A picture, and beside it what there is to say."""
+    """A picture with its description beside it."""
 
     operand_chosen = Signal(str)
     producer_chosen = Signal(str)

@@ -1,7 +1,6 @@
-"""One value, shown: picture, colour bar, statistics, numbers and range.
+"""Shows one value: picture, colour bar, statistics, numbers and range.
 
-`TensorPane` brings the model and the painted parts together and knows no session, so that a
-value is all it takes to use it.
+`TensorPane` connects the model and the canvases. It needs a value but no session.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorPane"]
 
-_END: Final = 1 << 40  # further than there are channels
+_END: Final = 1 << 40  # larger than any number of channels
 _CHANNEL_KEYS: Final = {
     Qt.Key.Key_PageUp.value: -1,
     Qt.Key.Key_PageDown.value: 1,
@@ -58,7 +57,7 @@ _CHANNEL_KEYS: Final = {
 
 
 class TensorPane(QWidget):
-    """Shows a value; see `TensorViewModel` for what it makes of it.
+    """Shows a value; `TensorViewModel` decides which part.
 
     Parameters
     ----------
@@ -76,13 +75,13 @@ class TensorPane(QWidget):
     picked_changed
         Text of the picked element, ``""`` for none.
     range_changed
-        The range in use, as written.
+        The current range, formatted.
     special_changed
-        How many NaN and infinite values there are, as written; whether there are any.
+        The number of NaN and infinite values, formatted; whether there are any.
     zoom_changed
-        The zoom, as written.
+        The zoom, formatted.
     shown_changed
-        Another value, member or sample is shown.
+        The shown value, member or sample has changed.
     """
 
     hovered_changed = Signal(str, str)
@@ -156,24 +155,24 @@ class TensorPane(QWidget):
         Parameters
         ----------
         name : str
-            Of the operand; what was chosen for it before holds again.
+            Name of the operand; earlier choices for it are restored.
         value : Value
-            Arrays must not be written to while they are shown.
+            Its arrays must not change while they are shown.
         facts : TensorStatistics, optional
-            Of the value, where they are known already.
+            Statistics of the value, if they are known.
         """
         self._facts = facts
         self.model.set_value(name, value)
         self._show_value()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """Name the classes of vectors that have as many entries."""
+        """Set class names, for vectors of the same length."""
         if labels != self._labels:
             self._labels = labels
             self._show_top()
 
     def forget(self) -> None:
-        """Forget what was chosen for each operand."""
+        """Forget the choices for all operands."""
         self.model.forget_choices()
 
     @Slot(int)
@@ -208,7 +207,7 @@ class TensorPane(QWidget):
         self._show_top()
 
     def _show_parts(self) -> None:
-        """Show the parts that suit the value."""
+        """Show the parts for the kind of value."""
         kind, actions = self.model.reading.kind, self.actions_table
         table = actions["tensor.table"].isChecked()
         pictures, bars = kind is Kind.PLANES, kind is Kind.VECTOR
@@ -254,9 +253,9 @@ class TensorPane(QWidget):
             self.message.show_text("")
         else:
             text = repr(model.member_value)
-            detail = f"A Python {type(model.member_value).__name__}, no tensor"
+            detail = f"A Python {type(model.member_value).__name__}, not a tensor"
             if model.member_value is None:
-                detail = "The operator gives no tensor here"
+                detail = "This output is not a tensor"
             self.message.show_text(text, detail, number=len(text) < 24)
 
     def _show_channel(self) -> None:
@@ -287,7 +286,7 @@ class TensorPane(QWidget):
             self.table.set_pick(self._table_pick())
 
     def _show_top(self) -> None:
-        """The best classes, where the vector has one entry for each label."""
+        """Show the best classes, if the vector has one entry per label."""
         model = self.model
         vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
         shown = bool(self._labels) and len(vector) == len(self._labels)
@@ -300,7 +299,7 @@ class TensorPane(QWidget):
 
     @Slot()
     def refresh_colors(self) -> None:
-        """Paint in the range and colours that are chosen."""
+        """Repaint with the chosen range and colours."""
         model, actions = self.model, self.actions_table
         coloring = self.coloring()
         if model.reading.kind is Kind.VECTOR:
@@ -339,7 +338,7 @@ class TensorPane(QWidget):
         )
 
     def coloring(self) -> Coloring:
-        """How values become colours at present."""
+        """The current mapping of values to colours."""
         used = self.model.range
         return Coloring(
             used.low,
@@ -435,7 +434,7 @@ class TensorPane(QWidget):
         self.picked_changed.emit(str(element) if element is not None else "")
 
     def _table_pick(self) -> tuple[int, int] | None:
-        """The pick's cell: a vector's entries go down the table."""
+        """Return the table cell of the pick: a vector's entries go down the table."""
         pick = self.model.choice.pick
         if pick is None or self.model.reading.kind is Kind.PLANES:
             return pick
@@ -468,7 +467,7 @@ class TensorPane(QWidget):
         self.hovered = Element(element.index, element.value, element.text, color.name())
         self.hovered_changed.emit(str(element), color.name() if color.alpha() else "")
 
-    # Answers to the controls
+    # Slots of the controls
 
     @Slot(float, float)
     def _on_range_chosen(self, low: float, high: float) -> None:
@@ -498,13 +497,13 @@ class TensorPane(QWidget):
 
     @Slot(bool)
     def set_channels_last(self, checked: bool) -> None:  # noqa: FBT001 - a slot
-        """Read the last dimension as the channels, or the first again."""
+        """Switch between channels last and channels first."""
         self.model.set_channels_last(checked)
         self._show_value()
 
     @Slot()
     def refresh_parts(self) -> None:
-        """Show the parts that are switched on."""
+        """Show the enabled parts."""
         self._show_parts()
         self.body.balance()
         self._on_zoom_changed()
@@ -540,7 +539,7 @@ class TensorPane(QWidget):
         self._go_to_channel(_END)
 
     def _go_to_channel(self, move: int) -> None:
-        """Go from channel to channel, but not beyond the ends."""
+        """Move by some channels, but not beyond the ends."""
         model = self.model
         if model.reading.kind is Kind.PLANES:
             wanted = model.choice.channel + move
@@ -566,13 +565,13 @@ class TensorPane(QWidget):
 
     @Slot()
     def cut_percentiles(self) -> None:
-        """Leave the lowest and highest percent of the values out of the range."""
+        """Exclude the lowest and highest percent of the values from the range."""
         self.model.cut_percentiles()
         self.refresh_colors()
 
     @Slot(bool)
     def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - Qt's signal
-        """Keep the range symmetric about 0, or no longer."""
+        """Switch the symmetric range about 0 on or off."""
         self.model.set_symmetric(symmetric)
         self.refresh_colors()
 
@@ -583,7 +582,7 @@ class TensorPane(QWidget):
 
     @property
     def zoom_text(self) -> str:
-        """The zoom as written; ``""`` where there is no picture."""
+        """The zoom, formatted; ``""`` without a picture."""
         if self.body.shown not in {self.plane, self.vector}:
             return ""
         return self._zoomable().zoom_text
@@ -605,7 +604,7 @@ class TensorPane(QWidget):
 
     @Slot()
     def zoom_actual(self) -> None:
-        """Show one pixel for an element."""
+        """Show one pixel per element."""
         self._zoomable().zoom_actual()
 
     @Slot()
@@ -631,13 +630,13 @@ class TensorPane(QWidget):
 
     @Slot()
     def copy_expression(self) -> None:
-        """Copy what gives the picked element in Python."""
+        """Copy the Python expression of the picked element."""
         if self.picked is not None:
             QGuiApplication.clipboard().setText(self.model.expression(self.picked.index))
 
     @Slot()
     def ask_to_save(self) -> None:
-        """Ask where to save the picture as it is shown."""
+        """Ask where to save the shown picture."""
         path, _ = QFileDialog.getSaveFileName(self, "Save picture", "tensor.png", "PNG (*.png)")
         if path:
             try:
@@ -657,7 +656,7 @@ class TensorPane(QWidget):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Keys that the canvases leave: they go from channel to channel."""
+        """Handle keys that the canvases ignore: they move through the channels."""
         move = _CHANNEL_KEYS.get(event.key())
         if move is not None and not event.modifiers():
             self._go_to_channel(move)

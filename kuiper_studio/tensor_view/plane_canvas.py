@@ -1,4 +1,4 @@
-"""One channel, enlarged: every element a square of whole pixels, or averaged when smaller."""
+"""One channel: elements are squares of whole pixels, or averaged when shrunk."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["PlaneCanvas", "paint_pick"]
 
 _LEFT: Final = 12
 _MARK_ZOOM: Final = 8
-_NOTCH: Final = 120  # of a wheel, in Qt's eighths of a degree
+_NOTCH: Final = 120  # notch of a wheel, in eighths of a degree
 _MOVES: Final = {
     Qt.Key.Key_Left.value: (0, -1),
     Qt.Key.Key_Right.value: (0, 1),
@@ -55,8 +55,8 @@ _MOVES: Final = {
 class PlaneCanvas(ElementCanvas):
     """Shows one channel; see `ElementCanvas` for its signals.
 
-    The wheel zooms about the mouse (with Shift it moves sideways), dragging moves, a click
-    picks, arrows move the pick.
+    The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the
+    picture, a click picks an element, and arrows move the pick.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class PlaneCanvas(ElementCanvas):
     # What is shown
 
     def set_plane(self, plane: Array) -> None:
-        """Show real values of shape (H, W); zoom and place stay where the shape does."""
+        """Show real values of shape (H, W); the same shape keeps zoom and position."""
         self._plane = plane
         self._values = self._image = self._masks = None
         rows, columns = plane.shape
@@ -91,7 +91,7 @@ class PlaneCanvas(ElementCanvas):
         self._moved(before)
 
     def set_coloring(self, coloring: Coloring) -> None:
-        """Choose the colours."""
+        """Set the colours."""
         if coloring != self._coloring:
             self._coloring = coloring
             self._image = self._masks = None
@@ -105,11 +105,11 @@ class PlaneCanvas(ElementCanvas):
 
     @property
     def port(self) -> Viewport:
-        """Zoom and place of the channel; to read."""
+        """Zoom and position of the channel, read-only."""
         return self._port
 
     def fitted_zoom(self, width: int) -> float:
-        """The zoom that a canvas of another width would have when it fits."""
+        """Return the fitting zoom for another width of the canvas."""
         room = max(width - _LEFT - self._space, 1.0)
         return fit_zoom(self._port.plane, (room, float(self.height())))
 
@@ -121,25 +121,25 @@ class PlaneCanvas(ElementCanvas):
         return self._port.text
 
     def zoom_by(self, steps: int, about: tuple[float, float] | None = None) -> None:
-        """Zoom in or out, keeping a place of the canvas (its middle) where it is."""
+        """Zoom about a position of the canvas, by default its centre."""
         before = self._port.text
         self._port.zoom_by(steps, about)
         self._moved(before)
 
     def zoom_actual(self) -> None:
-        """One pixel an element."""
+        """Zoom to one pixel per element."""
         before = self._port.text
         self._port.set_zoom(1.0)
         self._moved(before)
 
     def zoom_fit(self) -> None:
-        """Show the whole channel, and go on doing so."""
+        """Show the whole channel, also after resizing."""
         before = self._port.text
         self._port.fit()
         self._moved(before)
 
     def _moved(self, zoom_text: str) -> None:
-        """Repaint after the viewport changed, and tell the zoom when it is another one."""
+        """Repaint after a change of the viewport, and emit a change of zoom."""
         if self._values is not None and self._values.shape != self._port.pixels:
             self._values = self._image = self._masks = None
         self.update()
@@ -149,7 +149,7 @@ class PlaneCanvas(ElementCanvas):
     # The picture
 
     def _shown(self) -> Array:
-        """The values of the picture's pixels: the channel's, or means of them."""
+        """Return the values of the picture's pixels: the channel's, or their means."""
         if self._values is None:
             self._values = shrink(self._plane, *self._port.pixels)
         return self._values
@@ -162,7 +162,7 @@ class PlaneCanvas(ElementCanvas):
         return self._image
 
     def _mask_images(self) -> dict[str, QImage]:
-        """Masks of special and clipped values, by what is painted over them."""
+        """Return masks of special and clipped values, by their mark or hatch."""
         if self._masks is None:
             values, coloring = self._shown(), self._coloring
             masks = special_masks(values) if coloring.mark_special else {}
@@ -175,7 +175,7 @@ class PlaneCanvas(ElementCanvas):
     # Painting
 
     def _visible(self) -> tuple[QRectF, QRectF]:
-        """The part of the canvas that the picture covers, and that part of the picture."""
+        """Return the covered part of the canvas, and the visible part of the picture."""
         left, right, top, bottom = self._port.visible()
         source = QRectF(left, top, max(0, right - left), max(0, bottom - top))
         rows, columns = self._port.pixels
@@ -191,7 +191,7 @@ class PlaneCanvas(ElementCanvas):
         return QRectF(self.rect()).adjusted(_LEFT, 0, -self._space, 0)
 
     def _set_view(self) -> None:
-        """Take note of the room there is for the picture."""
+        """Update the room for the picture."""
         self._space = bar_space(self._coloring, self.theme)
         before = self._port.text
         view = self._view_rect()
@@ -216,7 +216,7 @@ class PlaneCanvas(ElementCanvas):
             )
 
     def _paint_bar(self, painter: QPainter, picture: QRectF) -> None:
-        """Beside the picture, as high as it, but never too low for its numbers."""
+        """Return the area of the colour bar: as high as the picture, or as its numbers."""
         height = min(max(picture.height() - 12, 90), self.height() - 16)
         area = QRectF(round(picture.right()) + BAR_GAP, 0, BAR_WIDTH, height)
         area.moveTop(round(picture.center().y() - height / 2))
@@ -244,7 +244,7 @@ class PlaneCanvas(ElementCanvas):
             self.picked.emit(*element)
 
     def _drag(self, at: QPoint) -> bool:
-        """Move the picture with the mouse; whether that is going on."""
+        """Move the picture with the mouse; return whether it is being dragged."""
         if self._pressed is None:
             return False
         way = at - self._pressed
@@ -295,7 +295,7 @@ class PlaneCanvas(ElementCanvas):
             self._port.pan((turn.x() or turn.y()) / 2, 0)
             self.update()
         else:
-            # Touch pads turn by less than a notch at a time.
+            # Touch pads send less than a notch at a time.
             self._wheel += turn.y() or turn.x()
             steps = int(self._wheel / _NOTCH)
             self._wheel -= steps * _NOTCH
@@ -342,7 +342,7 @@ class PlaneCanvas(ElementCanvas):
 
 
 def paint_pick(painter: QPainter, cell: QRectF) -> None:
-    """Mark an element: white over black, so that it is seen on any map."""
+    """Mark an element in white over black, which is visible on any map."""
     square = QRectF(0, 0, max(cell.width(), 5) + 3, max(cell.height(), 5) + 3)
     square.moveCenter(cell.center())
     x, y = square.center().x(), square.center().y()

@@ -1,4 +1,4 @@
-"""The control of the range: boxes for its ends, the bar between them, and what fits it."""
+"""The control of the range: a text box for each end, and a bar between them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ValueBox(QLineEdit):
     Signals
     -------
     committed
-        The number that was entered. The owner shows it, or calls `refuse`.
+        The entered number. The owner shows it, or calls `refuse`.
     """
 
     committed = Signal(float)
@@ -51,25 +51,25 @@ class ValueBox(QLineEdit):
         self.textEdited.connect(self._on_edited)
 
     def show_value(self, text: str) -> None:
-        """Show a number, unless another one is being typed."""
+        """Show a number, unless the user is typing."""
         self._shown = text
         if not (self.hasFocus() and self.isModified()):
             self.revert()
 
     def revert(self) -> None:
-        """Show the number that is in use."""
+        """Show the current number."""
         self.setText(self._shown)
         self.setCursorPosition(0)
         self._set_invalid(invalid=False)
 
     def refuse(self) -> None:
-        """Mark what was entered as wrong."""
+        """Mark the entry as wrong."""
         self._set_invalid(invalid=True)
 
     @Slot()
     def _commit(self) -> None:
         if self.text() == self._shown:
-            return  # the number in use may have more figures than its text
+            return  # the number may have more digits than its text
         value = parse_number(self.text())
         if value is None:
             self.refuse()
@@ -157,7 +157,7 @@ class RangeBar(QFrame):
         self.track.set_histogram(counts, step)
 
     def set_problem(self, text: str) -> None:
-        """Say why there is no range; ``""`` when there is one."""
+        """Show why there is no range; ``""`` if there is one."""
         for box in (self.low_box, self.high_box):
             box.setEnabled(not text)
             if text:

@@ -1,4 +1,4 @@
-"""The bar that a range is set on: histogram, map, two handles that never cross."""
+"""The bar of the range: histogram, colour map and two handles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STRIP: Final = 5
 _SIDE: Final = 8  # room for half a handle
 _GRAB: Final = 18
 _HANDLE: Final = (13, 10)
-_LEAST_SHARE: Final = 1 / 1000  # of the axis that stays between the handles
+_LEAST_SHARE: Final = 1 / 1000  # part of the axis that stays between the handles
 
 
 class RangeTrack(Canvas):
@@ -64,21 +64,21 @@ class RangeTrack(Canvas):
     # What is shown
 
     def set_range(self, axis: tuple[float, float], coloring: Coloring) -> None:
-        """Show a range, the coloring's, on an axis that contains it."""
+        """Show the range of a coloring on an axis that contains it."""
         if (axis, coloring) != (self._axis, self._coloring):
             self._axis, self._coloring = axis, coloring
             self.setAccessibleDescription(format_range(coloring.low, coloring.high))
             self.update()
 
     def set_histogram(self, counts: Array | None, step: int = 1) -> None:
-        """Show how many values lie in equal steps of the axis.
+        """Show the histogram over equal steps of the axis.
 
         Parameters
         ----------
         counts : ndarray of shape (B,), or None
-            None where they are not known.
+            None if they are unknown.
         step : int, optional
-            One of so many values was counted.
+            The histogram counts one value of `step`.
         """
         self._counts = counts
         of = "all values" if step == 1 else f"a sample, one of {step} values"
@@ -86,12 +86,12 @@ class RangeTrack(Canvas):
         self.update()
 
     def set_histogram_shown(self, shown: bool) -> None:  # noqa: FBT001 - from a check box
-        """Paint the histogram, or the colours in its place."""
+        """Switch between histogram and colours."""
         self._histogram_shown = shown
         self.update()
 
     def set_problem(self, text: str) -> None:
-        """Say why there is no range; ``""`` when there is one."""
+        """Show why there is no range; ``""`` if there is one."""
         self._problem = text
         self.setEnabled(not text)
         self.update()
@@ -102,9 +102,9 @@ class RangeTrack(Canvas):
         return QRectF(_SIDE, _TOP, self.width() - 2 * _SIDE, _PLOT)
 
     def x_of(self, value: float) -> float:
-        """Where a value is on the axis, in pixels."""
+        """Return the position of a value on the axis, in pixels."""
         plot, (low, high) = self._plot(), self._axis
-        # In halves, because the ends of an axis may be further apart than a float can hold.
+        # In halves, because the difference of the ends may overflow.
         share = (value / 2 - low / 2) / (high / 2 - low / 2)
         return plot.left() + share * plot.width()
 
@@ -124,7 +124,7 @@ class RangeTrack(Canvas):
         return distances.index(near)
 
     def _move(self, handle: int, value: float) -> None:
-        """Put an end somewhere, short of the other one."""
+        """Move an end, but not beyond the other one."""
         low, high = self._coloring.low, self._coloring.high
         least = (self._axis[1] / 2 - self._axis[0] / 2) * _LEAST_SHARE * 2
         if handle == 0:
@@ -154,7 +154,7 @@ class RangeTrack(Canvas):
         painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), self._problem)
 
     def _paint_histogram(self, painter: QPainter, plot: QRectF, inside: QRectF) -> None:
-        """Counts on a logarithmic scale, those outside of the range dimmed."""
+        """Paint counts on a logarithmic scale, dimmed outside the range."""
         if self._counts is None or not self._counts.any():
             return
         heights = np.log1p(self._counts.astype(np.float64))
@@ -162,7 +162,7 @@ class RangeTrack(Canvas):
         edges = np.linspace(plot.left(), plot.right(), len(heights) + 1)
         points = [QPointF(plot.left(), plot.bottom())]
         for place, height in enumerate(heights.tolist()):
-            # An empty bin stays empty, one with a single value can be seen.
+            # An empty bin stays empty; one with a single value is visible.
             top = plot.bottom() - (max(height, 1.0) if height else 0.0)
             points += [QPointF(edges[place], top), QPointF(edges[place + 1], top)]
         points.append(QPointF(plot.right(), plot.bottom()))
@@ -180,7 +180,7 @@ class RangeTrack(Canvas):
             painter.restore()
 
     def _paint_map(self, painter: QPainter, strip: QRectF, left: float, right: float) -> None:
-        """The colours between the handles; beyond them the end's colour, hatched."""
+        """Paint the colours between the handles, and hatched end colours beyond them."""
         inside = QRectF(QPointF(left, strip.top()), QPointF(right, strip.bottom()))
         painter.drawImage(inside, to_image(self._coloring.table[None]))
         for area, upper in (

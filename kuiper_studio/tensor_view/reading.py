@@ -1,4 +1,4 @@
-"""How the dimensions of an array are read: which are channels, rows and columns. No Qt."""
+"""Decides which dimensions of an array are channels, rows and columns. No Qt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["FixedAxis", "Kind", "Reading", "read_shape"]
 
 
 class Kind(Enum):
-    """What a value is shown as."""
+    """Kind of display of a value."""
 
     PLANES = "pictures"
     VECTOR = "bars"
@@ -22,7 +22,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FixedAxis:
-    """A dimension of which one index is chosen.
+    """A dimension with one selected index.
 
     Attributes
     ----------
@@ -39,18 +39,18 @@ class FixedAxis:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the dimensions of an array are read.
+    """The roles of an array's dimensions.
 
     Attributes
     ----------
     kind : Kind
     shape : tuple of int
     channel_axis, row_axis, column_axis : int or None
-        None where there is no such dimension. A vector runs along `column_axis`.
+        None for no such dimension. A vector runs along `column_axis`.
     fixed : tuple of FixedAxis
         The others, in order.
     note : str
-        The reading in words.
+        Description of the reading.
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class Reading:
 
     @property
     def channels(self) -> int:
-        """Number of channels; 1 where there is no such dimension."""
+        """Number of channels; 1 for no such dimension."""
         return self.shape[self.channel_axis] if self.channel_axis is not None else 1
 
     @property
@@ -75,7 +75,7 @@ class Reading:
     def index(
         self, fixed: tuple[int, ...], channel: int, row: int, column: int
     ) -> tuple[int, ...]:
-        """Index into the array of an element of a picture."""
+        """Return the index into the array of an element of a picture."""
         found = [0] * len(self.shape)
         for axis, place in zip(self.fixed, fixed, strict=True):
             found[axis.axis] = place
@@ -88,13 +88,13 @@ class Reading:
 
 
 def read_shape(shape: tuple[int, ...], *, channels_last: bool = False) -> Reading:
-    """Decide what each dimension of an array is.
+    """Decide the role of each dimension of an array.
 
     Parameters
     ----------
     shape : tuple of int
     channels_last : bool
-        Whether the channel comes behind the columns, where there are three dimensions.
+        Whether the channel is the last dimension of three or more.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def read_shape(shape: tuple[int, ...], *, channels_last: bool = False) -> Readin
     """
     channels_last &= len(shape) > 2
     if 0 in shape:
-        return Reading(Kind.EMPTY, shape, note="a dimension is 0: there are no numbers")
+        return Reading(Kind.EMPTY, shape, note="a dimension is 0, so there are no numbers")
     long = [axis for axis, size in enumerate(shape) if size > 1]
     if not long:
         return Reading(Kind.NUMBER, shape, fixed=_fixed(shape, range(len(shape))))

@@ -1,4 +1,4 @@
-"""The column of statistics: of the channel, and under it of the tensor."""
+"""The column of statistics of channel and tensor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FACTS: Final = ("min", "max", "mean", "std", "zeros")
 
 
 def fact_texts(facts: TensorStatistics | None) -> tuple[str, ...]:
-    """The numbers of a section, as written; ellipses while they are measured."""
+    """Format the numbers of a section; ellipses while they are measured."""
     if facts is None:
         return ("…",) * len(_FACTS)
     ends = tuple(
@@ -67,7 +67,7 @@ class StatisticsPanel(QScrollArea):
         theme.changed.connect(self._tint)
 
     def show_channel(self, title: str, facts: TensorStatistics | None) -> None:
-        """Show a channel's statistics; no title for a tensor that has no channels."""
+        """Show a channel's statistics; no title for a tensor without channels."""
         self._channel.setVisible(bool(title))
         self._line.setVisible(bool(title))
         if title:
@@ -86,7 +86,7 @@ class StatisticsPanel(QScrollArea):
 
     @Slot()
     def _tint(self) -> None:
-        """Green when there is nothing special, the colour of NaN otherwise."""
+        """Colour the count: green for 0, else the colour of NaN."""
         token = {None: "text", 0: "done"}.get(self._special, "nan")
         color = self._theme.color(token).name()
         restyle(self._tensor.values[-1], f"color: {color};")

@@ -1,4 +1,4 @@
-"""The tabs over the tensor view: one that follows the session, and locked ones."""
+"""The tabs of the tensor view: one that follows the session, and locked ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TabLabel:
     ----------
     title : str
     number : str
-        The operand's name, behind the title.
+        The operand's name, after the title.
     icon : str
     tip : str
     """
@@ -71,12 +71,12 @@ class TensorTabs(QTabBar):
         theme.changed.connect(self.update)
 
     def label(self, index: int) -> TabLabel:
-        """What a tab shows."""
+        """Return the label of a tab."""
         found = self.tabData(index)
         return found if isinstance(found, TabLabel) else TabLabel("")
 
     def set_label(self, index: int, label: TabLabel) -> None:
-        """Show something else in a tab; silent when nothing changes."""
+        """Change the label of a tab, if it differs."""
         if label == self.tabData(index):
             return
         self.setTabData(index, label)
@@ -173,13 +173,13 @@ class TensorTabs(QTabBar):
 
 
 class TabStrip(QFrame):
-    """The tabs, a button that locks, and what is shown in words.
+    """The tabs, a lock button, and a description of the shown tensor.
 
     Parameters
     ----------
     theme : Theme
     lock : QAction
-        Keeps the present tensor in a tab of its own.
+        Keeps the current tensor in its own tab.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class TabStrip(QFrame):
         self._more.setIconSize(QSize(_ICON, _ICON))
         self._more.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
         self._more.setFixedSize(24, 24)
-        self._more.setToolTip("All that can be done with a tensor")
+        self._more.setToolTip("All commands for tensors")
         self._more.setAccessibleName("Tensor menu")
         self._more.clicked.connect(self._on_more)
         row = QHBoxLayout(self)
@@ -227,7 +227,7 @@ class TabStrip(QFrame):
         theme.changed.connect(self.update)
 
     def add_locked(self, label: TabLabel) -> int:
-        """Add a tab that can be closed; its index."""
+        """Add a tab that can be closed; return its index."""
         index = self.tabs.addTab("")
         self.tabs.set_label(index, label)
         close = QToolButton()
@@ -242,7 +242,7 @@ class TabStrip(QFrame):
         return index
 
     def show_text(self, text: str, *, words: bool = False, tip: str = "") -> None:
-        """Show a shape, or words, at the right."""
+        """Show a shape, or a description, at the right."""
         self._text.setText(text)
         self._text.setToolTip(tip)
         role = "secondary" if words else "mono2"

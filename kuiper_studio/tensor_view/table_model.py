@@ -1,4 +1,4 @@
-"""The numbers of a picture as an item model that reads only what is looked at."""
+"""Item model of a picture's numbers, which formats only visible cells."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_SECTIONS", "PlaneTableModel", "cell_text"]
 
-# Rows or columns; a view keeps some bytes for each.
+# Maximum rows or columns; a view needs some bytes for each.
 MOST_SECTIONS: Final = 1_000_000
 
 _Index = QModelIndex | QPersistentModelIndex
 
 
 def cell_text(value: np.generic) -> str:
-    """Write an element in six significant figures, integers and bools as they are."""
+    """Format an element with six significant digits, integers and bools exactly."""
     kind = value.dtype.kind
     if kind == "f":
         return format_brief(float(value), 6)
@@ -49,7 +49,7 @@ class PlaneTableModel(QAbstractTableModel):
 
     @property
     def plane(self) -> Array:
-        """What is shown, shape (H, W)."""
+        """The shown array, shape (H, W)."""
         return self._plane
 
     def set_plane(self, plane: Array) -> None:

@@ -1,4 +1,4 @@
-"""The tensor view of the window: what the session shows, in tabs."""
+"""The tensor view of the window, with tabs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorView"]
 
-_LATE_MS: Final = 150  # a value that takes longer to come is said to be on its way
+_LATE_MS: Final = 150  # a message appears if fetching a value takes longer
 _FOLLOWING: Final = 0  # index of the tab that follows the session
 
 
@@ -56,11 +56,11 @@ class TensorView(QWidget):
         Index and exact value of the picked element, ``""`` for none. `picked` has it as an
         `Element`.
     range_changed : str
-        The range in use, as written.
+        The current range, formatted.
     special_changed : str, bool
-        How many NaN and infinite values there are, as written; whether there are any.
+        The number of NaN and infinite values, formatted; whether there are any.
     zoom_changed : str
-        The zoom, as written.
+        The zoom, formatted.
     """
 
     hovered_changed = Signal(str, str)
@@ -81,7 +81,7 @@ class TensorView(QWidget):
         self._lock = QAction("&Lock in a tab", self)
         self._lock.setObjectName("tensor.lock")
         self._lock.setIcon(icon("plus", theme))
-        self._lock.setToolTip("Keep this tensor in a tab of its own")
+        self._lock.setToolTip("Keep this tensor in its own tab")
         self.pane = TensorPane(theme)
         self.message, self.gallery = Message(), OperandGallery(theme)
         self.strip = TabStrip(theme, self._lock)
@@ -146,18 +146,18 @@ class TensorView(QWidget):
 
     @property
     def operand(self) -> str:
-        """Name of the operand of the present tab; ``""`` for none."""
+        """Name of the operand of the current tab; ``""`` for none."""
         index = self.strip.tabs.currentIndex()
         return self._session.operand if index == _FOLLOWING else self._locked[index - 1]
 
     @property
     def locked(self) -> tuple[str, ...]:
-        """Names of the operands that have tabs of their own."""
+        """Names of the operands in locked tabs."""
         return tuple(self._locked)
 
     @Slot()
     def lock(self) -> None:
-        """Keep the present operand in a tab of its own."""
+        """Keep the current operand in its own tab."""
         name = self.operand
         if not name:
             return
@@ -168,7 +168,7 @@ class TensorView(QWidget):
 
     @Slot(int)
     def close_tab(self, index: int) -> None:
-        """Close a tab; the following one stays."""
+        """Close a tab, unless it is the one that follows the session."""
         if index != _FOLLOWING:
             del self._locked[index - 1]
             self.strip.tabs.removeTab(index)
@@ -199,7 +199,7 @@ class TensorView(QWidget):
 
     @Slot()
     def _refresh(self) -> None:
-        """Show what belongs into the present tab, if it is not there yet."""
+        """Update the contents of the current tab."""
         session, name = self._session, self.operand
         following = self.strip.tabs.currentIndex() == _FOLLOWING
         self._label_tabs()
@@ -211,7 +211,7 @@ class TensorView(QWidget):
             self._late.stop()
             self._show_value(name, session.tensors.value(name))
         elif name and session.tensors.is_coming(name):
-            self._late.start()  # what is there stays: the value takes a moment
+            self._late.start()  # keep the contents: the value takes a moment
         else:
             self._late.stop()
             self._show_message(*self._absence(name))
@@ -254,10 +254,10 @@ class TensorView(QWidget):
             )
         self._leave_pane(self.gallery)
         self.gallery.show_cards(cards)
-        self.strip.show_text("earlier values stay inspectable", words=True)
+        self.strip.show_text("earlier values stay available", words=True)
 
     def _leave_pane(self, widget: QWidget) -> None:
-        """Show something that has no elements, and report none."""
+        """Show a message without elements."""
         self._shown = None
         self._stack.setCurrentWidget(widget)
         self.hovered_changed.emit("", "")
@@ -266,13 +266,13 @@ class TensorView(QWidget):
         self.special_changed.emit("", False)  # noqa: FBT003
 
     def _facts(self, name: str) -> TensorStatistics | None:
-        """Statistics that the session keeps; large tensors are left to the pane's thread."""
+        """Return statistics from the session; the pane's thread measures large tensors."""
         value = self._session.tensors.value(name)
         small = isinstance(value, np.ndarray) and value.size <= AT_ONCE
         return self._session.tensors.statistics(name) if small else None
 
     def _failed_operator(self) -> RuntimeOperator | None:
-        """The failed operator, while it is what is looked at."""
+        """Return the failed operator, while it is selected."""
         session = self._session
         operator = session.current
         if session.state is not RunState.FAILED or operator is None:
@@ -283,17 +283,17 @@ class TensorView(QWidget):
         return operator if not session.operand or session.operand in outputs else None
 
     def _absence(self, name: str) -> tuple[str, str]:
-        """Why there is nothing to see, and what to do."""
+        """Return why there is no value, and what to do."""
         session = self._session
         if session.graph is None or not name:
-            return "No tensor chosen", "Select an operator to see what it gives."
+            return "No tensor chosen", "Select an operator to see its output."
         if session.tensors.has_value(name):
-            why = session.why_dropped(name) or "It comes from the engine."
-            return f"Operand {name} is not in memory", why
+            why = session.why_dropped(name) or "The engine is sending it."
+            return f"Operand {name} is being fetched", why
         title = f"Operand {name} has no value yet"
         producer = session.graph.operand(name).producer
         if producer is None:
-            return title, "Nothing in the model produces it."
+            return title, "No operator of the model produces it."
         record = session.record(producer.name)
         if record is not None and record.reason:
             return f"Operand {name} has no value", capitalized(record.reason)
@@ -301,7 +301,7 @@ class TensorView(QWidget):
             return title, capitalized(producer.reason)
         if session.state is RunState.NEED_INPUT:
             if all(wanted.name in session.inputs for wanted in session.graph.input_operands):
-                return title, "The Input panel shows what the input still lacks."
+                return title, "The Input panel shows what is missing."
             return title, "The model needs an input first: Open input… (Ctrl+I)."
         who = f"{producer.type} {producer.name}, operator {producer.index}"
         return title, f"{who}, has not run: step (F10) or continue (F5)."
@@ -319,7 +319,7 @@ class TensorView(QWidget):
             self.strip.tabs.set_label(place, self._label(name, locked=True))
 
     def _label(self, name: str, *, locked: bool = False) -> TabLabel:
-        """Who computed an operand, and its own name."""
+        """Return the label of an operand's tab: its producer and its name."""
         session = self._session
         if session.graph is None or not name:
             return TabLabel("Tensor", tip="Follows the selection")
@@ -333,7 +333,7 @@ class TensorView(QWidget):
         tip = f"{kind}{title}, operand {name}\n{how}"
         return TabLabel(title, name, glyph if locked else "target", tip)
 
-    # Answers to the session
+    # Slots
 
     @Slot()
     def _on_graph_changed(self) -> None:
@@ -378,7 +378,7 @@ class TensorView(QWidget):
 
     @override
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Give the keyboard to what is painted."""
+        """Pass the focus to the canvas."""
         super().focusInEvent(event)
         if self._stack.currentWidget() is self.pane:
             self.pane.setFocus(event.reason())

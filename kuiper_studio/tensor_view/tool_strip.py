@@ -1,4 +1,4 @@
-"""The strip over the picture: channel, batch, map, range, marks and zoom."""
+"""The tool strip over the picture: channel, batch, map, range, marks and zoom."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Chooser", "ToolStrip", "tool_button"]
 
 _HEIGHT: Final = 35
-# Buttons that are switched off altogether leave no room for the number under a style sheet.
+# With buttons disabled entirely, a style sheet leaves no room for the number.
 _BOX_STYLE: Final = """
 QSpinBox { font-family: "JetBrains Mono", monospace; font-size: 11px; }
 QSpinBox::up-button, QSpinBox::down-button { width: 0; }
@@ -42,7 +42,7 @@ QSpinBox::up-arrow, QSpinBox::down-arrow { image: none; width: 0; height: 0; }
 
 
 class Chooser(QWidget):
-    """Chooses one of a number of things: a label, a number, and how many there are.
+    """Selects an index: a label, a spin box, and the count.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Chooser(QWidget):
     label : str
     theme : Theme
     buttons : sequence of QAction
-        Previous and next, if there are buttons.
+        Actions for previous and next, for buttons.
 
     Signals
     -------
@@ -89,7 +89,7 @@ class Chooser(QWidget):
         self.box.valueChanged.connect(self.chosen)
 
     def show_choice(self, place: int, count: int, label: str | None = None) -> None:
-        """Show which one is chosen, of how many; nothing happens."""
+        """Show the selected index and the count, without a signal."""
         self.box.blockSignals(True)  # noqa: FBT003 - Qt's signature
         self.box.setRange(0, max(count - 1, 0))
         self.box.setValue(place)
@@ -102,7 +102,7 @@ class Chooser(QWidget):
 
 
 class ToolStrip(QFrame):
-    """The controls; what has no room stays within reach in the menu.
+    """The controls; those without room are in the menu.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ToolStrip(QFrame):
     ----------
     channel, member : Chooser
     fixed : list of Chooser
-        One for each further dimension that is longer than 1.
+        One per further dimension longer than 1.
 
     Signals
     -------
@@ -163,7 +163,7 @@ class ToolStrip(QFrame):
         box = QComboBox()
         box.setObjectName("tensorScope")
         box.setAccessibleName("Same range")
-        box.setToolTip("What the automatic range is fitted to")
+        box.setToolTip("The values that the automatic range is fitted to")
         box.addItems([_scope_text(scope) for scope in Scope])
         box.setCurrentIndex(box.count() - 1)
         box.activated.connect(self._on_scope_activated)
@@ -190,14 +190,14 @@ class ToolStrip(QFrame):
         row.addStretch(1)
         for widget in (zooms[0], self.zoom, zooms[1], zooms[2]):
             row.addWidget(widget)
-        # What goes first where there is little room; the combo is shortened before all.
+        # What is hidden first with little room; the combo box is shortened before.
         self._dispensable: list[tuple[QWidget, ...]] = [
             (second, marks[1]), (self.scopes,), (self.channel.label,), (marks[0],),
             (self.channel.total,), (self.maps,), (self.zoom,),
         ]  # fmt: skip
 
     def show_fixed(self, axes: Sequence[tuple[str, int, int, int]]) -> None:
-        """Offer the further dimensions.
+        """Show choosers for the further dimensions.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class ToolStrip(QFrame):
             chooser = Chooser(f"tensorAxis{len(self.fixed)}", "", self._theme)
             chooser.chosen.connect(self._on_fixed_chosen)
             self._fixed_row.addWidget(chooser)
-            chooser.show()  # at once, because its size counts below
+            chooser.show()  # at once, because its size is used below
             self.fixed.append(chooser)
         for chooser, (name, position, place, size) in zip(self.fixed, axes, strict=True):
             chooser.setProperty("position", position)
@@ -220,25 +220,25 @@ class ToolStrip(QFrame):
         self._make_room()
 
     def show_member(self, place: int, count: int) -> None:
-        """Offer the members of a tuple; none where `count` is 0."""
+        """Show the chooser for members of a tuple, unless `count` is 0."""
         self.member.setVisible(count > 0)
         self.member.show_choice(place, count)
         self._make_room()
 
     def show_channel(self, channel: int, count: int) -> None:
-        """Offer the channels; none where there is only one."""
+        """Show the chooser for channels, unless there is only one."""
         self.channel.setVisible(count > 1)
         self.channel.show_choice(channel, count)
         self._make_room()
 
     def show_map(self, name: str, *, automatic: bool) -> None:
-        """Show the colour map in use."""
+        """Show the current colour map."""
         self.maps.setCurrentIndex(self.maps.findData(name))
         how = "chosen by the values' signs" if automatic else "chosen by you"
         self.maps.setToolTip(f"Colour map {name}, {how}")
 
     def show_scope(self, scope: Scope) -> None:
-        """Show what the range is fitted to."""
+        """Show the scope of the range."""
         self.scopes.setCurrentIndex(list(Scope).index(scope))
 
     def show_zoom(self, text: str) -> None:
@@ -246,7 +246,7 @@ class ToolStrip(QFrame):
         self.zoom.setText(text)
 
     def _make_room(self) -> None:
-        """Hide what does not fit, the most dispensable first."""
+        """Hide controls that do not fit, the least important first."""
         layout = self.layout()
         if layout is None or not self.width():
             return
@@ -292,7 +292,7 @@ class ToolStrip(QFrame):
 
 
 def tool_button(action: QAction, *, text: bool = False) -> QToolButton:
-    """A button of the size used inside panels."""
+    """Make a button of the size used inside panels."""
     button = QToolButton()
     button.setDefaultAction(action)
     button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature

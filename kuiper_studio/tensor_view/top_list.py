@@ -36,10 +36,10 @@ class Score:
     Attributes
     ----------
     entry : int
-        Of the vector.
+        Index in the vector.
     name : str
     text : str
-        The score as written.
+        The formatted score.
     share : float
         Length of its bar, 0 to 1.
     """
@@ -51,12 +51,12 @@ class Score:
 
 
 def are_probabilities(values: Array) -> bool:
-    """Whether scores are probabilities: none negative, and 1 together."""
+    """Return whether scores are probabilities: not negative, with a sum of 1."""
     return bool((values >= 0).all() and abs(float(values.sum(dtype=np.float64)) - 1) < 1e-3)
 
 
 def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Score]:
-    """The highest finite scores, best first.
+    """Return the highest finite scores, best first.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
     Returns
     -------
     list of Score
-        Scores are written as they are; as percentages only where all together are
-        probabilities already.
+        Scores are formatted as percentages if they are probabilities.
     """
     finite = np.flatnonzero(np.isfinite(values))
     order = finite[np.argsort(-values[finite].astype(np.float64), kind="stable")][:count]
@@ -87,7 +86,7 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
 
 
 class TopList(Canvas):
-    """Shows the best scores; a click or the arrows choose one.
+    """Shows the best scores; a click or the arrow keys select one.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ class TopList(Canvas):
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """What is shown, best first."""
+        """The shown scores, best first."""
         return tuple(self._scores)
 
     def set_scores(self, scores: Sequence[Score], title: str) -> None:
@@ -126,7 +125,7 @@ class TopList(Canvas):
         self.update()
 
     def row_rect(self, row: int) -> QRectF:
-        """Where a score is."""
+        """Return the rectangle of a score."""
         height = min(_ROW, max(20.0, (self.height() - _HEAD - 6) / max(len(self._scores), 1)))
         return QRectF(1, _HEAD + row * height, self.width() - 1, height)
 

@@ -1,7 +1,7 @@
-"""The chart of a vector: axes, bars and the outline of long vectors, by pyqtgraph.
+"""The chart of a vector, drawn by pyqtgraph: axes, bars, outline of long vectors.
 
-The only module that imports pyqtgraph, which takes a quarter of a second; `VectorPlot` imports
-it when there is a vector to show.
+This is the only module that imports pyqtgraph, which takes a quarter of a second. `VectorPlot`
+imports it on first use.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _WIDEST: Final = 96.0  # pixels a bar, zoomed by hand
 _WIDEST_FITTED: Final = 56.0
 _SPACED: Final = 4  # bars from this width on have an outline and a gap between them
 _STOPS: Final = 256
-_MOST_GROUPED: Final = 8  # entries that share a bar; where there are more, the outline is drawn
+_MOST_GROUPED: Final = 8  # maximum entries per bar; beyond it the outline is drawn
 _LEAST_WIDTH: Final = 64  # of a chart whose last entries are sure to be seen
 
 
@@ -44,7 +44,7 @@ class VectorChart(QObject):
     """Shows a vector in a view of pyqtgraph that leaves mouse and keyboard to its parent.
 
     Entries lie along x, entry k from k to k + 1. Along y, values are divided by the largest
-    one: Qt's transformations do not carry the ends of what a float can hold.
+    one, because Qt's transformations overflow near the largest floats.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class VectorChart(QObject):
     Signals
     -------
     zoom_changed
-        `zoom` is another one.
+        `zoom` has changed.
     """
 
     zoom_changed = Signal()
@@ -70,13 +70,13 @@ class VectorChart(QObject):
         self._pick: int | None = None
         self._hovered: int | None = None
         self._fitting = True
-        self._drawn, self._tinted = False, False  # whether the outline knows vector and colours
+        self._drawn, self._tinted = False, False  # whether the outline is up to date
         self._zoom = 0.0
         self.view = pg.GraphicsView(parent, background=None)
         self.view.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
-        # Nothing is linked to the box, so pyqtgraph need not keep it on its lists.
+        # No view is linked to the box, so pyqtgraph need not list it.
         self._box.unregister()
         self._left, self._bottom = pg.AxisItem("left"), pg.AxisItem("bottom")
         self._lines = pg.AxisItem("right", showValues=False)
@@ -95,10 +95,10 @@ class VectorChart(QObject):
         self.restyle()
         self._box.sigXRangeChanged.connect(self._on_range_changed)
         self._box.sigResized.connect(self._on_resized)
-        self.view.show()  # its parent may be shown already
+        self.view.show()  # its parent may be visible already
 
     def _arrange(self) -> None:
-        # The parent's ground, colour bar and focus ring are seen through the view.
+        # The view is transparent to the parent's background, colour bar and focus ring.
         self.view.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.view.viewport().setAutoFillBackground(False)
         self._grid.setSpacing(0)
@@ -135,7 +135,7 @@ class VectorChart(QObject):
         self._settle()
 
     def set_coloring(self, coloring: Coloring) -> None:
-        """Choose the colours."""
+        """Set the colours."""
         self._coloring, self._tinted = coloring, False
         self._draw()
 
@@ -145,12 +145,12 @@ class VectorChart(QObject):
         self._show_elements()
 
     def set_hovered(self, entry: int | None) -> None:
-        """Light up an entry."""
+        """Highlight an entry."""
         self._hovered = entry
         self._show_elements()
 
     def restyle(self) -> None:
-        """Take on the theme's colours and fonts."""
+        """Apply the theme's colours and fonts."""
         color = self._theme.color
         for axis in (self._left, self._bottom):
             axis.setTickFont(self._theme.mono_font(9.5))
@@ -163,35 +163,35 @@ class VectorChart(QObject):
     # Geometry
 
     def set_size(self, size: QSize, right: float) -> None:
-        """Be of the parent's size, with some room at the right."""
+        """Resize to the parent, with some room at the right."""
         self._grid.setContentsMargins(0, 0, right, 0)
         self.view.setGeometry(QRect(QPoint(0, 0), size))
         self._grid.layout.activate()
 
     @property
     def zoom(self) -> float:
-        """Pixels an entry."""
+        """Pixels per entry."""
         first, last = self._box.viewRange()[0]
         return float(self._width / (last - first))
 
     @property
     def plot(self) -> QRectF:
-        """Where the bars are, without the room above them."""
+        """The area of the bars, without the room above them."""
         area: QRectF = self._box.geometry()
         return area.adjusted(0, _HEADROOM, 0, 0)
 
     @property
     def visible(self) -> tuple[int, int]:
-        """First entry in view, and the one behind the last."""
+        """Return the first visible entry, and the one after the last."""
         first, last = self._box.viewRange()[0]
         return max(0, math.floor(first)), min(len(self._values), math.ceil(last - 1e-9))
 
     def entry(self, x: float) -> float:
-        """The entry at a place, with fractions."""
+        """Return the entry at a position, with fractions."""
         return float(self._box.viewRange()[0][0] + (x - self.plot.left()) / self.zoom)
 
     def x_of(self, entry: float) -> float:
-        """Where an entry begins."""
+        """Return the left edge of an entry."""
         return float(self.plot.left() + (entry - self._box.viewRange()[0][0]) * self.zoom)
 
     @property
@@ -200,7 +200,7 @@ class VectorChart(QObject):
 
     @property
     def _pixel(self) -> float:
-        """Height of a pixel, in parts of the largest value."""
+        """Height of a pixel, as a fraction of the largest value."""
         span = self._high / self._unit - self._low / self._unit
         return span / max(float(self._box.height()) - _HEADROOM - self._footroom, 1.0)
 
@@ -211,28 +211,28 @@ class VectorChart(QObject):
     # Zooming
 
     def zoom_by(self, factor: float, about: float | None = None) -> None:
-        """Zoom, keeping a place (the middle) where it is."""
+        """Zoom about a position, by default the centre."""
         center = None if about is None else (self.entry(about), 0.0)
         self._box.scaleBy(x=1 / factor, center=center)
         self._fitting = self._shows_all
 
     def fit(self) -> None:
-        """Show all entries, and go on doing so."""
+        """Show all entries, also after resizing."""
         self._fitting = True
         self._settle()
 
     def pan(self, across: float) -> None:
-        """Move the entries by some pixels, as far as there are more."""
+        """Scroll by some pixels within the vector."""
         self._box.translateBy(x=-across / self.zoom)
 
     def reveal(self, entry: int) -> None:
-        """Move so far that an entry is seen."""
+        """Scroll to make an entry visible."""
         first, last = self._box.viewRange()[0]
         self._box.translateBy(x=min(entry - first, 0.0) or max(entry + 1 - last, 0.0))
 
     @property
     def _extent(self) -> float:
-        """How many entries there is room for when all are in view."""
+        """Return the number of entries for which there is room when all are visible."""
         return max(float(len(self._values)), self._width / _WIDEST_FITTED)
 
     @property
@@ -241,7 +241,7 @@ class VectorChart(QObject):
         return bool(last - first > self._extent * (1 - 1e-9))
 
     def _settle(self) -> None:
-        """Bring the ranges in line with the vector and with the size of the view."""
+        """Update the ranges for the vector and the size of the view."""
         extent, pixel = self._extent, self._pixel
         self._marks.set_area(self._box.geometry())
         self._box.setLimits(
@@ -257,7 +257,7 @@ class VectorChart(QObject):
     # Drawing
 
     def _draw(self) -> None:
-        """Draw what is in view: bars, or the outline of more entries than there is room for."""
+        """Draw the visible entries as bars, or as an outline if there are too many."""
         group = max(1, math.ceil(1 / (self.zoom * self.view.devicePixelRatioF()) - 1e-9))
         as_bars = group <= _MOST_GROUPED
         bars = self._make_bars(group) if as_bars else Bars()
@@ -273,7 +273,7 @@ class VectorChart(QObject):
         self._show_elements()
 
     def _make_bars(self, group: int) -> Bars:
-        """The bars in view, each of some entries; it has the value that is furthest from 0."""
+        """Return the visible bars; each shows the value of its entries furthest from 0."""
         first, last = self.visible
         first -= first % group
         values = self._values[first : -(-last // group) * group].astype(np.float64)
@@ -285,12 +285,12 @@ class VectorChart(QObject):
         shown = np.where(-low > high, low, high) * self._unit
         if group == 1:
             shown = values
-        # What is not finite shows itself, on the whole height.
+        # Values that are not finite fill the whole height.
         special = np.unique(np.flatnonzero(~finite) // group)
         shown[np.flatnonzero(~finite) // group] = values[~finite]
         zero, pixel, zoom = self._y_of(0.0), self._pixel, self.zoom
         top, bottom = zero - high / pixel, zero - low / pixel
-        top[bottom - top < 1] = zero  # nothing to be seen: one line with the axis
+        top[bottom - top < 1] = zero  # not visible: it coincides with the axis
         top[special], bottom[special] = _HEADROOM, self._box.height()
         left = (first + starts - self._box.viewRange()[0][0]) * zoom
         width = group * zoom - (zoom >= _SPACED)
@@ -298,17 +298,17 @@ class VectorChart(QObject):
         return Bars(shown, self._coloring.paint(shown), edges)
 
     def _y_of(self, value: float) -> float:
-        """Where a value is in the box, in pixels."""
+        """Return the position of a value in the box, in pixels."""
         clipped = min(max(value, self._low), self._high)
         return _HEADROOM + (self._high / self._unit - clipped / self._unit) / self._pixel
 
     def _show_bars(self, bars: Bars) -> None:
         spaced = self.zoom >= _SPACED
-        # The pen goes through the middle of the outermost pixels.
+        # The pen is centred on the outermost pixels.
         inset = 0.5 if spaced else 0.0
         left, top, right, bottom = (bars.edges + np.array([inset, inset, -inset, -inset])).T
         start, (_, highest) = self._box.viewRange()[0][0], self._box.viewRange()[1]
-        # A light bar on white, a dark one on black: the outline marks its end.
+        # The outline makes a light bar visible on white and a dark one on black.
         pen = pg.mkPen(self._theme.color("ctl")) if spaced else pg.mkPen(None)
         colors, kinds = np.unique(bars.colors, axis=0, return_inverse=True)
         brushes = [QBrush(QColor(*color)) for color in colors.tolist()]
@@ -343,7 +343,7 @@ class VectorChart(QObject):
         self._outline.setData(places, heights, pen=pen, fillLevel=0, fillBrush=pen.brush())
 
     def _gradient(self) -> QBrush:
-        """Each value's colour at its height."""
+        """Return a gradient with each value's colour at its height."""
         low, high = self._low / self._unit, self._high / self._unit
         shares = np.linspace(0, 1, _STOPS)
         colors = self._coloring.paint((low + shares * (high - low)) * self._unit).tolist()
@@ -353,7 +353,7 @@ class VectorChart(QObject):
         return QBrush(gradient)
 
     def _special_columns(self) -> list[tuple[float, QColor]]:
-        """Places in pixels and colours of the values that are not finite."""
+        """Return positions in pixels and colours of the values that are not finite."""
         first, last = self.visible
         some = self._special[np.searchsorted(self._special, first) :]
         some = some[: np.searchsorted(some, last)]
@@ -368,7 +368,7 @@ class VectorChart(QObject):
         ]
 
     def _outside(self) -> tuple[QPainterPath, float, float]:
-        """Area of the outline, and how far up and down it is inside of the range, in pixels."""
+        """Return the outline's area, and the heights inside the range, in pixels."""
         transform: QTransform = self._box.childTransform()
         path = transform.map(self._outline.curve.getPath())
         if not path.isEmpty():
@@ -379,7 +379,7 @@ class VectorChart(QObject):
         return path, self._y_of(self._coloring.high), self._y_of(self._coloring.low)
 
     def _show_elements(self) -> None:
-        """Show which entry is picked, and which one is under the mouse."""
+        """Show the picked and the hovered entry."""
         left = self.plot.left()
         picked = stretch = None
         if self._pick is not None and self._pick < len(self._values):
@@ -401,7 +401,7 @@ class VectorChart(QObject):
         middle = 0.5 if self.zoom >= _SPACED else 0.0
         self._bottom.setTicks([[(entry + middle, str(entry)) for entry in entries]])
 
-    # Answers to pyqtgraph
+    # Slots of pyqtgraph
 
     @Slot()
     def _on_range_changed(self) -> None:
@@ -416,7 +416,7 @@ class VectorChart(QObject):
 
 
 def _entry_ticks(first: int, last: int, most: int) -> list[int]:
-    """Round entry numbers of a stretch; all of them where there is room."""
+    """Return round entry numbers for the axis; all of them if there is room."""
     if last - first <= max(most, 1):
         return list(range(first, last))
     ticks = nice_ticks(first, last, max(most, 2))

@@ -1,4 +1,4 @@
-"""What is painted over the bars of a vector: numbers, marks, hatches, the pick."""
+"""Paints over the bars of a vector: numbers, marks, hatches, the pick."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CLEAR: Final = 5  # between two numbers
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The bars that are in view.
+    """The visible bars.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class Bars:
     edges: Array = field(default_factory=lambda: np.empty((0, 4)))
 
     def rect(self, place: int) -> QRectF:
-        """Where a bar is."""
+        """Return the rectangle of a bar."""
         left, top, right, bottom = self.edges[place].tolist()
         return QRectF(left, top, right - left, bottom - top)
 
 
 class VectorMarks(QGraphicsItem):
-    """Lies over the plot of a chart, in whose pixels it paints.
+    """Overlay of a chart's plot, painted in its pixels.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class VectorMarks(QGraphicsItem):
     # What is shown
 
     def set_area(self, area: QRectF) -> None:
-        """Lie over a part of the parent."""
+        """Cover a part of the parent."""
         if area != QRectF(self.pos(), self._area.size()):
             self.prepareGeometryChange()
             self.setPos(area.topLeft())
@@ -101,24 +101,24 @@ class VectorMarks(QGraphicsItem):
     def show_outside(
         self, outside: Callable[[], tuple[QPainterPath, float, float]] | None
     ) -> None:
-        """Hatch what lies outside of the range.
+        """Hatch the areas outside the range.
 
         Parameters
         ----------
         outside : callable, optional
-            Gives an area, and the heights between which it is inside of the range.
+            Returns an area, and the heights between which it is inside the range.
         """
         self._outside = outside
         self.update()
 
     def show_pick(self, picked: tuple[float, str] | None) -> None:
-        """Point to a place, and write beside it."""
+        """Point to a position, with a text beside it."""
         if picked != self._picked:
             self._picked = picked
             self.update()
 
     def show_hovered(self, stretch: tuple[float, float] | None) -> None:
-        """Light up what is between two places."""
+        """Highlight the area between two positions."""
         if stretch != self._hovered:
             self._hovered = stretch
             self.update()
@@ -149,13 +149,13 @@ class VectorMarks(QGraphicsItem):
             brush = hatch_brush(ink, rising=rising, scale=scale)
             painter.save()
             painter.setClipRect(stretch, Qt.ClipOperation.IntersectClip)
-            painter.setPen(QPen(brush, 1))  # the area has needles without any width
+            painter.setPen(QPen(brush, 1))  # the area has spikes of zero width
             painter.setBrush(brush)
             painter.drawPath(area)
             painter.restore()
 
     def _paint_numbers(self, painter: QPainter) -> None:
-        """Values above and below their bars, and marks on special ones."""
+        """Paint values above and below their bars, and marks on special ones."""
         edges = self._bars.edges
         width = float(edges[0, 2] - edges[0, 0]) if len(edges) else 0.0
         if width < _MARKED:
@@ -173,7 +173,7 @@ class VectorMarks(QGraphicsItem):
                     painter.drawText(rect, center, _sign(value))
             elif width >= _NUMBERED:
                 text = format_brief(value)
-                # Only where it keeps clear of the numbers beside it.
+                # Only if it does not overlap its neighbours.
                 if metrics.horizontalAdvance(text) <= width - _CLEAR:
                     painter.setFont(number_font)
                     painter.setPen(self._theme.color("text2"))
@@ -207,7 +207,7 @@ class VectorMarks(QGraphicsItem):
 
     @override
     def boundingRect(self) -> QRectF:
-        # The pick's arrow and its line may reach out of the plot.
+        # The pick's arrow and line may extend beyond the plot.
         return self._area.adjusted(-_OUT, 0, _OUT, 0)
 
     @override
@@ -229,7 +229,7 @@ class VectorMarks(QGraphicsItem):
 
 
 def _beside(bar: QRectF, *, below: bool) -> QRectF:
-    """Room for a number at the end of a bar."""
+    """Return the rectangle for a number at the end of a bar."""
     place = QRectF(bar.left() - 1, 0, bar.width() + 2, 14)
     if below:
         place.moveTop(bar.bottom() + 1)
@@ -239,5 +239,5 @@ def _beside(bar: QRectF, *, below: bool) -> QRectF:
 
 
 def _sign(value: float) -> str:
-    """The mark of a value that is not finite."""
+    """Return the mark of a value that is not finite."""
     return "×" if math.isnan(value) else "▲" if value > 0 else "▼"

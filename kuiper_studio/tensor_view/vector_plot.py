@@ -1,4 +1,4 @@
-"""A vector as bars about zero, each in its colour, over the axis of its entries."""
+"""A vector as coloured bars about zero, over the axis of its entries."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["VectorPlot"]
 
 _NOTCH: Final = 120
-_FACTOR: Final = 1.5  # of a step of zoom
+_FACTOR: Final = 1.5  # per step of zoom
 
 
 class VectorPlot(ElementCanvas):
     """Shows a vector; an element is (0, entry) in its signals.
 
-    The wheel zooms about the mouse (with Shift it moves sideways), dragging moves, a click
-    picks, arrows move the pick.
+    The wheel zooms about the mouse (with Shift it scrolls sideways), dragging moves the bars, a
+    click picks an entry, and arrows move the pick.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class VectorPlot(ElementCanvas):
         self._chart.set_vector(values, low, high if high > low else 1.0)
 
     def set_coloring(self, coloring: Coloring) -> None:
-        """Choose the colours."""
+        """Set the colours."""
         if coloring != self._coloring:
             self._coloring = coloring
             if self._made is not None:
@@ -82,17 +82,17 @@ class VectorPlot(ElementCanvas):
 
     @property
     def visible(self) -> tuple[int, int]:
-        """First entry in view, and the one behind the last."""
+        """Return the first visible entry, and the one after the last."""
         return self._chart.visible
 
     def place_of(self, entry: int) -> QRectF:
-        """The column of an entry, as high as the plot."""
+        """Return the column of an entry, as high as the plot."""
         plot, left = self._chart.plot, self._chart.x_of(entry)
         return QRectF(left, plot.top(), self._chart.zoom, plot.height())
 
     @property
     def _chart(self) -> VectorChart:
-        """The chart; made when there is a vector to show, for pyqtgraph takes its time."""
+        """The chart, made on first use because importing pyqtgraph takes long."""
         if self._made is None:
             from kuiper_studio.tensor_view.vector_chart import VectorChart
 
@@ -118,15 +118,15 @@ class VectorPlot(ElementCanvas):
         return f"{zoom:.3g} : 1" if zoom >= 1 else f"1 : {1 / zoom:.3g}"
 
     def zoom_by(self, steps: float, about: float | None = None) -> None:
-        """Zoom in or out, keeping a place of the canvas (its middle) where it is."""
+        """Zoom about a position of the canvas, by default its centre."""
         self._chart.zoom_by(_FACTOR**steps, about)
 
     def zoom_actual(self) -> None:
-        """One pixel an entry."""
+        """Zoom to one pixel per entry."""
         self._chart.zoom_by(1 / self._chart.zoom)
 
     def zoom_fit(self) -> None:
-        """Show all entries, and go on doing so."""
+        """Show all entries, also after resizing."""
         self._chart.fit()
 
     # Picking

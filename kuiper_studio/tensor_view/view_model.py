@@ -1,7 +1,7 @@
-"""What the tensor view shows of a value: which slice, which range, which map. No Qt.
+"""State of the tensor view: which slice of a value, which range, which map. No Qt.
 
-The view asks the model, and changes it by its methods; nothing here paints. What the user
-chose is kept per operand, so that coming back to one finds it as it was left.
+The view reads the model and changes it by its methods; nothing here paints. Choices of the user
+are stored per operand and restored when it is shown again.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ __all__ = [
 ]
 
 PAGE_SIZE: Final = 256
-# Beyond this many elements the range comes from evenly spaced ones, until the measured one
-# is there.
+# Beyond this many elements the range comes from evenly spaced ones until the exact one is
+# measured.
 _RANGE_LIMIT: Final = 1 << 18
 
 
 class Scope(Enum):
-    """What an automatic range is fitted to."""
+    """The values that an automatic range is fitted to."""
 
     CHANNEL = "this channel"
     TENSOR = "this tensor"
@@ -68,7 +68,7 @@ class ValueRange:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the user chose for one operand; None means automatic.
+    """The user's choices for one operand; None means automatic.
 
     Attributes
     ----------
@@ -82,9 +82,9 @@ class Choice:
     color_map : str or None
     scope : Scope
     range, axis : ValueRange or None
-        Of the colours; of the bar that the range is set on.
+        Range of the colours, and axis of the range bar.
     symmetric : bool or None
-        Whether zero stays in the middle.
+        Whether the range is symmetric about zero.
     """
 
     member: int = 0
@@ -107,11 +107,11 @@ class Element:
     index : tuple of int
         Into the array.
     value : generic
-        Exactly what the array holds.
+        The array's element.
     text : str
         `value` in full precision.
     color : str
-        What it is painted in, ``#RRGGBB``; ``""`` when it is not.
+        Its colour in the picture, ``#RRGGBB``; ``""`` if it is not painted.
     """
 
     index: tuple[int, ...]
@@ -126,20 +126,20 @@ class Element:
 
 
 class TensorViewModel:
-    """A value and what is shown of it.
+    """A value and the choices that decide what is shown of it.
 
     Attributes
     ----------
     name : str
         Of the operand.
     value : Value
-        What was given.
+        The whole value.
     array : ndarray or None
-        The value, or the chosen member of a tuple; None where that is no array.
+        The value, or the chosen member of a tuple; None if that is not an array.
     reading : Reading
     choice : Choice
     channels_last : bool
-        Whether arrays are read with the channel as their last dimension; of every operand.
+        Whether the last dimension of arrays is the channel, for every operand.
     """
 
     def __init__(self) -> None:
@@ -162,7 +162,7 @@ class TensorViewModel:
     # The value
 
     def set_value(self, name: str, value: Value) -> None:
-        """Show a value; what was chosen for the name before holds again, as far as it fits."""
+        """Show a value, with the earlier choices for its name as far as they fit."""
         self._choices[self.name] = self.choice
         self.name, self.value = name, value
         self._members = tuple(flatten_value(value))
@@ -170,17 +170,17 @@ class TensorViewModel:
         self._adopt_member()
 
     def forget_choices(self) -> None:
-        """Forget what was chosen for every operand."""
+        """Forget the choices for all operands."""
         self._choices.clear()
         self.choice = Choice()
 
     def remembered(self, name: str) -> Choice | None:
-        """What was chosen for an operand, if it has been shown."""
+        """Return the choices for an operand, if it has been shown."""
         return self.choice if name == self.name else self._choices.get(name)
 
     @property
     def members(self) -> int:
-        """Number of members of a tuple, nested ones counted; 0 where it is no tuple."""
+        """Number of members of a tuple, including nested ones; 0 if it is not a tuple."""
         return len(self._members) if isinstance(self.value, tuple) else 0
 
     @property
@@ -192,16 +192,16 @@ class TensorViewModel:
 
     @property
     def has_picture(self) -> bool:
-        """Whether there is something with a range."""
+        """Whether there are values with a range."""
         return self.reading.kind in {Kind.PLANES, Kind.VECTOR, Kind.NUMBER}
 
     @property
     def has_channels(self) -> bool:
-        """Whether it matters which dimension is read as the channel."""
+        """Whether the channel dimension makes a difference."""
         return self.has_picture and self.array is not None and self.array.ndim > 2
 
     def describe(self) -> str:
-        """Shape and dtype, and how it is read if not as usual: ``1×64×56×56 f32``."""
+        """Describe shape, dtype and an unusual reading: ``1×64×56×56 f32``."""
         prefix = f"[{self.choice.member}] " if self.members else ""
         if self.array is None:
             return prefix + type(self.member_value).__name__
@@ -210,7 +210,7 @@ class TensorViewModel:
             f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}{suffix}"
         )
 
-    # What is chosen
+    # Choices
 
     def set_member(self, member: int) -> None:
         """Choose a member of a tuple."""
@@ -218,7 +218,7 @@ class TensorViewModel:
         self._adopt_member()
 
     def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
-        """Read the last dimension as the channel, or the one before rows and columns."""
+        """Set the channel dimension: the last one, or the one before rows and columns."""
         self.channels_last = channels_last
         self.choice = replace(self.choice, fixed=(), channel=0, pick=None)
         self._adopt_member()
@@ -243,17 +243,17 @@ class TensorViewModel:
         self.choice = replace(self.choice, pick=pick)
 
     def set_map(self, name: str | None) -> None:
-        """Choose a colour map; None for the one that suits the values."""
+        """Choose a colour map; None for automatic."""
         self.choice = replace(self.choice, color_map=name, symmetric=None)
 
     def set_scope(self, scope: Scope) -> None:
-        """Choose what the range is fitted to, and fit it."""
+        """Choose the scope of the range, and fit it."""
         self.choice = replace(self.choice, scope=scope, range=None, axis=None)
 
     def set_range(self, low: float, high: float) -> None:
-        """Choose a range; ignored unless `low` is below `high` and both are finite."""
+        """Set the range; ignored unless `low` is below `high` and both are finite."""
         if self.symmetric:
-            # The end that was moved decides.
+            # The moved end decides.
             moved = low if low != self.range.low else high
             low, high = -abs(moved), abs(moved)
         finite = math.isfinite(low) and math.isfinite(high)
@@ -261,7 +261,7 @@ class TensorViewModel:
             self.choice = replace(self.choice, range=ValueRange(low, high))
 
     def set_symmetric(self, symmetric: bool) -> None:  # noqa: FBT001 - from a check box
-        """Keep zero in the middle, or no longer."""
+        """Switch the symmetric range on or off."""
         shown = self.choice.range
         if symmetric and shown is not None:
             shown = ValueRange(*fitted_range(shown.low, shown.high, symmetric=True))
@@ -277,24 +277,24 @@ class TensorViewModel:
         self.choice = replace(self.choice, range=ValueRange(low, 1.0), axis=None)
 
     def zoom_axis(self) -> None:
-        """Stretch the present range over the whole bar."""
+        """Stretch the current range over the whole bar."""
         self.choice = replace(self.choice, range=self.range, axis=self.range)
 
     def cut_percentiles(self) -> None:
-        """Leave the lowest and the highest percent of the values out of the range."""
+        """Exclude the lowest and the highest percent of the values from the range."""
         found = percentile_range(self.scoped_values())
         if found is not None:
             low, high = fitted_range(*found, symmetric=self.symmetric)
             self.choice = replace(self.choice, range=ValueRange(low, high), axis=None)
 
-    # What is shown
+    # Shown values
 
     @property
     def planes(self) -> Array:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
             data = self._sample().data
-            if self.channels_last:  # one channel after the other: each is gone through alone
+            if self.channels_last:  # contiguous channels: each is measured alone
                 data = np.ascontiguousarray(data)
             self._planes = real_values(data)
         return self._planes
@@ -307,7 +307,7 @@ class TensorViewModel:
 
     @property
     def raw_plane(self) -> Array:
-        """What the array holds of the chosen channel, shape (H, W); a vector's is (K, 1)."""
+        """The array's elements of the chosen channel, shape (H, W); a vector's is (K, 1)."""
         if self.array is None or not self.has_picture:
             return np.zeros((0, 0))
         sample = self._sample()
@@ -317,7 +317,7 @@ class TensorViewModel:
 
     @property
     def page(self) -> int:
-        """Number of the page of channels that holds the chosen one."""
+        """Number of the page with the chosen channel."""
         return self.choice.channel // PAGE_SIZE
 
     @property
@@ -341,11 +341,11 @@ class TensorViewModel:
 
     @property
     def page_is_estimated(self) -> bool:
-        """Whether `page_facts` are of some elements only, for there are very many."""
+        """Whether `page_facts` are estimated from some elements."""
         return self._facts is not None and self._facts[0] == self.page and self._estimated
 
     def set_page_facts(self, facts: ChannelFacts) -> None:
-        """Take note of what all elements of the page's channels gave."""
+        """Set the exact facts of the page's channels."""
         self._facts, self._estimated = (self.page, facts), False
 
     def scoped_values(self) -> Array:
@@ -373,13 +373,13 @@ class TensorViewModel:
         return self._tensor_range
 
     def set_measured_range(self, low: float, high: float) -> None:
-        """Take note of the array's true range, where only some elements were looked at."""
+        """Set the exact range of the array, which replaces an estimate."""
         self._tensor_range = low, high
         self._ranged = True
 
     @property
     def data_range(self) -> tuple[float, float] | None:
-        """Least and greatest finite value of what the range is fitted to."""
+        """Least and greatest finite value of the scope of the range."""
         if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
             channel = self.choice.channel
             if channel not in self._plane_ranges:
@@ -401,14 +401,14 @@ class TensorViewModel:
 
     @property
     def symmetric(self) -> bool:
-        """Whether zero is kept in the middle; by default for diverging maps."""
+        """Whether the range is symmetric about zero; by default for diverging maps."""
         if self.choice.symmetric is not None:
             return self.choice.symmetric
         return self.color_map in DIVERGING_MAPS
 
     @property
     def range(self) -> ValueRange:
-        """The range in use."""
+        """The current range."""
         if self.choice.range is not None:
             return self.choice.range
         return ValueRange(
@@ -417,7 +417,7 @@ class TensorViewModel:
 
     @property
     def axis(self) -> ValueRange:
-        """What the range bar spans: data and range, unless it was zoomed."""
+        """The axis of the range bar: data and range, unless it was zoomed."""
         used = self.range
         if self.choice.axis is not None:
             shown = self.choice.axis
@@ -427,7 +427,7 @@ class TensorViewModel:
         return ValueRange(min(shown.low, used.low), max(shown.high, used.high))
 
     def page_range(self) -> tuple[float | Array, float | Array]:
-        """Range of each tile of the page: one for all, or one a channel."""
+        """Range of the tiles of the page: one for all, or one per channel."""
         if self.choice.scope is Scope.TENSOR or self.choice.range is not None:
             return self.range.low, self.range.high
         facts = self.page_facts()
@@ -443,7 +443,7 @@ class TensorViewModel:
     # Elements
 
     def element(self, row: int, column: int, channel: int | None = None) -> Element | None:
-        """The element at a place of a picture, by default the chosen channel's."""
+        """Return the element at a position of a picture, by default of the chosen channel."""
         rows, columns = self.reading.plane
         if self.array is None or not self.has_picture:
             return None
@@ -459,12 +459,12 @@ class TensorViewModel:
         return self.element(*self.choice.pick) if self.choice.pick is not None else None
 
     def expression(self, index: tuple[int, ...]) -> str:
-        """Python that gives an element, with the engine's session at hand."""
+        """Return the Python expression of an element, given an engine's session."""
         member = "".join(f"[{place}]" for place in self._member_path())
         place = f"[{', '.join(map(str, index))}]" if index else "[()]"
         return f"session.tensors.value({self.name!r}){member}{place}"
 
-    # Inside
+    # Helpers
 
     def _adopt_member(self) -> None:
         if self.choice.member >= max(1, self.members):
@@ -496,7 +496,7 @@ class TensorViewModel:
         self._facts = None
 
     def _sample(self) -> Tensor:
-        """The chosen sample as KuiperInfer's channels, rows and cols; a view."""
+        """Return a view of the chosen sample as KuiperInfer's channels, rows and cols."""
         if self.array is None or not self.has_picture:
             return Tensor(np.zeros(0))
         chosen: list[int | slice] = [slice(None)] * self.array.ndim
@@ -513,7 +513,7 @@ class TensorViewModel:
 
 
 def _paths(value: Value, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:
-    """Index paths of the members of nested tuples, in the order of `flatten_value`."""
+    """Return the index paths of members of nested tuples, in the order of `flatten_value`."""
     if not isinstance(value, tuple):
         return [path]
     return [found for place, item in enumerate(value) for found in _paths(item, (*path, place))]

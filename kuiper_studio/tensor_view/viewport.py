@@ -1,4 +1,4 @@
-"""Where an enlarged channel lies on its canvas, and at which zoom. No Qt.
+"""Position and zoom of a channel on its canvas. No Qt.
 
 Canvas coordinates are logical pixels; a *view* is (left, top, width, height).
 """
@@ -14,12 +14,12 @@ _STEPS: Final = (
     1 / 64, 1 / 48, 1 / 32, 1 / 24, 1 / 16, 1 / 12, 1 / 8, 1 / 6, 1 / 4, 1 / 3, 1 / 2,
     1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128,
 )  # fmt: skip
-_LARGEST: Final = 64  # what fitting enlarges to at most
+_LARGEST: Final = 64  # maximum zoom of fitting
 _LEAST_SIDE: Final = 24
 
 
 def zoom_steps(zoom: float, steps: int) -> float:
-    """The zoom some steps further in, or out where `steps` is negative."""
+    """Return the zoom some steps further in, or out if `steps` is negative."""
     if steps > 0:
         above = [step for step in _STEPS if step > zoom * 1.001]
         return above[min(steps, len(above)) - 1] if above else zoom
@@ -28,7 +28,7 @@ def zoom_steps(zoom: float, steps: int) -> float:
 
 
 def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
-    """The zoom that shows a whole plane, a whole number where it is enlarged.
+    """Return the zoom that shows a whole plane, a whole number if it is enlarged.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
     Returns
     -------
     float
-        Where one side is so long that the other would be a thin line, a zoom at which the
-        short side can be seen; the long one is for panning then.
+        If one side is so long that the other would be a thin line, a zoom at which the short
+        side is visible; the user pans along the long one.
     """
     rows, columns = plane
     zoom = max(min(area[0] / columns, area[1] / rows), 1e-6)
@@ -53,18 +53,18 @@ def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
 
 
 class Viewport:
-    """Zoom and place of a plane.
+    """Zoom and position of a plane.
 
     Attributes
     ----------
     plane : (int, int)
         Rows and columns.
     view : (float, float, float, float)
-        The part of the canvas that is for it.
+        Its part of the canvas.
     scale : float
-        Device pixels a logical pixel.
+        Device pixels per logical pixel.
     zoom : float
-        Logical pixels an element.
+        Logical pixels per element.
     origin : (float, float)
         Left and top of the plane on the canvas.
     fitting : bool
@@ -86,7 +86,7 @@ class Viewport:
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Rows and columns of the picture: the plane's, or fewer where it is shrunken."""
+        """Rows and columns of the picture: the plane's, or fewer if it is shrunk."""
         rows, columns = self.plane
         factor = self.zoom * self.scale
         if factor >= 1:
@@ -95,7 +95,7 @@ class Viewport:
 
     @property
     def cell(self) -> tuple[float, float]:
-        """Width and height of an element; whole device pixels where it is enlarged."""
+        """Width and height of an element; whole device pixels if it is enlarged."""
         if self.zoom * self.scale >= 1:
             return self.zoom, self.zoom
         rows, columns = self.pixels
@@ -109,18 +109,18 @@ class Viewport:
     # Changing
 
     def set_plane(self, plane: tuple[int, int]) -> None:
-        """Show another plane; one of another shape is fitted."""
+        """Set the plane; one of another shape is fitted."""
         if plane != self.plane:
             self.plane, self.fitting = plane, True
         self.settle()
 
     def set_view(self, view: tuple[float, float, float, float], scale: float) -> None:
-        """Take note of the canvas's size."""
+        """Set the size of the canvas."""
         self.view, self.scale = view, scale
         self.settle()
 
     def settle(self) -> None:
-        """Fit where fitting, otherwise keep the picture within reach."""
+        """Fit the plane in fitting mode, else keep the picture in view."""
         if self.fitting:
             self.zoom = fit_zoom(self.plane, self.view[2:])
             self.move_to(*self.view[:2])
@@ -128,12 +128,12 @@ class Viewport:
             self.move_to(*self.origin)
 
     def fit(self) -> None:
-        """Show the whole plane, and go on doing so."""
+        """Show the whole plane, also after resizing."""
         self.fitting = True
         self.settle()
 
     def set_zoom(self, zoom: float, about: tuple[float, float] | None = None) -> None:
-        """Zoom, keeping a place of the canvas (its middle) where it is."""
+        """Zoom about a position of the canvas, by default its centre."""
         left, top, width, height = self.view
         x, y = about or (left + width / 2, top + height / 2)
         inside = (x - self.origin[0]) / self.zoom, (y - self.origin[1]) / self.zoom
@@ -141,24 +141,24 @@ class Viewport:
         self.move_to(x - inside[0] * zoom, y - inside[1] * zoom)
 
     def zoom_by(self, steps: int, about: tuple[float, float] | None = None) -> None:
-        """Zoom some steps in, or out where `steps` is negative."""
+        """Zoom some steps in, or out if `steps` is negative."""
         self.set_zoom(zoom_steps(self.zoom, steps), about)
 
     def pan(self, across: float, down: float) -> None:
-        """Move the picture, as far as there is more to see."""
+        """Move the picture, within its ends."""
         before = self.origin
         self.move_to(before[0] + across, before[1] + down)
         self.fitting = self.fitting and self.origin == before
 
     def move_to(self, x: float, y: float) -> None:
-        """Put the picture's top left somewhere; it may not leave, a small one is centred."""
+        """Set the picture's top left within its ends; a small picture is centred."""
         left, top, width, height = self.view
         x = _within(x, left, left + width, self.size[0])
         y = _within(y, top, top + height, self.size[1])
         self.origin = round(x * self.scale) / self.scale, round(y * self.scale) / self.scale
 
     def reveal(self, row: int, column: int) -> None:
-        """Move the picture so far that an element is seen."""
+        """Move the picture to make an element visible."""
         x, y, wide, high = self.cell_rect(row, column)
         left, top, width, height = self.view
         across = max(0.0, left - x) - max(0.0, x + wide - left - width)
@@ -166,10 +166,10 @@ class Viewport:
         if across or down:
             self.pan(across, down)
 
-    # Asking
+    # Queries
 
     def element_at(self, x: float, y: float) -> tuple[int, int] | None:
-        """Row and column of the element at a place of the canvas."""
+        """Return row and column of the element at a position of the canvas."""
         left, top, width, height = self.view
         if not (left <= x < left + width and top <= y < top + height):
             return None
@@ -179,14 +179,14 @@ class Viewport:
         return (row, column) if inside else None
 
     def cell_rect(self, row: int, column: int) -> tuple[float, float, float, float]:
-        """Left, top, width and height of an element."""
+        """Return left, top, width and height of an element."""
         wide, high = self.cell
         return self.origin[0] + column * wide, self.origin[1] + row * high, wide, high
 
     def visible(self) -> tuple[int, int, int, int]:
-        """First and last column, first and last row of the picture that are in view.
+        """Return first and last column, first and last row of the visible picture.
 
-        Counted in `pixels`; the last ones are behind the end.
+        Counted in `pixels`; the last ones are exclusive.
         """
         rows, columns = self.pixels
         width, height = self.size
@@ -201,7 +201,7 @@ class Viewport:
 
 
 def _within(start: float, low: float, high: float, size: float) -> float:
-    """Where something may begin so that it covers a span, or lies in its middle."""
+    """Return the nearest start at which a length covers a span, or is centred in it."""
     if size <= high - low:
         return low + (high - low - size) / 2
     return min(max(start, high - size), low)

@@ -127,7 +127,7 @@ def test_safetensors_without_anything(tmp_path):
 
 def test_safetensors_refuses_a_header_that_nobody_reads(tmp_path, monkeypatch):
     monkeypatch.setattr("engine.array_files._LONGEST_HEADER", 100)
-    with pytest.raises(ValueError, match="readers take 100"):
+    with pytest.raises(ValueError, match="readers accept 100"):
         write_safetensors(tmp_path / "x", {"a": ARRAYS["f32"]}, {"manifest": "x" * 100})
     assert not (tmp_path / "x").exists()
 

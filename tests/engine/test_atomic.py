@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engine import atomic
-from engine.atomic import spoken, write_file, written_beside
+from engine.atomic import format_os_error, write_file, written_beside
 
 
 @pytest.fixture(autouse=True)
@@ -299,8 +299,8 @@ def test_no_folder_to_write_in(tmp_path):
         pytest.param(
             OSError("12 requested and 4 written"), "12 requested and 4 written", id="odd"
         ),
-        pytest.param(OSError(), "the system does not say why", id="nothing known"),
+        pytest.param(OSError(), "the system gives no reason", id="nothing known"),
     ],
 )
 def test_spoken(error, words):
-    assert spoken(error) == words
+    assert format_os_error(error) == words

@@ -461,7 +461,7 @@ def test_what_cannot_be_computed_again(chain, monkeypatch):
 
     def exhaustible(self, inputs, generator=None):
         if full:
-            raise InferenceError(self.name, self.type, [], "there is not enough memory")
+            raise InferenceError(self.name, self.type, [], "not enough memory")
         return forward(self, inputs, generator)
 
     monkeypatch.setattr(RuntimeOperator, "forward", exhaustible)

@@ -269,7 +269,9 @@ def test_nothing_to_check(samples, digits, monkeypatch):
     with pytest.raises(SessionStateError, match="no input yet"):
         self_check(session)
     monkeypatch.setattr(backend_names, "find_spec", lambda name: None)
-    with pytest.raises(SessionStateError, match="no other backend is installed; pip install"):
+    with pytest.raises(
+        SessionStateError, match="no other backend than NumPy is installed; pip"
+    ):
         self_check(digits)
 
 

@@ -541,7 +541,7 @@ class TestSeeds:
         assert (session.state, session.position) == (SessionState.STOPPED, 1)
 
     def test_no_seed(self, graph, run):
-        with pytest.raises(SessionStateError, match="a whole number from 0 up, not -1"):
+        with pytest.raises(SessionStateError, match="a whole number of at least 0, not -1"):
             Session(graph, seed=-1)
         session = run(1)
         with pytest.raises(SessionStateError, match="not -5"):

@@ -66,9 +66,9 @@ class TestParse:
             (["h=big"], "shape 'h=big': 'big' is no size"),
             (["h=?"], "'\\?' is no size"),
             (["q=3"], "q is neither an input nor a symbol of the model, which has in0, in1, "),
-            (["in0=1,3,8,8", "in0=1,3,8,8"], "in0 was given a shape already"),
-            (["1,3,8,8", "in0=1,3,8,8"], "in0 was given a shape already"),
-            (["h=2", "%h=3"], "%h was given a shape already"),
+            (["in0=1,3,8,8", "in0=1,3,8,8"], "in0 already has a shape"),
+            (["1,3,8,8", "in0=1,3,8,8"], "in0 already has a shape"),
+            (["h=2", "%h=3"], "%h already has a shape"),
             (["1", "1", "1"], "shape '1' is one too many: the inputs of the model are in0, in"),
         ],
     )
@@ -120,7 +120,7 @@ class TestSettle:
             (
                 InputShapes({"in0": (None, None, 8, 8)}),
                 {"in0": (1, 3, 8, 9)},
-                "input in0 is to be 1×3×8×8, and what is given is 1×3×8×9",
+                "input in0 must be 1×3×8×8, but its value is 1×3×8×9",
             ),
         ],
     )
@@ -169,7 +169,7 @@ class TestLoad:
         picture = InputSource("image", path=tmp_path / "p.png")
         asked = InputShapes({"in0": (2, 1, 8, None)}, {"%w": 9})
         assert load_inputs([picture], [PICTURE], shapes=asked)["in0"].shape == (2, 1, 8, 9)
-        with pytest.raises(FeedError, match="is to be 2×1×8×%w, and what is given is 2×1×5×5"):
+        with pytest.raises(FeedError, match="must be 2×1×8×%w, but its value is 2×1×5×5"):
             load_inputs([picture], [PICTURE], ImageOptions(size=(5, 5)), InputShapes(
                 {"in0": (2, 1, 8, None)}
             ))  # fmt: skip
@@ -188,7 +188,7 @@ class TestLoad:
             "input in0 of 1×3×%h×%w leaves %h and %w open; "
             "input in1 of 1×%h×%w leaves %h and %w open; "
             "input 2 of ?×12×? leaves dimensions 0 and 2 open; "
-            "the model does not say the shape of input 3; say how large"
+            "the model does not say the shape of input 3; set its size"
         )
         assert caught.value.suggestions == ("h=224", "w=224", "2=1,12,16", "3=1,3,224,224")
 

@@ -50,7 +50,7 @@ def test_bytes_are_read(text, count):
     "text", ["", "MB", "-1", "1e9", "1,5 GB", "5 M", "five", "1.GB", "٣", "9" * 21, "nan"]
 )
 def test_what_is_no_size(text):
-    with pytest.raises(ValueError, match="is no amount of memory, such as 500MB, 2GiB"):
+    with pytest.raises(ValueError, match="is not an amount of memory, such as 500MB, 2GiB"):
         parse_bytes(text)
 
 

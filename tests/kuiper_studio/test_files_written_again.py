@@ -143,7 +143,7 @@ def test_the_properties_of_a_weight_that_is_lost(
     def texts():
         return " ".join(label.text() for label in panel.findChildren(QLabel))
 
-    qtbot.waitUntil(lambda: "had not been read by then; reload the model" in texts())
+    qtbot.waitUntil(lambda: "before these bytes were read; reload the model" in texts())
 
 
 def test_the_title_is_the_engines_model(qtbot, window, param, settle, make_pair, tmp_path):

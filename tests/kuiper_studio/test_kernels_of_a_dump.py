@@ -107,8 +107,8 @@ def test_pinned_and_back(window, dump, choose, trigger, settings):
     )
     assert choice(window).currentText() == "recorded"
     assert choice(window).toolTip() == (
-        "Who computes the operators. recorded: as in earlier, 2 by numpy; "
-        "choose another to go back"
+        "Backend that computes the operators. recorded: as in earlier, 2 by numpy; "
+        "choose a backend to stop using them"
     )
     assert "kernels of earlier: 2 by numpy" in log(window)
     assert settings.value("folder/dump").endswith("earlier")
@@ -159,7 +159,7 @@ def test_reload_keeps_them_and_another_model_drops_them(
     ("content", "reason"),
     [
         pytest.param({"in": "", "relu": "numpy", "out": ""},
-                     "they have none for pnnx.Expression 'twice'", id="another model"),
+                     "there is none for pnnx.Expression 'twice'", id="another model"),
         pytest.param({**KERNELS, "relu": "abacus/2"},
                      "'relu' was computed by abacus, which is not", id="library"),
         pytest.param(None, "its manifest is damaged", id="damaged"),

@@ -316,7 +316,7 @@ class TestSupply:
 
     def test_another_file(self, window, fives):
         window.debugging.supply_output("strange", "notes.txt")
-        assert "'notes.txt' is no .npy or .npz file" in window.banner.plain_text()
+        assert "'notes.txt' is not a .npy or .npz file" in window.banner.plain_text()
 
     def test_of_a_failed_operator(self, qtbot, open_window, make_pair, fives):
         inputs = [np.zeros(3, np.float32), np.zeros(2, np.float32)]
@@ -349,7 +349,7 @@ class TestSizes:
         trigger(qtbot, window, command)
         assert window.input_panel.isVisible()
         assert window.input_panel.question.text() == (
-            "How large are %h and dimension 3 of input x?"
+            "What are the sizes of %h and dimension 3 of input x?"
         )
         assert not window.banner.isVisible()
         assert window.focusWidget() is window.input_panel.cards["x"].sizes.fields[2]
@@ -357,7 +357,7 @@ class TestSizes:
     def test_no_input_at_all(self, qtbot, open_window, make_pair):
         window = open_window(make_pair(*CHAIN))
         trigger(qtbot, window, "debug.step")
-        assert window.input_panel.question.text() == "Choose an input, and the model can run."
+        assert window.input_panel.question.text() == "Choose an input to run the model."
         assert window.focusWidget() is window.input_panel.cards["0"].choice
 
     def test_answers_are_remembered(self, qtbot, window, open_window, settings):
@@ -452,7 +452,7 @@ def test_drop_either_file_then_an_input(qtbot, open_window, make_pair, tmp_path,
 def test_drop_of_something_else(qtbot, window, tmp_path):
     (tmp_path / "notes.pdf").touch()
     drop(window, tmp_path / "notes.pdf")
-    assert "is no image" in window.banner.plain_text()
+    assert "is not an image" in window.banner.plain_text()
 
 
 def test_open_dialogs(qtbot, open_window, make_pair, tmp_path, image, monkeypatch):

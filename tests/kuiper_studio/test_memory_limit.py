@@ -148,7 +148,7 @@ def test_tips_say_what_is_dropped(qtbot, window):
         each.graph_view.canvas.tip_at(each.graph_view.box_rect("op20").center())
         for each in (limited, free)
     ]
-    sentence = "dropped by the memory limit, computed again when looked at"
+    sentence = "evicted by the memory limit, recomputed when you look at it"
     assert [sentence in tip for tip in tips] == [True, False]
 
 
@@ -187,7 +187,7 @@ class TestLong:
         limited = window({5})
         gate.close()
         limited.session.select("op8")
-        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        qtbot.waitUntil(lambda: "is being fetched" in message(limited))
         assert "dropped to stay within the memory limit" in message(limited)
         assert "It is being computed again." in message(limited)
         limited.session.stop()
@@ -216,7 +216,7 @@ class TestLong:
         limited = window({5})
         gate.close()
         limited.session.select("op8")
-        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        qtbot.waitUntil(lambda: "is being fetched" in message(limited))
         limited.session.step_back()
         assert limited.session.busy
         gate.open()
@@ -229,7 +229,7 @@ class TestLong:
         limited = window({5})
         gate.close()
         limited.session.select("op8")
-        qtbot.waitUntil(lambda: "is not in memory" in message(limited))
+        qtbot.waitUntil(lambda: "is being fetched" in message(limited))
         limited.session.restart()
         gate.open()
         qtbot.waitUntil(lambda: not limited.session.busy)
@@ -322,7 +322,7 @@ class TestSetting:
             again = open_window()
             assert again.session.memory_bound == bound
             assert again.session.memory_limit is None
-            assert "is no amount of memory" in shown["wrong"]
+            assert "is not an amount of memory" in shown["wrong"]
         assert shown["before"][0] == "3 GiB"
         assert shown["before"][1].endswith("GB, half of this machine's memory")
 
@@ -421,7 +421,7 @@ class TestDialog:
         assert made.limited.isChecked()
         assert made.amount.text() == "1 kB"
         made.amount.setText(text)
-        assert "is no amount of memory, such as 500MB" in label(made, "memoryError").text()
+        assert "is not an amount of memory, such as 500MB" in label(made, "memoryError").text()
         assert not self.button(made).isEnabled()
         made.everything.setChecked(True)
         assert label(made, "memoryError").text() == " "

@@ -111,7 +111,7 @@ def test_a_fault_is_named(window, check, fault):
     # Each by itself, and both at once up to the first that differs: in the common order, and
     # in blocks of channels where the processor has such.
     at_once = 2 if nchwc_block_size() else 1
-    assert dialog.only_differing.text() == f"Only what differs ({2 + at_once})"
+    assert dialog.only_differing.text() == f"Only differences ({2 + at_once})"
     assert set(cells(dialog, ComparisonColumn.NAME)) == {"first", "second"}
     assert set(cells(dialog, ComparisonColumn.VERDICT)) == {"differs"}
     assert all(kernel.startswith("onnxruntime/") for kernel in cells(dialog, 3))
@@ -274,7 +274,7 @@ def test_no_library(qtbot, window, monkeypatch, check):
     monkeypatch.setattr("engine.backend_names.find_spec", lambda name: None)
     assert check() is None
     assert window.session.failure is not None
-    assert window.session.failure.reason.startswith("there is nothing to compare NumPy with")
+    assert window.session.failure.reason.startswith("no other backend than NumPy is installed")
 
 
 def test_what_could_not_be_checked(qtbot, open_window, residual):
@@ -283,7 +283,7 @@ def test_what_could_not_be_checked(qtbot, open_window, residual):
     window.findChild(QAction, "debug.selfCheck").trigger()
     qtbot.waitUntil(lambda: not window.session.busy, timeout=20_000)
     dialog = window.findChild(SelfCheckDialog)
-    assert title(dialog) == "Not everything could be checked"
+    assert title(dialog) == "Some operators could not be checked"
     assert "operators could not run: 'strange': no layer for operator type my.Strange" in (
         dialog.findChild(QLabel, "selfCheckSummary").text()
     )

@@ -1,4 +1,4 @@
-"""Operators of ONNX that pnnx leaves as they are, under their own names: ``GatherElements``.
+"""Operators of ONNX that pnnx keeps under their own names, such as ``GatherElements``.
 
 What pnnx knows how to say in PyTorch's words it says so; the rest keeps ONNX's type, its
 attributes become parameters, and so do some inputs that are constants (`axes`, `pads`, ...).

@@ -1,4 +1,4 @@
-"""What the arguments of ONNX's operators have in common: dtypes by number, and windows."""
+"""Helpers for arguments of ONNX's operators: dtypes by number, and windows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def dtype_of_code(code: int) -> DType:
         If it stands for none that is known here.
     """
     if code not in _DTYPES:
-        raise LayerError(f"{code} is no number of a dtype that is known")
+        raise LayerError(f"{code} is not the number of a known dtype")
     return _DTYPES[code]
 
 

@@ -54,7 +54,7 @@ def attention(
     softcap : float
         Scores become ``softcap * tanh(score / softcap)``; 0 for no change.
     softmax_precision : int, optional
-        Of no effect: shares are computed in float32 at least.
+        No effect: shares are computed in float32 at least.
     left_window_size, right_window_size : int
         How many keys a query sees before and behind its own place; -1 for all.
 

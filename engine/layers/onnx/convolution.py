@@ -1,4 +1,4 @@
-"""Convolutions of ONNX that PyTorch has no words for: uneven padding, or padding by rule."""
+"""Convolutions of ONNX that PyTorch lacks: uneven padding, or padding by rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element-wise operators of ONNX that PyTorch lacks, or writes otherwise."""
+"""Element-wise operators of ONNX that PyTorch lacks, or defines differently."""
 
 from __future__ import annotations
 
@@ -305,7 +305,7 @@ def is_inf(x: Array, detect_negative: int = 1, detect_positive: int = 1) -> Arra
 
 @register("IsNaN")
 def is_nan(x: Array) -> Array:
-    """Whether elements are no number: ONNX ``IsNaN``.
+    """Whether elements are NaN: ONNX ``IsNaN``.
 
     Returns
     -------
@@ -329,7 +329,7 @@ def cast_to(
     to : int
         ONNX's number of the dtype.
     saturate, round_mode
-        Of no effect: for dtypes of eight bits and less that are not known here.
+        No effect: for dtypes of eight bits and less that are not known here.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def cast_like(
     target_type : ndarray
         Its dtype is taken.
     saturate, round_mode
-        Of no effect: for dtypes of eight bits and less that are not known here.
+        No effect: for dtypes of eight bits and less that are not known here.
 
     Returns
     -------

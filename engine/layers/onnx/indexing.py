@@ -1,4 +1,4 @@
-"""Operators of ONNX that take, replace and choose elements by their places."""
+"""Operators of ONNX that take, replace and choose elements by index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["gather_nd", "scatter_elements", "scatter_nd", "slice_axes", "top_k"]
 
 @register("Gather")
 def gather_axis(data: Array, indices: OperandOf[Value], axis: int = 0) -> Array:
-    """Take places of one axis: ONNX ``Gather``.
+    """Take indices of one axis: ONNX ``Gather``.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def slice_axes(
 def reverse_sequence(
     input: Array, sequence_lens: OperandOf[Any], time_axis: int = 0, batch_axis: int = 1
 ) -> Array:
-    """Turn the first steps of each sample around: ONNX ``ReverseSequence``.
+    """Reverse the first steps of each sample: ONNX ``ReverseSequence``.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ def top_k(x: Array, k: Any, axis: int = -1, largest: int = 1, sorted: int = 1) -
     largest : int
         Whether the largest are wanted, not the smallest.
     sorted : int
-        Of no effect: they are always in order; of equal ones the first comes first.
+        No effect: they are always in order; of equal ones the first comes first.
 
     Returns
     -------
@@ -333,7 +333,7 @@ def hardmax(input: Array, axis: int = -1) -> Array:
 
 @register("NonZero")
 def non_zero(x: Array) -> Array:
-    """Places of all elements that are not zero: ONNX ``NonZero``.
+    """Indices of all elements that are not zero: ONNX ``NonZero``.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def non_zero(x: Array) -> Array:
 
 @register("Compress")
 def compress(input: Array, condition: Array, axis: int | None = None) -> Array:
-    """Take the places where a condition is true: ONNX ``Compress``.
+    """Take the indices at which a condition is true: ONNX ``Compress``.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def compress(input: Array, condition: Array, axis: int | None = None) -> Array:
 
 @register("OneHot")
 def one_hot(indices: OperandOf[Value], depth: Any, values: Array, axis: int = -1) -> Array:
-    """Vectors with one of two values at the place of each class: ONNX ``OneHot``.
+    """Vectors with one of two values at the index of each class: ONNX ``OneHot``.
 
     Parameters
     ----------
@@ -399,7 +399,7 @@ def one_hot(indices: OperandOf[Value], depth: Any, values: Array, axis: int = -1
 
 @register("Unique")
 def unique(x: Array, axis: int | None = None, sorted: int = 1) -> Outputs:
-    """Elements that differ, and where they come: ONNX ``Unique``.
+    """Elements without duplicates, and their indices: ONNX ``Unique``.
 
     Parameters
     ----------

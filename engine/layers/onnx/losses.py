@@ -23,7 +23,7 @@ def negative_log_likelihood_loss(
     reduction: str = "mean",
     ignore_index: int = _NOTHING,
 ) -> Array:
-    """Negative logarithm of the right class: ONNX ``NegativeLogLikelihoodLoss``.
+    """Negative log-likelihood of the right class: ONNX ``NegativeLogLikelihoodLoss``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What PyTorch's words mean in a file that was made from ONNX.
+"""Replaces PyTorch's meanings of types in files made from ONNX.
 
 pnnx writes operators of ONNX in PyTorch's words, and some of them mean ONNX's there: quotients
 of integers are integers, sizes and constants are tensors, and a tensor may stand for its own

@@ -51,7 +51,7 @@ def batch_normalization(
     training_mode : int
         Whether to go by the input's own statistics.
     spatial : int
-        Of no effect.
+        No effect.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def group_normalization(
     epsilon : float
         Added to the variance.
     stash_type : int
-        Of no effect: statistics are computed in float32 at least.
+        No effect: statistics are computed in float32 at least.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def layer_normalization(
     epsilon : float
         Added to the variance.
     stash_type : int
-        Of no effect: statistics are computed in float32 at least.
+        No effect: statistics are computed in float32 at least.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def rms_normalization(
     epsilon : float
         Added to the mean square.
     stash_type : int
-        Of no effect: statistics are computed in float32 at least.
+        No effect: statistics are computed in float32 at least.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Poolings of ONNX that PyTorch has no words for."""
+"""Poolings of ONNX that PyTorch lacks."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def max_unpool(
     strides: Ints = 1,
     pads: Ints = 0,
 ) -> Array:
-    """Put values back where max pooling found them: ONNX ``MaxUnpool``.
+    """Put values back at the positions of max pooling: ONNX ``MaxUnpool``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Quantisation in ONNX: integers that stand for evenly spaced numbers."""
+"""Quantisation in ONNX: integers that represent evenly spaced numbers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def quantize_linear(
     precision: int = 0,
     saturate: int = 1,
 ) -> Array:
-    """Round to integers that stand for numbers: ONNX ``QuantizeLinear``.
+    """Quantise numbers to integers: ONNX ``QuantizeLinear``.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def quantize_linear(
     output_dtype : int
         ONNX's number of the dtype, where there is no zero point.
     precision, saturate : int
-        Of no effect: for dtypes that are not known here.
+        No effect: for dtypes that are not known here.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Array:
-    """Numbers that integers stand for: ONNX ``DequantizeLinear``.
+    """Numbers of quantised integers: ONNX ``DequantizeLinear``.
 
     Parameters
     ----------

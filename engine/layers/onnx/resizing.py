@@ -1,4 +1,4 @@
-"""Resizing and sampling of images, with all of ONNX's ways to tell positions."""
+"""Resizing and sampling of images, with all of ONNX's coordinate transformations."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def upsample(x: Array, scales: Any, mode: str = "nearest") -> Array:
 
 @register("AffineGrid")
 def affine(theta: Array, size: Any, align_corners: int = 0) -> Array:
-    """Where an affine map puts the positions of an image: ONNX ``AffineGrid``.
+    """Positions of an image under an affine map: ONNX ``AffineGrid``.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def sample_grid(
     padding_mode: str = "zeros",
     align_corners: int = 0,
 ) -> Array:
-    """Take an image's values at given positions: ONNX ``GridSample``.
+    """Sample an image at given positions: ONNX ``GridSample``.
 
     Parameters
     ----------

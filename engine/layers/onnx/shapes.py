@@ -23,7 +23,7 @@ __all__ = ["center_crop_pad", "pad_edges", "reshape"]
 
 @register("Identity")
 def identity(input: OperandOf[Value]) -> Value:
-    """Give the input itself: ONNX ``Identity``."""
+    """Return the input: ONNX ``Identity``."""
     return input
 
 
@@ -187,7 +187,7 @@ def squeeze(data: Array, axes: Any = None) -> Array:
 
 @register("Unsqueeze")
 def unsqueeze(data: Array, axes: Any) -> Array:
-    """Put in dimensions of size 1: ONNX ``Unsqueeze``.
+    """Insert dimensions of size 1: ONNX ``Unsqueeze``.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def tile(input: Array, repeats: Any) -> Array:
 
 @register("Concat")
 def concat(*inputs: Array, axis: int) -> Array:
-    """Put tensors one behind the other: ONNX ``Concat``.
+    """Concatenate tensors: ONNX ``Concat``.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def center_crop_pad(input_data: Array, shape: Any, axes: Ints | None = None) -> 
 
 @register("DepthToSpace")
 def depth_to_space(input: Array, blocksize: int, mode: str = "DCR") -> Array:
-    """Spread channels over blocks of pixels: ONNX ``DepthToSpace``.
+    """Rearrange channels into blocks of pixels: ONNX ``DepthToSpace``.
 
     Parameters
     ----------
@@ -383,7 +383,7 @@ def depth_to_space(input: Array, blocksize: int, mode: str = "DCR") -> Array:
 
 @register("SpaceToDepth")
 def space_to_depth(input: Array, blocksize: int, mode: str = "DCR") -> Array:
-    """Gather blocks of pixels in channels: ONNX ``SpaceToDepth``.
+    """Rearrange blocks of pixels into channels: ONNX ``SpaceToDepth``.
 
     Parameters
     ----------

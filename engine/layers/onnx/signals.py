@@ -36,7 +36,7 @@ def _window(size: Any, periodic: int, code: int, cosines: tuple[float, ...]) -> 
 
 @register("HannWindow")
 def hann_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> Array:
-    """Window that is half a raised cosine: ONNX ``HannWindow``.
+    """Raised cosine from 0 to 0: ONNX ``HannWindow``.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def hann_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> 
 
 @register("HammingWindow")
 def hamming_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> Array:
-    """Window of a cosine that does not reach 0: ONNX ``HammingWindow``.
+    """Raised cosine that does not reach 0: ONNX ``HammingWindow``.
 
     Parameters
     ----------

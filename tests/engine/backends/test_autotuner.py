@@ -381,7 +381,7 @@ def test_a_missing_library(lacking, conv, name, missing, command):
     built, inputs = conv
     with pytest.raises(SessionStateError) as caught:
         make_kernels(name, [built])
-    assert str(caught.value) == f"backend {name} needs what is not installed: {command}"
+    assert str(caught.value) == f"backend {name} lacks packages: {command}"
     assert name not in libraries()
     assert set(missing_packages(name)) == set(missing)
     kernel = make_kernels("auto", [built])[0]

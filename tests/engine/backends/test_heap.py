@@ -12,7 +12,7 @@ import pytest
 from engine.backends.heap import (
     _trim,
     aligned,
-    keeps_memory,
+    register_trim,
     trim_heap,
     trim_libraries,
     unload,
@@ -88,7 +88,7 @@ def test_arrays_elsewhere_are_passed_over():
 def test_libraries_are_asked_for_what_they_keep(monkeypatch):
     monkeypatch.setattr("engine.backends.heap._others", [])
     asked = []
-    keeps_memory(lambda: asked.append("pool"))
+    register_trim(lambda: asked.append("pool"))
     trim_heap()
     assert asked == []
     trim_libraries()

@@ -139,4 +139,4 @@ def test_recorded(operator):
     kernel.prepare([x])
     np.testing.assert_array_equal(kernel([x])[0], np.where(x < 0, 0, x))
     assert kernel.name == "numpy/buffer"
-    assert describe_kernel(kernel.name) == "NumPy, into memory that is used again"
+    assert describe_kernel(kernel.name) == "NumPy, into a reused buffer"

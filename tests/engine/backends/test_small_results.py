@@ -216,7 +216,7 @@ def test_nothing_coarse_is_chosen(detector, tuning_cache, monkeypatch):
 
     monkeypatch.setitem(onnx_accurate._EXPANSIONS, "Sigmoid", lambda node, constant: [node])
     operator = detector.operator("score")
-    kernel = engine.Session(detector)._kernels.own(operator.index)
+    kernel = engine.Session(detector)._kernels.make_single(operator.index)
     far = np.full((1, 12, 64, 64), -17.7, np.float32)
     kernel.prepare([far])
     assert kernel.name.startswith("numpy")

@@ -39,14 +39,14 @@ DAMAGED = [
     ("m.json", b"{", "its manifest is damaged"),
     ("m.json", b"[" * 100_000, "its manifest is damaged"),
     ("m.json", b"\xff\xfe", "its manifest is damaged"),
-    ("m.json", b"[]", "it is no dump of Kuiper Studio"),
-    ("m.json", b'{"schema": "other"}', "it is no dump of Kuiper Studio"),
-    ("d.npz", b"", "an .npz holds arrays alone; name a dump that is a folder"),
+    ("m.json", b"[]", "it is not a dump of Kuiper Studio"),
+    ("m.json", b'{"schema": "other"}', "it is not a dump of Kuiper Studio"),
+    ("d.npz", b"", "an .npz has no manifest; choose a dump that is a folder"),
     ("d.safetensors", b"", "its manifest is damaged"),
     ("d.safetensors", b"\xff" * 20, "its manifest is damaged"),
     ("d.safetensors", header(b"[1, 2]"), "its manifest is damaged"),
     ("d.safetensors", header(b'{"__metadata__": 3}'), "its manifest is damaged"),
-    ("d.safetensors", header(b'{"__metadata__": {"a": "b"}}'), "it is no dump of Kuiper"),
+    ("d.safetensors", header(b'{"__metadata__": {"a": "b"}}'), "it is not a dump of Kuiper"),
 ]
 
 
@@ -79,7 +79,7 @@ def test_manifests_of_every_version(tmp_path, version):
 def test_a_dump_that_does_not_say(tmp_path, operators):
     manifest = {"schema": "kuiper-studio-dump", "operators": operators}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(DumpFileError, match="does not say which kernels computed it; write"):
+    with pytest.raises(DumpFileError, match="its manifest has no kernels; write the dump"):
         kernels_of(tmp_path)
 
 

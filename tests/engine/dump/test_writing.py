@@ -544,7 +544,7 @@ def state_of(folder: Path) -> dict[str, bytes | None]:
     [
         (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
         (OSError(errno.EIO, "Input/output error"), "input/output error"),
-        (MemoryError(), "there is not enough memory"),
+        (MemoryError(), "not enough memory"),
     ],
     ids=["full", "broken", "memory"],
 )
@@ -685,7 +685,7 @@ def test_a_system_that_refuses_to_write_on(samples, tmp_path, format_):
         text=True,
         check=False,
     )
-    expected = f"{tmp_path / 'd'} was not written: the file would be larger than allowed\n"
+    expected = f"{tmp_path / 'd'} was not written: the file would exceed the allowed size\n"
     assert (ended.returncode, ended.stderr) == (1, expected)
     assert list(tmp_path.iterdir()) == []
 
@@ -715,15 +715,15 @@ LONG = "n" * 300
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        pytest.param("none/d", {}, "{0}/none is no folder; create it, or choose another place",
+        pytest.param("none/d", {}, "{0}/none is not a folder; create it, or choose another one",
                      id="no parent"),
-        pytest.param("file/d", {}, "{0}/file is no folder; create it, or choose another place",
+        pytest.param("file/d", {}, "{0}/file is not a folder; create it, or choose another one",
                      id="parent is a file"),
-        pytest.param("full", {}, "{0}/full exists and is no dump; choose a new folder",
+        pytest.param("full", {}, "{0}/full exists and is not a dump; choose a new folder",
                      id="no dump"),
-        pytest.param("like", {}, "{0}/like exists and is no dump; choose a new folder",
+        pytest.param("like", {}, "{0}/like exists and is not a dump; choose a new folder",
                      id="other manifest"),
-        pytest.param("broken", {}, "{0}/broken exists and is no dump; choose a new folder",
+        pytest.param("broken", {}, "{0}/broken exists and is not a dump; choose a new folder",
                      id="hostile manifest"),
         pytest.param("file", {}, "{0}/file is a file; name a folder for the dump",
                      id="file for a folder"),
@@ -733,11 +733,11 @@ LONG = "n" * 300
         pytest.param("d", {"format": "zip"}, "there is no dump format 'zip'; choose one of "
                      "folder, npz, safetensors, png", id="format"),
         pytest.param("d", {"format": "npz", "statistics_only": True},
-                     "statistics alone are written as a folder; choose that format",
+                     "statistics without arrays need the format folder",
                      id="statistics as a file"),
         pytest.param("x.npz", {"format": "safetensors"},
-                     "{0}/x.npz has the name of an .npz file, and the format is safetensors; "
-                     "choose another name or format",
+                     "{0}/x.npz ends in .npz, but the format is safetensors; change the name "
+                     "or the format",
                      id="suffix of another format"),
         pytest.param(LONG, {}, f"{{0}}/{LONG} was not written: the name is too long",
                      id="long name"),
@@ -755,11 +755,11 @@ def test_refusals(place, digits, monkeypatch, name, options, sentence, overwrite
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("dump", {}, "{0} holds a dump already; choose another or overwrite it"),
+        ("dump", {}, "{0} already has a dump; choose another or overwrite it"),
         (
             "file.npz",
             {"format": "npz"},
-            "{0} exists already; choose another name or overwrite it",
+            "{0} already exists; choose another name or overwrite it",
         ),
     ],
 )
@@ -873,16 +873,14 @@ def test_what_safetensors_cannot_hold(session_with, tmp_path, dtype):
     with pytest.raises(ExportError) as caught:
         dump(session, tmp_path / "d", format="safetensors")
     assert str(caught.value) == (
-        f"safetensors cannot hold 'z', which is {np.dtype(dtype)}; choose a folder or .npz"
+        f"safetensors cannot store 'z' of {np.dtype(dtype)}; choose a folder or .npz"
     )
     assert state_of(tmp_path) == earlier
 
 
 def test_a_manifest_too_long_for_safetensors(digits, tmp_path, monkeypatch):
     monkeypatch.setattr("engine.array_files._LONGEST_HEADER", 100)
-    with pytest.raises(
-        ExportError, match="safetensors cannot hold this dump: the header takes"
-    ):
+    with pytest.raises(ExportError, match="safetensors cannot store this dump: the header has"):
         dump(digits, tmp_path / "d", format="safetensors")
     assert list(tmp_path.iterdir()) == []
 

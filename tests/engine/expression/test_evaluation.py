@@ -112,7 +112,7 @@ def test_an_operand_that_is_not_there():
     with pytest.raises(ExpressionError) as caught:
         parse("add(@0,mul(@1,2))").evaluate([X])
     assert caught.value.position == 11
-    assert caught.value.reason == "there is no operand @1, only 1 in all"
+    assert caught.value.reason == "there is no operand @1; the operator has 1"
 
 
 def test_the_error_state_of_numpy_is_left_alone():

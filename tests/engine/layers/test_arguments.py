@@ -40,7 +40,7 @@ def test_axes(dims, ndim, axes):
 
 
 def test_axes_twice():
-    with pytest.raises(LayerError, match="names a dimension twice"):
+    with pytest.raises(LayerError, match="has a dimension twice"):
         axes_of((0, -2), 2)
 
 

@@ -183,7 +183,7 @@ MORE = (1 << 20) + 1
     ],
 )
 def test_what_goes_one_by_one_is_not_endless(run, operator_type, operands, params):
-    with pytest.raises(LayerError, match=r"are too many to go through one by one"):
+    with pytest.raises(LayerError, match=r"are too many to process one by one"):
         run(operator_type, *operands, **params)
 
 

@@ -24,7 +24,7 @@ def test_flip(run, dims, expected):
 
 
 def test_flip_twice_along_one(run):
-    with pytest.raises(LayerError, match="names a dimension twice"):
+    with pytest.raises(LayerError, match="has a dimension twice"):
         run("torch.flip", GRID, dims=(0, -2))
 
 

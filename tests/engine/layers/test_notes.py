@@ -287,7 +287,7 @@ class TestNotes:
             "requires_grad",
             "parameter",
             "True or False",
-            "Of no effect: nothing is differentiated here.",
+            "No effect: there are no gradients.",
             "None",
         )
 
@@ -304,7 +304,7 @@ class TestNotes:
             return input
 
         assert [(a.name, a.meaning) for a in note("test.plain").arguments] == [
-            ("input", ""), ("hint", "For a compiler."), ("speed", "Of no effect."),
+            ("input", ""), ("hint", "For a compiler."), ("speed", "No effect."),
         ]  # fmt: skip
 
     def test_the_arguments_of_an_extension(self):
@@ -369,10 +369,13 @@ class TestNotes:
     @pytest.mark.parametrize(
         ("operator_type", "sentence"),
         [
-            ("torch.rand", "Random: it draws by the session's seed."),
+            ("torch.rand", "Random: it uses the session's random seed."),
             (
                 "F.dropout",
-                "Random: it draws by the session's seed, unless ``training=False`` or ``p=0``.",
+                (
+                    "Random: it uses the session's random seed, unless ``training=False`` "
+                    "or ``p=0``."
+                ),
             ),
         ],
     )
@@ -381,7 +384,7 @@ class TestNotes:
         assert not any("Random" in text for text in note("nn.ReLU").details)
 
     def test_the_graphs_own_operators(self):
-        assert note("pnnx.Input").summary == "Where a value is fed into the model."
+        assert note("pnnx.Input").summary == "Input of the model."
         assert note("pnnx.Input").known
 
     def test_an_unknown_type(self):

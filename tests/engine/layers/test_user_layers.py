@@ -204,7 +204,7 @@ class TestReplacing:
             load_layers(path)
         assert str(caught.value) == (
             f"{path}:3: 'nn.ReLU' is already registered by engine.layers.activations.relu; "
-            "register(…, replace=True) takes its place"
+            "register(…, replace=True) replaces it"
         )
         assert registration("pnnx.custom_op.my.triple") is None
 
@@ -301,7 +301,7 @@ WRONG = {
     "no layer": (
         f"{REGISTERING}@register('my.A')\nclass A:\n    ...\n",
         2,
-        "A is no Layer: write class A(Layer)",
+        "A is not a Layer: write class A(Layer)",
     ),
     "no forward": (
         f"{REGISTERING}@register('my.A')\nclass A(Layer):\n    ...\n",
@@ -311,7 +311,7 @@ WRONG = {
     "no function": (
         f"{REGISTERING}register('my.A')(3)\n",
         2,
-        "3 is no function and no Layer class",
+        "3 is neither a function nor a Layer class",
     ),
     "empty": ("", None, "it registers no operator type: "),
 }

@@ -33,7 +33,7 @@ def test_spatial_rank(operator_type, rank):
 
 
 def test_spatial_rank_of_a_type_without_one():
-    with pytest.raises(ParameterError, match="does not say 1d, 2d or 3d"):
+    with pytest.raises(ParameterError, match="does not contain 1d, 2d or 3d"):
         spatial_rank(OperatorCall("x", "nn.ReLU", {}))
 
 

@@ -201,18 +201,18 @@ class TestHostile:
             pytest.param(b"", "it is empty; copy or export it again", id="empty"),
             pytest.param(
                 b"7767517\n1 1\n",
-                "it is no weights file of PNNX, which is a ZIP archive",
+                "it is not a weights file of PNNX, which is a ZIP archive",
                 id="text",
             ),
             pytest.param(
                 archive_bytes(ENTRIES)[:-30],
-                "its directory, which belongs at the end, is missing; the file is damaged; "
+                "its directory at the end is missing; the file is damaged; "
                 "copy or export it again",
                 id="cut-short",
             ),
             pytest.param(
                 archive_bytes(ENTRIES) + b"PK\5\6",
-                "its directory, which belongs at the end, is missing; the file is damaged; "
+                "its directory at the end is missing; the file is damaged; "
                 "copy or export it again",
                 id="cut-in-the-end",
             ),

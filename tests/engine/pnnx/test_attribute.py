@@ -61,7 +61,7 @@ def test_scalar_and_empty():
 def test_null_dtype_has_no_array():
     attribute = Attribute.from_bytes(b"", (64, 3), "null")
     assert attribute.nbytes == 0
-    with pytest.raises(ModelFileError, match="pnnx did not know the dtype of this weight"):
+    with pytest.raises(ModelFileError, match="pnnx does not know the dtype of this weight"):
         _ = attribute.array
 
 
@@ -103,8 +103,8 @@ def test_missing():
     with pytest.raises(ModelFileError) as caught:
         _ = attribute.array
     assert str(caught.value) == (
-        "m.param: its weights are missing, the model was opened as structure only; "
-        "open it together with its .bin file"
+        "m.param: its weights are missing, because the model was opened without its .bin; "
+        "open it together with the .bin file"
     )
     assert repr(attribute) == "Attribute(f32, (2,))"
 

@@ -96,12 +96,12 @@ def test_remove_operator(graph):
     [
         (
             lambda g: g.new_operator("nn.ReLU", "conv"),
-            "the graph has an operator named 'conv' already",
+            "the graph already has an operator named 'conv'",
         ),
-        (lambda g: g.new_operand("1"), "the graph has an operand named '1' already"),
+        (lambda g: g.new_operand("1"), "the graph already has an operand named '1'"),
         (
             lambda g: g.get_operator("add").add_output(g.get_operand("1")),
-            "operand '1' is produced by 'conv' already",
+            "'conv' already produces operand '1'",
         ),
         (
             lambda g: g.remove_operator(g.get_operator("conv")),

@@ -103,16 +103,16 @@ class TestLoad:
                 OTHER,
                 "w.bin",
                 (
-                    "2 of the 2 weights of m.param are not in it, such as 'fc.bias'; it is of "
-                    "another model, give the .bin that was exported with it"
+                    "2 of the 2 weights of m.param are not in it, such as 'fc.bias'; it "
+                    "belongs to another model, use the .bin that was exported with it"
                 ),
             ),
             (
                 RESIZED,
                 "m.param:3",
                 (
-                    "weight @bias takes 8 bytes and has 12 in w.bin; it is of another version "
-                    "of the model, give the .bin that was exported with this file"
+                    "weight @bias takes 8 bytes and has 12 in w.bin; it belongs to another "
+                    "version of the model, use the .bin that was exported with this file"
                 ),
             ),
             (None, "w.bin", "there is no such file"),
@@ -176,8 +176,8 @@ class TestFindWeights:
         with pytest.raises(ModelFileError) as caught:
             find_weights(folder / "m.param")
         assert str(caught.value) == (
-            f"{folder / 'm.param'}: several files in its folder fit it: a.bin, b.bin; say "
-            "which one"
+            f"{folder / 'm.param'}: several files in its folder match it: a.bin, b.bin; choose "
+            "one"
         )
 
     def test_only_the_wrong_one_of_the_same_name(self, files):
@@ -208,8 +208,8 @@ class TestFindParam:
         with pytest.raises(ModelFileError) as caught:
             find_param(folder / "m.bin")
         assert caught.value.reason == (
-            "several files in its folder fit it: n0.param, n1.param, n2.param, n3.param, "
-            "n4.param and 2 more; say which one"
+            "several files in its folder match it: n0.param, n1.param, n2.param, n3.param, "
+            "n4.param and 2 more; choose one"
         )
 
     def test_wrong_one_of_the_same_name(self, files):
@@ -222,7 +222,7 @@ class TestFindParam:
 
     def test_no_weights_file(self, tmp_path):
         (tmp_path / "m.bin").write_bytes(b"ncnn")
-        with pytest.raises(ModelFileError, match="it is no weights file of PNNX"):
+        with pytest.raises(ModelFileError, match="it is not a weights file of PNNX"):
             find_param(tmp_path / "m.bin")
 
 

@@ -203,7 +203,7 @@ class TestWrongLines:
             pytest.param(
                 [INPUT, "a a 2 1 0 3 1", "b b 1 1 1 2", "c c 1 1 2 3", "d d 1 0 3"],
                 4,
-                "operators form a cycle, so none of them can be first: a → b → c → a",
+                "operators form a cycle: a → b → c → a",
                 id="cycle",
             ),
             pytest.param(
@@ -223,7 +223,7 @@ class TestWrongLines:
             pytest.param(
                 ["a a 1 1 0 0"],
                 3,
-                "operators form a cycle, so none of them can be first: a → a",
+                "operators form a cycle: a → a",
                 id="own-output",
             ),
             pytest.param(
@@ -231,38 +231,37 @@ class TestWrongLines:
                 + [f"n n{i} 1 1 {(i - 1) % 9} {i}" for i in range(9)]
                 + ["x x 0 1 99"],
                 3,
-                "operators form a cycle, so none of them can be first: "
-                "n7 → n8 → n0 → n1 → n2 → n3 → …",
+                "operators form a cycle: n7 → n8 → n0 → n1 → n2 → n3 → …",
                 id="long-cycle",
             ),
             pytest.param(
                 [INPUT, "a same 1 1 0 1", "b same 1 1 1 2"],
                 5,
-                "line 4 has an operator named 'same' already",
+                "line 4 already has an operator named 'same'",
                 id="operator-twice",
             ),
             pytest.param(
                 [INPUT, "a a 1 1 0 1", "b b 1 1 0 1"],
                 5,
-                "operand '1' is produced by line 4 already",
+                "line 4 already produces operand '1'",
                 id="operand-twice",
             ),
             pytest.param(
                 ["a a 0 2 1 1"],
                 3,
-                "operand '1' is produced by line 3 already",
+                "line 3 already produces operand '1'",
                 id="operand-twice-in-a-line",
             ),
             pytest.param(
                 [INPUT, "a a 1 2 0 1 k=1"],
                 4,
-                "the line counts more operands than it names: 'k=1' is none",
+                "the line counts more operands than it names: 'k=1' is not an operand",
                 id="too-many-outputs-counted",
             ),
             pytest.param(
                 [INPUT, "a a 2 0 0 k=1"],
                 4,
-                "the line counts more operands than it names: 'k=1' is none",
+                "the line counts more operands than it names: 'k=1' is not an operand",
                 id="too-many-inputs-counted",
             ),
             pytest.param(
@@ -293,14 +292,14 @@ class TestWrongLines:
                 id="blank-line",
             ),
             pytest.param(
-                ["a a -1 1 0"], 3, "'-1' is no count of operands", id="negative-count"
+                ["a a -1 1 0"], 3, "'-1' is not a number of operands", id="negative-count"
             ),
-            pytest.param(["a a x 1 0"], 3, "'x' is no count of operands", id="no-count"),
-            pytest.param(["a a ² 1 0"], 3, "'²' is no count of operands", id="odd-digit"),
+            pytest.param(["a a x 1 0"], 3, "'x' is not a number of operands", id="no-count"),
+            pytest.param(["a a ² 1 0"], 3, "'²' is not a number of operands", id="odd-digit"),
             pytest.param(
                 [f"a a {'9' * 50} 1 0"],
                 3,
-                f"'{'9' * 39}…' is no count of operands",
+                f"'{'9' * 39}…' is not a number of operands",
                 id="huge-count",
             ),
             pytest.param(
@@ -316,20 +315,20 @@ class TestWrongLines:
                 "parameter 'size': '(3,3' lacks its closing bracket",
                 id="open-tuple",
             ),
-            pytest.param(["a a 0 0 k=1 k=2"], 3, "'k' is there twice", id="parameter-twice"),
+            pytest.param(["a a 0 0 k=1 k=2"], 3, "'k' appears twice", id="parameter-twice"),
             pytest.param(
-                ["a a 0 0 @w=(1)f32 @w=(1)f32"], 3, "'w' is there twice", id="weight-twice"
+                ["a a 0 0 @w=(1)f32 @w=(1)f32"], 3, "'w' appears twice", id="weight-twice"
             ),
             pytest.param(
                 ["a a 0 1 0 k=1 #0=(1)f32 k=1"],
                 3,
-                "'k' is there twice",
+                "'k' appears twice",
                 id="parameter-twice-apart",
             ),
             pytest.param(
                 ["a a 0 1 0 @w=(1)u8 #0=(1)f32 @w=(1)u8"],
                 3,
-                "'w' is there twice",
+                "'w' appears twice",
                 id="weight-twice-apart",
             ),
             pytest.param(["a a 0 0 =5"], 3, "a parameter or weight has no name", id="no-key"),
@@ -361,19 +360,19 @@ class TestWrongLines:
             pytest.param(
                 ["a a 0 1 0 #0=1,2f32"],
                 3,
-                "'1,2f32' is no shape with a dtype, such as (1,3,224,224)f32",
+                "'1,2f32' is not a shape and dtype such as (1,3,224,224)f32",
                 id="no-brackets",
             ),
             pytest.param(
                 ["a a 0 1 0 #0=(1,2f32"],
                 3,
-                "'(1,2f32' is no shape with a dtype, such as (1,3,224,224)f32",
+                "'(1,2f32' is not a shape and dtype such as (1,3,224,224)f32",
                 id="open-shape",
             ),
             pytest.param(
                 ["a a 0 1 0 #0"],
                 3,
-                "'' is no shape with a dtype, such as (1,3,224,224)f32",
+                "'' is not a shape and dtype such as (1,3,224,224)f32",
                 id="no-shape",
             ),
             pytest.param(
@@ -384,15 +383,18 @@ class TestWrongLines:
                 id="unknown-dtype",
             ),
             pytest.param(
-                ["a a 0 1 0 #0=(1,-2)f32"], 3, "'-2' is no size of a dimension", id="negative"
+                ["a a 0 1 0 #0=(1,-2)f32"],
+                3,
+                "'-2' is not the size of a dimension",
+                id="negative",
             ),
             pytest.param(
-                ["a a 0 1 0 #0=(1,)f32"], 3, "'' is no size of a dimension", id="no-size"
+                ["a a 0 1 0 #0=(1,)f32"], 3, "'' is not the size of a dimension", id="no-size"
             ),
             pytest.param(
                 ["a a 0 1 0 #0=(2147483648)f32"],
                 3,
-                "'2147483648' is no size of a dimension",
+                "'2147483648' is not the size of a dimension",
                 id="huge-size",
             ),
             pytest.param(
@@ -422,7 +424,7 @@ class TestWrongLines:
             pytest.param(
                 ["a a 0 1 0 #9=(1)f32"],
                 3,
-                "#9 is about an operand that is not there so far",
+                "#9 annotates an operand that no line so far names",
                 id="annotation-of-nothing",
             ),
             pytest.param(
@@ -493,7 +495,7 @@ class TestWrongFiles:
             (
                 b"PK\3\4 and so on",
                 None,
-                "it holds weights; open the .param file that belongs to it",
+                "it contains weights; open the .param file of the model",
             ),
             (
                 b"7767516\n0 0\n",
@@ -527,7 +529,7 @@ class TestWrongFiles:
             (
                 b"7767517\n1 1\na a 0 1 \0\n",
                 3,
-                "the line has a zero byte, so this is no text",
+                "the line has a zero byte, so this is not text",
             ),
         ],
     )

@@ -56,7 +56,7 @@ def test_everything(run, digits):
     lines = check(run, digits, "--all").lines
     kernels = {line.split()[3] for line in lines[1:-3]}
     assert {"onnxruntime/all-1", "ncnn/winograd", "ncnn/gemm"} <= kernels
-    assert lines[-1].startswith("NumPy alone: ")
+    assert lines[-1].startswith("computed by NumPy only: ")
 
 
 def test_for_programs(run, digits, fault):
@@ -131,8 +131,7 @@ def test_tolerances_that_are_none(run, digits, number):
 def test_no_library(run, digits, monkeypatch):
     monkeypatch.setattr("engine.backend_names.find_spec", lambda name: None)
     assert check(run, digits).sentence == (
-        "there is nothing to compare NumPy with: no other backend is installed; "
-        "pip install onnxruntime onnx ncnn"
+        "no other backend than NumPy is installed; pip install onnxruntime onnx ncnn"
     )
 
 

@@ -94,8 +94,7 @@ def test_an_earlier_dump_stays_unless_told_otherwise(run, digits, tmp_path):
     command = ("dump", digits, "--input", "ones", "--output", tmp_path / "d")
     run(*command, "--operators", "pool")
     assert run(*command).sentence == (
-        f"{tmp_path / 'd'} holds a dump already; choose another or overwrite it "
-        "with --overwrite"
+        f"{tmp_path / 'd'} already has a dump; choose another or overwrite it with --overwrite"
     )
     assert run(*command, "--overwrite").status == 0
     assert len(files(tmp_path / "d")) == 26

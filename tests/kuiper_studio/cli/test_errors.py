@@ -18,7 +18,7 @@ from kuiper_studio.cli import program
 from kuiper_studio.cli.commands import COMMANDS
 
 LONG = "n" * 300
-REPORT = "; python -X dev -m kuiper_studio shows where, please report it"
+REPORT = "; please report it with the traceback that python -X dev -m kuiper_studio shows"
 
 
 @pytest.fixture
@@ -50,13 +50,16 @@ SENTENCES = [
     ("info folder", "folder: a folder with one .param is needed, this has none"),
     ("info garbage.param", "garbage.param:1: a .param file of PNNX begins with 7767517"),
     ("info empty.param", "empty.param: it is empty"),
-    ("info garbage.bin", "garbage.bin: it is no weights file of PNNX"),
+    ("info garbage.bin", "garbage.bin: it is not a weights file of PNNX"),
     ("info /dev/null", "/dev/null: there is no such file"),
     ("info digits/digit_3.png", "digits/digit_3.png:1: a .param file of PNNX begins with"),
     (f"info {LONG}", "nnn"),
     ("info cut", "cut/digits.pnnx.bin: its directory"),
     ("info digits --bin garbage.bin", ""),
-    ("info digits/digits.pnnx.param --bin garbage.bin", "garbage.bin: it is no weights file"),
+    (
+        "info digits/digits.pnnx.param --bin garbage.bin",
+        "garbage.bin: it is not a weights file",
+    ),
     ("info digits/digits.pnnx.param --bin none.bin", "none.bin: there is no such file"),
     # operator types
     (
@@ -67,20 +70,23 @@ SENTENCES = [
     # inputs
     ("run digits", "the model takes 1 input (0 1×1×32×32 float32): give them with --input"),
     ("run digits --input none.npy", "none.npy: there is no such file"),
-    ("run digits --input folder", "input 'folder' is no image, .npy or .npz file"),
+    ("run digits --input folder", "input 'folder' is not an image, .npy or .npz file"),
     ("run digits --input ones ones", "2 inputs were given, the model takes 1 (0)"),
     ("run digits --input rank.npy", "input 0 of 1×1×32×32 was given 3, which has 1 dimensions"),
     ("run digits --input complex.npy", "input 0 takes float32, and complex64 cannot become"),
     ("run digits --input objects.npy", "objects.npy holds object, not numbers"),
-    ("run digits --input garbage.npy", "garbage.npy is no .npy array"),
-    ("run digits --input empty.npy", "empty.npy is no .npy array"),
+    ("run digits --input garbage.npy", "garbage.npy is not a .npy array"),
+    ("run digits --input empty.npy", "empty.npy is not a .npy array"),
     ("run digits --input garbage.npz", "garbage.npz cannot be read as .npz"),
     ("run digits --input two.npz", "two.npz has 2 arrays (a, b) for 1 operand (0)"),
     ("run digits --input two.npz:c", "two.npz has no array 'c'; it has a, b"),
-    ("run digits --input garbage.png", "garbage.png cannot be read as a picture"),
+    ("run digits --input garbage.png", "garbage.png cannot be read as an image"),
     ("run digits --input random:x", "input 'random:x': a seed is a whole number"),
     ("run digits --input constant:inf", "input 'constant:inf': 'inf' is not finite"),
-    ("run digits --input digits/digit_3.png --size 0x5", "a picture cannot be made 0×5 pixels"),
+    (
+        "run digits --input digits/digit_3.png --size 0x5",
+        "an image cannot be resized to 0×5 pixels",
+    ),
     ("run digits --input digits/digit_3.png --size 5x5 --std 0", "a std of 0 would divide by"),
     ("run digits --input digits/digit_3.png --mean 1,2,3", "input 0 has 1 channel, and mean"),
     ("run digits --input ones --backend gpu", "there is no backend 'gpu'; choose one of auto"),
@@ -89,13 +95,19 @@ SENTENCES = [
     ("digits --demo d --backend gpu", "there is no backend 'gpu'; choose one of auto"),
     ("run digits --input ones --labels none.txt", "labels cannot be read from none.txt: there"),
     ("run digits --input ones --labels garbage.txt", "labels cannot be read from garbage.txt"),
-    ("run alone.param --input ones", "the model does not run to its end: alone.param: its"),
+    ("run alone.param --input ones", "the model did not run to its end: alone.param: its"),
     # outputs
     ("run digits --input ones --output o.npy", "o.npy cannot be written: name a .npz file"),
-    ("run digits --input ones --output none/o.npz", "none is no folder; create it, or choose"),
+    (
+        "run digits --input ones --output none/o.npz",
+        "none is not a folder; create it, or choose",
+    ),
     ("run digits --input ones --output folder.npz", "folder.npz is a folder; name a .npz file"),
-    ("dump digits --input ones --output none/d", "none is no folder; create it, or choose"),
-    ("dump digits --input ones --output digits", "digits exists and is no dump; choose a new"),
+    ("dump digits --input ones --output none/d", "none is not a folder; create it, or choose"),
+    (
+        "dump digits --input ones --output digits",
+        "digits exists and is not a dump; choose a new",
+    ),
     ("dump digits --input ones --output labels.txt", "labels.txt is a file; name a folder"),
     (
         "dump digits --input ones --output d --operators x",
@@ -104,7 +116,7 @@ SENTENCES = [
     ("dump alone.param --input ones --output d --weights", "there are no weights to write"),
     (
         "dump digits --input ones --output d.npz --statistics-only",
-        "statistics alone are written",
+        "statistics without arrays need",
     ),
     ("dump digits --input ones --output /dev/full", "/dev/full is a file; name a folder"),
     (
@@ -114,9 +126,9 @@ SENTENCES = [
     ("render digits --output digits --format json", "digits is a folder; name a .json file"),
     (
         "render digits --output g.svg --format json",
-        "g.svg has the name of a .svg file, and the format is json; choose another name or",
+        "g.svg ends in .svg, but the format is json; change the name or",
     ),
-    ("render digits --output none/g.svg", "none is no folder; create it, or choose another"),
+    ("render digits --output none/g.svg", "none is not a folder; create it, or choose another"),
 ]
 
 
@@ -144,10 +156,10 @@ def test_sentences(run, place, line, sentence):
         ("dump digits --output d --format zip", "argument --format: invalid choice: 'zip'"),
         ("render digits", "the following arguments are required: --output"),
         ("run digits --input", "argument --input: expected at least one argument"),
-        ("run digits --size 224", "argument --size: '224' is not like 224x224"),
-        ("run digits --size axb", "argument --size: 'axb' is not like 224x224"),
-        ("run digits --scale 1/0", "argument --scale: '1/0' is no number; write e.g. 0.5"),
-        ("run digits --mean 1,,2", "argument --mean: '' is no number; write e.g. 0.5"),
+        ("run digits --size 224", "argument --size: '224' is not a size like 224x224"),
+        ("run digits --size axb", "argument --size: 'axb' is not a size like 224x224"),
+        ("run digits --scale 1/0", "argument --scale: '1/0' is not a number; write e.g. 0.5"),
+        ("run digits --mean 1,,2", "argument --mean: '' is not a number; write e.g. 0.5"),
         ("run digits --std nan", "argument --std: 'nan' is not finite"),
         ("digits --theme pink", "argument --theme: invalid choice: 'pink'"),
     ],
@@ -157,7 +169,7 @@ def test_wrong_arguments(run, place, line, told):
     assert found.startswith(told)
     command = line.split()[0]
     name = f"kuiper-studio {command}" if command in COMMANDS else "kuiper-studio"
-    assert found.endswith(f"; {name} --help lists what can be given")
+    assert found.endswith(f"; {name} --help lists the arguments")
 
 
 def test_random_bytes(run, place, digits):
@@ -189,17 +201,17 @@ class TestUnforeseen:
     def test_a_bug_is_a_sentence(self, run, digits, monkeypatch):
         monkeypatch.setattr(program, "load_graph", lambda _: len(5))
         assert run("info", digits).sentence == (
-            f"an unforeseen TypeError: object of type 'int' has no len(){REPORT}"
+            f"an unexpected TypeError: object of type 'int' has no len(){REPORT}"
         )
 
     @pytest.mark.parametrize(
         ("error", "sentence"),
         [
-            (MemoryError(), "there is not enough memory"),
+            (MemoryError(), "not enough memory"),
             (PermissionError(13, "Permission denied", "x"), "x: permission was denied"),
             (OSError(28, "No space left on device"), "the disk is full"),
-            (RecursionError("deep"), f"an unforeseen RecursionError: deep{REPORT}"),
-            (ValueError("two\n  lines"), f"an unforeseen ValueError: two lines{REPORT}"),
+            (RecursionError("deep"), f"an unexpected RecursionError: deep{REPORT}"),
+            (ValueError("two\n  lines"), f"an unexpected ValueError: two lines{REPORT}"),
         ],
     )  # fmt: skip
     def test_errors_of_all_kinds(self, run, digits, monkeypatch, error, sentence):
@@ -223,8 +235,8 @@ def test_no_display(run, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     assert run().sentence == (
-        "there is no display to open a window on; info, run, dump, check, render, ops need "
-        "none, nor does --demo DIR"
+        "there is no display for the window; use --demo DIR, or a command without a window: "
+        "info, run, dump, check, render, ops"
     )
 
 

@@ -36,7 +36,7 @@ def test_text(run, digits):
     empty, sentence = lines[6 + 25 :]
     assert empty == ""
     assert sentence.startswith(
-        "a pass keeps 729.6 kB of values; --memory-limit SIZE keeps less, "
+        "a pass keeps 729.6 kB of values; --memory-limit SIZE keeps fewer, "
     )
     assert sentence.endswith(", down to the 196.6 kB that operators need at once")
     facts = strict(run("info", digits, "--json").out)
@@ -238,12 +238,12 @@ def test_format_operand(shape, dtype, text):
 @pytest.mark.parametrize(
     ("count", "sentence"),
     [
-        (1, "1 operator is random: 1; --seed N decides what is drawn"),
-        (2, "2 operators are random: 1, 2; --seed N decides what is drawn"),
+        (1, "1 operator is random: 1; --seed N sets the random seed"),
+        (2, "2 operators are random: 1, 2; --seed N sets the random seed"),
         pytest.param(
             10,
             "10 operators are random: 1, 2, 3, 4, 5, 6, 7, 8, and 2 more; "
-            "--seed N decides what is drawn",
+            "--seed N sets the random seed",
             id="many",
         ),
     ],

@@ -27,9 +27,9 @@ def place(tmp_path, samples, monkeypatch):
 def test_the_models_own_folder_is_not_searched(run):
     ended = run("run", "contrast.pnnx.param", "--input", "scene_1.png")
     assert ended.sentence == (
-        "the model does not run to its end: 'contrast': no layer for operator type "
+        "the model did not run to its end: 'contrast': no layer for operator type "
         "contrast_net.LocalContrast; --layers FILE loads layers of your own; "
-        "info tells why 1 more cannot run"
+        "info lists 1 more that cannot run"
     )
     assert layer_files() == ()
 
@@ -50,7 +50,7 @@ def test_info(run, place):
     assert not any("cannot run" in line for line in lines)
     unload_layers()
     lines = run("info", "contrast.pnnx.param").lines
-    assert lines[-1] == "layers of your own are loaded with --layers FILE"
+    assert lines[-1] == "use --layers FILE to load layers of your own"
 
 
 def test_info_for_programs(run, place):

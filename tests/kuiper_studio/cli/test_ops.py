@@ -46,7 +46,7 @@ def test_one_type_in_full(run):
 def test_what_it_gives(run):
     text = " ".join(run("ops", "F.group_norm").lines)
     assert (
-        "gives: ndarray of shape (N, C, ...): (x - mean) / sqrt(var + eps) * weight + bias."
+        "returns: ndarray of shape (N, C, ...): (x - mean) / sqrt(var + eps) * weight + bias."
         in text
     )
 

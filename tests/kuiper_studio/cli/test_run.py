@@ -89,7 +89,7 @@ def test_ranking_of_unsigned_numbers(run, make_pair, tmp_path):
 def test_labels_that_fit_nothing(run, digits, tmp_path):
     (tmp_path / "l.txt").write_text("cat\ndog\n")
     lines = run("run", digits, "--input", "ones", "--labels", tmp_path / "l.txt").lines
-    assert lines[2:] == [f"{tmp_path / 'l.txt'} has 2 names, and no output as many values"]
+    assert lines[2:] == [f"{tmp_path / 'l.txt'} has 2 names, but no output has as many values"]
 
 
 @pytest.mark.parametrize("way", ["three files", "one archive", "by name", "members"])
@@ -152,9 +152,9 @@ def test_outputs_that_are_no_arrays(run, make_pair, tmp_path, monkeypatch):
     )
     lines = run("run", param, "--input", "ones", "--output", tmp_path / "o.npz").lines
     assert lines[1:4] == [
-        "out0: 'a mode', which is no array and is not written",
+        "out0: 'a mode' is not an array and is not written",
         "out1: 2 float64",
-        "out2: None, which is no array and is not written",
+        "out2: None is not an array and is not written",
     ]
     with np.load(tmp_path / "o.npz") as found:
         assert found.files == ["out1"]
@@ -187,7 +187,7 @@ class TestShapes:
     def test_open_dimensions_are_asked_for(self, run, make_pair):
         assert run("run", make_pair(*self.OPEN), "--input", "ones").sentence == (
             "input in0 of 1×%h×? leaves dimension 2 and %h open; input in1 of %h leaves %h "
-            "open; say how large, e.g. --shape h=16 --shape in0=1,?,16"
+            "open; set its size, e.g. --shape h=16 --shape in0=1,?,16"
         )
 
     @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ class TestSupply:
 def test_an_operator_that_cannot_run_is_named(run, residual, tmp_path):
     ended = run("run", residual, "--input", "ones", "--output", tmp_path / "o.npz")
     assert ended.sentence == (
-        "the model does not run to its end: 'strange': no layer for operator type my.Strange"
+        "the model did not run to its end: 'strange': no layer for operator type my.Strange"
         "; --layers FILE loads layers of your own"
     )
     assert not (tmp_path / "o.npz").exists()
@@ -279,8 +279,8 @@ def test_the_operator_to_blame_is_named_and_not_another(run, make_pair):
         "pnnx.Output out 1 0 d",
     )
     assert run("run", param, "--input", "ones").sentence == (
-        "the model does not run to its end: 'cause': no layer for operator type my.Cause; "
-        "--layers FILE loads layers of your own; info tells why 1 more cannot run"
+        "the model did not run to its end: 'cause': no layer for operator type my.Cause; "
+        "--layers FILE loads layers of your own; info lists 1 more that cannot run"
     )
 
 
@@ -321,7 +321,7 @@ def test_what_is_no_seed(run, make_pair, seed):
     assert ended.status == 2
     assert ended.err.endswith(
         "argument --seed: a seed is a whole number of at most 20 digits, such as 0; "
-        "kuiper-studio run --help lists what can be given\n"
+        "kuiper-studio run --help lists the arguments\n"
     )
 
 
@@ -341,8 +341,8 @@ def test_what_is_no_memory_limit(run, digits, command, limit):
     ended = run(command, digits, f"--memory-limit={limit}")
     assert ended.status == 2
     assert ended.err.endswith(
-        f"argument --memory-limit: {limit!r} is no amount of memory, such as 500MB, 2GiB or "
-        f"1000000; kuiper-studio {command} --help lists what can be given\n"
+        f"argument --memory-limit: {limit!r} is not an amount of memory, such as 500MB, 2GiB "
+        f"or 1000000; kuiper-studio {command} --help lists the arguments\n"
     )
 
 
@@ -377,4 +377,4 @@ def test_what_is_fed_is_held_to_the_memory_bound(run, make_pair):
 def test_what_is_no_memory_bound(run, digits, command):
     ended = run(command, digits, "--memory-bound=much")
     assert ended.status == 2
-    assert "argument --memory-bound: 'much' is no amount of memory" in ended.err
+    assert "argument --memory-bound: 'much' is not an amount of memory" in ended.err

@@ -209,7 +209,7 @@ def test_a_fault_in_a_library_is_worked_around_and_remembered(bench):
     memory = bench.folder / "cache" / "exclusions.json"
     assert status == 0
     assert sentence == (
-        "operator 'last' runs without onnxruntime, which ended an earlier run there; "
+        "operator 'last' runs without onnxruntime, which crashed there in an earlier run; "
         f"remove {memory} to allow it again"
     )
     memory.unlink()
@@ -223,7 +223,7 @@ def test_a_fault_in_a_library_is_worked_around_and_remembered(bench):
         (signal.SIGABRT, "an abort (SIGABRT)"),
         (signal.SIGBUS, "a bus error (SIGBUS)"),
         (signal.SIGILL, "an illegal instruction (SIGILL)"),
-        (signal.SIGFPE, "an arithmetic fault (SIGFPE)"),
+        (signal.SIGFPE, "an arithmetic exception (SIGFPE)"),
     ],
 )
 def test_other_faults(bench, number, words):
@@ -283,7 +283,7 @@ def test_a_kill_is_not_tried_again(bench):
     pytest.importorskip("ncnn")
     bench.spoil({("last", "ncnn"): signal.SIGKILL})
     assert bench.fail("run", "--backend", "ncnn") == (
-        "a kill (SIGKILL), most likely for lack of memory, ended ncnn in operator 'last'; "
+        "a kill (SIGKILL), most likely because memory ran out, ended ncnn in operator 'last'; "
         "try --memory-limit SIZE or --backend numpy"
     )
     assert not (bench.folder / "cache" / "exclusions.json").exists()

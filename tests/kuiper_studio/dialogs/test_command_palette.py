@@ -238,7 +238,7 @@ def test_nothing_found(qtbot, palette, actions):
     palette.box.setText("<b>qqq")
     nothing = label(palette, "paletteNothing")
     assert nothing.isVisible()
-    assert nothing.text().startswith("Nothing fits “<b>qqq”. Try ")
+    assert nothing.text().startswith("Nothing matches “<b>qqq”. Try ")
     assert not palette.list.isVisible()
     press(qtbot, palette, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_Return)
     assert palette.isVisible()
@@ -299,9 +299,9 @@ class TestModel:
         model.set_sources(actions[0])
         model.find("stop")
         index = model.index(0)
-        spoken = index.data(Qt.ItemDataRole.AccessibleTextRole)
-        assert spoken.startswith("Stop, Debug, ")
-        assert spoken.endswith(", not available now")
+        format_os_error = index.data(Qt.ItemDataRole.AccessibleTextRole)
+        assert format_os_error.startswith("Stop, Debug, ")
+        assert format_os_error.endswith(", not available now")
         assert index.data(Qt.ItemDataRole.ToolTipRole) == "About debug.stop"
         assert not index.flags() & Qt.ItemFlag.ItemIsEnabled
 

@@ -175,7 +175,7 @@ def test_nothing_selected(qtbot, session, theme, folder, make_pair):
     qtbot.addWidget(made)
     assert not made.selected_operator.isEnabled()
     assert made.selected_operator.text() == "Only the selected one, none"
-    assert error(made).startswith("There is nothing to write yet: run the model")
+    assert error(made).startswith("No chosen operator has a value. Run the model")
     made.weights.click()
     assert error(made) == ""
     assert size(made).startswith("1 array, 256 B · 4 operators have no value yet")
@@ -192,7 +192,7 @@ class TestDestination:
         dialog.destination.setText("  ")
         assert error(dialog) == "Choose where to write the dump."
         dialog.destination.setText(str(folder / "none" / "x"))
-        assert error(dialog).startswith(f"{folder / 'none'} is no folder; create it")
+        assert error(dialog).startswith(f"{folder / 'none'} is not a folder; create it")
 
     def test_earlier_dump_may_be_replaced(self, qtbot, opened, dialog, folder):
         engine_session = Session(opened.graph)
@@ -201,7 +201,7 @@ class TestDestination:
         assert not dialog.overwrite.isVisible()
         dialog.destination.setText(str(folder / "old"))
         assert dialog.overwrite.isVisible()
-        assert "holds a dump already" in error(dialog)
+        assert "already has a dump" in error(dialog)
         dialog.overwrite.click()
         assert error(dialog) == ""
         assert dialog.options().overwrite
@@ -214,7 +214,7 @@ class TestDestination:
         (folder / "photos" / "cat.jpg").touch()
         dialog.destination.setText(str(folder / "photos"))
         assert not dialog.overwrite.isVisible()
-        assert "is no dump; choose a new folder" in error(dialog)
+        assert "is not a dump; choose a new folder" in error(dialog)
 
     def test_model_is_never_replaced(self, opened, dialog):
         dialog.formats["npz"].click()
@@ -228,7 +228,7 @@ class TestDestination:
 
         monkeypatch.setattr("kuiper_studio.dialogs.export_dialog.check_destination", refuse)
         dialog.destination.setText(str(folder / "secret"))
-        assert error(dialog).startswith(f"{folder / 'secret'} cannot be looked at: ")
+        assert error(dialog).startswith(f"{folder / 'secret'} cannot be read: ")
 
     def test_home_is_meant_by_a_tilde(self, dialog, folder, monkeypatch):
         monkeypatch.setenv("HOME", str(folder))

@@ -36,14 +36,18 @@ def write(qtbot, dialog, text) -> None:
 
 def test_it_shows_the_present_seed_and_what_it_is_for(dialog) -> None:
     assert dialog.number.text() == "7"
-    assert dialog.findChild(QLabel, "seedPurpose").text().startswith("2 operators here are")
+    assert (
+        dialog.findChild(QLabel, "seedPurpose")
+        .text()
+        .startswith("This model has 2 random operators.")
+    )
 
 
 def test_of_a_model_that_draws_nothing(qtbot, studio, theme) -> None:
     made = SeedDialog(studio, theme)
     qtbot.addWidget(made)
     purpose = made.findChild(QLabel, "seedPurpose").text()
-    assert purpose.startswith("No operator of this model is random.")
+    assert purpose.startswith("This model has no random operator.")
 
 
 def test_another_seed(qtbot, dialog) -> None:

@@ -92,7 +92,7 @@ def test_find(sheet, typed, found):
 
 def test_nothing_fits(sheet):
     sheet.box.setText("<i>zzz")
-    assert shown(sheet) == ["No command or key fits “<i>zzz”."]
+    assert shown(sheet) == ["No command or key matches “<i>zzz”."]
 
 
 def test_closes(qtbot, sheet):

@@ -225,7 +225,7 @@ class TestProcess:
         os.kill(process.transport.pid, signal.SIGKILL)
         lost = process.replies.get(timeout=10)
         assert (lost.status, lost.is_fault, lost.activity) == (-9, False, None)
-        assert lost.reason == "it was killed, perhaps because memory ran out (SIGKILL)"
+        assert lost.reason == "killed, perhaps because memory ran out (SIGKILL)"
 
     def test_closed_on_purpose(self, process):
         pid = process.transport.pid
@@ -292,11 +292,11 @@ class TestProcess:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (-signal.SIGSEGV, "it used memory that is not its own (SIGSEGV)"),
-        (-signal.SIGABRT, "it gave up (SIGABRT)"),
-        (-signal.SIGHUP, "it ended by SIGHUP"),
-        (3, "it ended with status 3"),
-        (-64, "it ended by SIGRTMAX"),
+        (-signal.SIGSEGV, "segmentation fault (SIGSEGV)"),
+        (-signal.SIGABRT, "abort (SIGABRT)"),
+        (-signal.SIGHUP, "SIGHUP"),
+        (3, "exit status 3"),
+        (-64, "SIGRTMAX"),
     ],
 )
 def test_reasons(status, text):

@@ -114,7 +114,7 @@ def test_states_follow_the_run(view, open_model, run, qtbot):
     assert view.canvas.box_state("stem.relu") is DisplayStatus.EXECUTED
     assert view.canvas.box_state("block.0.sigmoid") is DisplayStatus.CURRENT
     assert view.canvas.box_state("out") is DisplayStatus.PENDING
-    assert "2 have run" in view.canvas.accessibleDescription()
+    assert "2 executed" in view.canvas.accessibleDescription()
 
 
 def test_thumbnails_come_by_themselves(view, open_model, run, qtbot, session):

@@ -71,7 +71,7 @@ def test_too_large_for_png_is_said(theme, load_graph, tmp_path):
 
 
 def test_other_suffix_is_refused(theme, load_graph, tmp_path):
-    with pytest.raises(ExportError, match=r"graph\.pdf: a graph is written as \.svg or \.png"):
+    with pytest.raises(ExportError, match=r"graph\.pdf: a graph picture is an \.svg or \.png"):
         render_graph(load_graph(), tmp_path / "graph.pdf", theme)
 
 

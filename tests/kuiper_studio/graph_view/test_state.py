@@ -217,7 +217,7 @@ def test_edge_tip(state, session, run):
         "1×3×8×8 f32",
         "add → square",
         "not computed yet",
-        "taken 2 times",
+        "used 2 times",
     ]
     run()
     state.refresh()
@@ -234,6 +234,6 @@ def test_description_for_screen_readers(state, session, run):
     session.select("add")
     state.follow_selection()
     assert describe(state) == (
-        "8 operators, 1 have run. Next: F.relu stem.relu, next to run. "
+        "8 operators, 1 executed. Next: F.relu stem.relu, next to run. "
         "Selected: pnnx.Expression add, pending."
     )

@@ -82,14 +82,14 @@ def test_words(text: str, conv: bool, relu: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("colour:red", "colour: is not known"),
+        ("colour:red", "colour: is unknown"),
         ("type:", "type: needs a value"),
-        ("ms>fast", "ms>fast is not understood"),
-        ("#x", "#x is no index"),
-        ("shape:a-b", "shape:a-b is no shape"),
-        ("state:bored", "state:bored is not known; use next, run"),
-        ('name:"a b', "a quotation mark is open"),
-        ("-colour:red", "colour: is not known"),
+        ("ms>fast", "ms>fast is not a time"),
+        ("#x", "#x is not an index"),
+        ("shape:a-b", "shape:a-b is not a shape"),
+        ("state:bored", "state:bored is unknown; use next, run"),
+        ('name:"a b', "a quotation mark is not closed"),
+        ("-colour:red", "colour: is unknown"),
     ],
 )
 def test_what_is_not_understood_is_explained(text: str, sentence: str) -> None:

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import networkx as nx
 import pytest
 
-from kuiper_studio.layout import LayoutRequest, layout, spell_graph, write_attributes
+from kuiper_studio.layout import LayoutRequest, format_graph, layout, write_attributes
 
 SIZES = ((112.0, 94.0), (112.0, 94.0), (120.0, 94.0), (112.0, 94.0))
 TYPES = ("pnnx.Input", "nn.ReLU", "pnnx.Expression", "pnnx.Output")
@@ -44,7 +44,7 @@ def laid_out(names=("in", "relu", "add", "out"), operand="0"):
 
 
 def opened(form, graph):
-    written = spell_graph(graph, form)
+    written = format_graph(graph, form)
     if form == "graphml":
         return nx.read_graphml(io.BytesIO(written))
     return nx.node_link_graph(json.loads(written), edges="edges")
@@ -108,7 +108,7 @@ def test_graph_of_nothing(form):
 
 
 def test_graphml_has_types_and_texts():
-    root = ET.fromstring(spell_graph(laid_out(), "graphml"))
+    root = ET.fromstring(format_graph(laid_out(), "graphml"))
     space = "{http://graphml.graphdrawing.org/xmlns}"
     types = {key.get("attr.name"): key.get("attr.type") for key in root.findall(f"{space}key")}
     assert types == {

@@ -44,9 +44,9 @@ def test_numbers(text: str, numbers: tuple[float, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "sentence"),
     [
-        ("", "mean", "mean takes one number"),
-        ("1 2", "mean", "mean takes one number"),
-        ("1 x 3", "mean", "'x' is no number"),
+        ("", "mean", "mean needs one number"),
+        ("1 2", "mean", "mean needs one number"),
+        ("1 x 3", "mean", "'x' is not a number"),
         ("nan", "mean", "not finite"),
         ("0.2 0 0.2", "std", "std must not be 0"),
     ],
@@ -59,7 +59,7 @@ def test_wrong_numbers_are_explained(text: str, name: str, sentence: str) -> Non
 def test_a_scale_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="every pixel 0"):
         parse_scale("0")
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         parse_scale("1/x")
 
 

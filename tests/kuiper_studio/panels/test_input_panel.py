@@ -146,7 +146,7 @@ def test_wrong_seed(qtbot, card, studio, settle) -> None:
     card.choice.activated.emit(place)
     settle(studio)
     type_into(qtbot, card.number, "x")
-    assert card._error.text() == "'x' is no seed; write a whole number, e.g. 0."
+    assert card._error.text() == "'x' is not a seed; write a whole number, e.g. 0."
     assert studio.inputs["0"].seed == 0
 
 
@@ -184,7 +184,7 @@ def test_missing_and_unknown_files_are_explained(card, studio, tmp_path) -> None
     card.use_file(str(tmp_path / "gone.png"))
     assert "there is no such file" in card._error.text()
     card.use_file(str(tmp_path / "x.txt"))
-    assert "is no image" in card._error.text()
+    assert "is not an image" in card._error.text()
     assert studio.inputs["0"] == before
 
 
@@ -279,7 +279,10 @@ class TestSizes:
         assert studio.fed_shapes == {"0": (1, 3, 16, 8)}
 
     def test_open_dimensions_are_asked_for_once(self, opened) -> None:
-        assert opened.question.text() == "How large are dimension 0 of input in0, %h and %w?"
+        assert (
+            opened.question.text()
+            == "What are the sizes of dimension 0 of input in0, %h and %w?"
+        )
         first, second = opened.cards["in0"].sizes, opened.cards["in1"].sizes
         assert [f.text() for f in first.fields] == ["1", "3", "%h 224", "%w 224"]
         assert [f.property("open") for f in first.fields] == [True, False, True, True]
@@ -343,7 +346,7 @@ class TestSizes:
         panel = InputPanel(session, theme)
         qtbot.addWidget(panel)
         panel.show()
-        assert panel.question.text() == "How large is input 0?"
+        assert panel.question.text() == "What is the size of input 0?"
         whole = panel.cards["0"].sizes.whole
         type_into(qtbot, whole, "2,x")
         assert panel.cards["0"]._error.text() == (

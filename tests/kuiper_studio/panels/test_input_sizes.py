@@ -12,7 +12,7 @@ from kuiper_studio.panels.input_sizes import (
     change,
     dimensions,
     forget,
-    is_asked_for,
+    is_requested,
     of_open_dimensions,
     question,
 )
@@ -113,8 +113,8 @@ def test_answer():
 def test_forget():
     asked = InputShapes({"a": (2, None, None, 5), "c": (4,)}, {"%h": 9})
     assert forget([*BOTH, C], asked, "a") == InputShapes({"c": (4,)})
-    assert [is_asked_for(operand, asked) for operand in (A, B, C)] == [True, True, True]
-    assert not is_asked_for(B, InputShapes({"a": (2, None, None, 5)}))
+    assert [is_requested(operand, asked) for operand in (A, B, C)] == [True, True, True]
+    assert not is_requested(B, InputShapes({"a": (2, None, None, 5)}))
 
 
 def test_of_open_dimensions():
@@ -127,8 +127,8 @@ def test_of_open_dimensions():
 @pytest.mark.parametrize(
     ("wanted", "asked", "text"),
     [
-        (["a", "b"], InputShapes(), "How large are %h and dimension 3 of input a?"),
-        (["a"], InputShapes({}, {"%h": 3}), "How large is dimension 3 of input a?"),
+        (["a", "b"], InputShapes(), "What are the sizes of %h and dimension 3 of input a?"),
+        (["a"], InputShapes({}, {"%h": 3}), "What is the size of dimension 3 of input a?"),
         (["b"], InputShapes({}, {"%h": 3}), ""),
         ([], InputShapes(), ""),
     ],
@@ -140,6 +140,4 @@ def test_question(wanted, asked, text):
 def test_a_long_question_is_cut():
     operand = Operand("a", (None,) * 5)
     dims = dimensions([operand], InputShapes(), {})
-    assert question([operand], dims, ["a"]) == (
-        "How large are the 5 dimensions that the model leaves open?"
-    )
+    assert question([operand], dims, ["a"]) == ("What are the sizes of the 5 open dimensions?")

@@ -45,10 +45,10 @@ def test_what_is_installed(choice, monkeypatch):
     box = choice()
     assert enabled(box) == ["auto", "numpy", "onnxruntime", "ncnn"]
     assert tips(box) == {
-        "auto": "for each operator the fastest that agrees with NumPy, found by trying",
+        "auto": "for each operator the fastest kernel that agrees with NumPy, measured",
         "numpy": "the reference, for every operator",
-        "onnxruntime": "ONNX Runtime 1.2 where it can compute, else NumPy",
-        "ncnn": "ncnn 3 where it can compute, else NumPy",
+        "onnxruntime": "ONNX Runtime 1.2 for the operators that it supports, else NumPy",
+        "ncnn": "ncnn 3 for the operators that it supports, else NumPy",
     }
 
 
@@ -63,10 +63,10 @@ def test_what_is_not(choice, monkeypatch):
 
 def test_choosing(qtbot, choice, studio, settle):
     box = choice()
-    assert box.toolTip().startswith("Who computes the operators. auto: for each operator the")
+    assert box.toolTip().startswith("Backend that computes the operators. auto: for each")
     box.setCurrentText("numpy")
     assert box.toolTip() == (
-        "Who computes the operators. numpy: the reference, for every operator"
+        "Backend that computes the operators. numpy: the reference, for every operator"
     )
     assert studio.backend == "numpy"
     settle(studio)

@@ -48,7 +48,7 @@ def test_what_it_computes_and_the_models_values(show):
     assert "dilation 1 by default" in text
     assert "stride\nint or tuple of int, optional\nkernel_size without." in text
     assert "input operand 0" in text
-    assert "The same code computes F.max_pool1d," in text
+    assert "Same code as F.max_pool1d," in text
     assert "and 1 more" not in text
 
 
@@ -66,12 +66,12 @@ def test_a_name_without_a_page_is_no_link(show):
 
 def test_many_types_are_counted(show):
     text = "\n".join(plain(show("nn.ZeroPad2d p 1 1 0 1 padding=(1,1,1,1)")))
-    assert re.search(r"The same code computes .*, and \d+ more", text)
+    assert re.search(r"Same code as .*, and \d+ more", text)
 
 
 def test_an_unknown_type(show):
     assert plain(show("my.Strange s 1 1 0 1 a=1")) == [
-        "There is no layer for this type, so nothing is known of what it computes."
+        "There is no layer for this type, so there is no description."
     ]
 
 
@@ -86,7 +86,7 @@ def test_a_users_layer_without_a_docstring(show, tmp_path):
         lines = plain(show("my.Own s 1 1 0 1"))
     finally:
         unload_layers()
-    assert lines[0] == "The code of this layer says nothing about itself: it has no docstring."
+    assert lines[0] == "This layer has no docstring, so there is no description."
     assert "gain 2 by default" in lines
 
 

@@ -99,7 +99,7 @@ def test_wrong_filter_is_explained(panel) -> None:
     panel.set_filter("colour:red")
     assert panel.filter_box.property("invalid")
     hints = [label for label in panel.findChildren(type(panel._hint)) if label.isVisible()]
-    assert "colour: is not known" in hints[0].text()
+    assert "colour: is unknown" in hints[0].text()
     panel.set_filter("")
     assert panel._hint.isHidden()
 

@@ -110,10 +110,10 @@ def test_pin_and_clear(page, recents) -> None:
 def test_menu_of_a_recent(page, recents) -> None:
     recents.add("/m/a.param", 1)
     actions = {a.text(): a for a in rows(page)[0]._make_menu().actions()}
-    assert set(actions) == {"Pin a.param", "Forget it", "Copy path"}
+    assert set(actions) == {"Pin a.param", "Remove from the list", "Copy path"}
     actions["Copy path"].trigger()
     assert QGuiApplication.clipboard().text().endswith("a.param")
-    actions["Forget it"].trigger()
+    actions["Remove from the list"].trigger()
     assert recents.entries() == ()
 
 

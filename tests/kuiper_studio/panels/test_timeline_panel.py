@@ -311,7 +311,7 @@ def test_tip_tells_measured_from_estimated(qtbot, opened, session):
 def test_described_in_words(qtbot, opened, session):
     session.select("twice")
     text = opened.canvas.accessibleDescription()
-    assert text.startswith("6 operators in execution order, 0 have run.")
+    assert text.startswith("6 operators in execution order, 0 executed.")
     assert "Selected: #3 pnnx.Expression twice, not run yet." in text
 
 
@@ -382,7 +382,7 @@ def test_large_model_is_bundled(qtbot, session, theme, make_pair):
     open_model(qtbot, session, make_pair(*lines))
     canvas = panel.canvas
     assert canvas.bar_size == 13  # 1000 pixels for 3002 operators
-    assert panel.summary.text().startswith("13 operators a bar")
+    assert panel.summary.text().startswith("13 operators per bar")
     session.toggle_breakpoint("r1500")
     assert picture(panel).width() == 1058
     operator = canvas.operator_at(500)

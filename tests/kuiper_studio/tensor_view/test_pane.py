@@ -142,7 +142,7 @@ def test_channels_last_where_there_are_channels(pane, name, possible):
     pane.set_value("x", VALUES[name])
     assert action(pane, "channelsLast").isEnabled() == possible
     assert action(pane, "channelsLast").toolTip() == (
-        "Read the last dimension of every tensor as its channels, till switched off (L)"
+        "Read the last dimension of every tensor as its channels (L)"
     )
 
 

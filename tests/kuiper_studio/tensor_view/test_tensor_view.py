@@ -247,7 +247,7 @@ def texts(widget):
 def test_operands_of_the_failed_operator(failed):
     assert failed.gallery.isVisible()
     assert title(failed) == "Operands of sum"
-    assert shape(failed) == "earlier values stay inspectable"
+    assert shape(failed) == "earlier values stay available"
     assert [card.name for card in failed.gallery.cards] == ["1", "0"]
     found = texts(failed.gallery)
     assert "1×3×8×8 f32" in found

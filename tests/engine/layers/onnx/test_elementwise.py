@@ -124,7 +124,9 @@ def test_cast(run, code, dtype):
 
 
 def test_cast_to_what_is_not_known(run):
-    with pytest.raises((LayerError, ParameterError), match="17 is no number of a dtype"):
+    with pytest.raises(
+        (LayerError, ParameterError), match="17 is not the number of a known dtype"
+    ):
         run("Cast", X, to=17)
 
 

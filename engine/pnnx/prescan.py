@@ -1,13 +1,12 @@
-"""A quick look through a ``.param`` file, for whether it is sound and what weights it lists.
+"""Prescans a ``.param`` file: whether it is valid, and which weights it lists.
 
-To make an object of every operator and operand takes ten times as long as to split the
-lines. So the graph of a long file is made when somebody looks at it (`Graph.deferred`), and
-to open it only means to look through its lines here, in about three times what splitting
-them takes.
+Making an object of every operator and operand takes ten times as long as splitting the lines.
+So the graph of a long file is made on first use (`Graph.deferred`). Opening the file only
+prescans its lines, in about three times the time of splitting them.
 
-The look decides nothing about errors. It takes lines as pnnx writes them: argument names
-behind parameters, annotations last. Where it is not sure that the reader would accept a file
-it says so; then the file is read at once, and what is wrong is told by the reader.
+The prescan reports no errors. It accepts lines as pnnx writes them: argument names after
+parameters, annotations last. If it is not certain that the reader accepts a file, the file is
+read at once, and the reader reports errors.
 """
 
 from __future__ import annotations
@@ -26,38 +25,38 @@ if TYPE_CHECKING:
 
     Weights = Sequence[tuple[str, int]]
 
-__all__ = ["survey"]
+__all__ = ["prescan"]
 
 
-def survey(reader: Reader) -> dict[str, int] | None:
-    """Look through a file.
+def prescan(reader: Reader) -> dict[str, int] | None:
+    """Prescan a file.
 
     Parameters
     ----------
     reader : Reader
-        Whose lines are looked at.
+        Source of the lines.
 
     Returns
     -------
     dict of str to int, or None
         The bytes of each weight by the name of its entry in the ``.bin``, in file order and
-        sorted within an operator. None when the file, as far as this can tell, may be wrong.
+        sorted within an operator. None if the file may have errors.
     """
     if not reader.plain:
         return None
-    look = _Look(reader)
+    scan = _Prescan(reader)
     try:
-        look.go_through(reader.lines)
+        scan.check_lines(reader.lines)
     except (KeyError, IndexError, LineError):
         return None
-    return dict(look.weights()) if look.is_sound() else None
+    return dict(scan.weights()) if scan.is_sound() else None
 
 
-class _Look:
-    """What has been seen of a file so far.
+class _Prescan:
+    """State of the prescan.
 
-    It goes through every line of a file of any length, so what nearly all lines are like is
-    checked in place and in few steps.
+    It processes every line of a file of any length, so the usual kind of line is checked inline
+    in few steps.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -65,16 +64,16 @@ class _Look:
         self._counts = Counts()
         self._names: list[str] = []
         self._produced = 0
-        self._marks = 0  # annotations, each of which is sound
-        # By operand, its last annotation with its name; "" where there is none so far.
+        self._marks = 0  # number of valid annotations
+        # By operand, its last annotation with its name; "" for none so far.
         self._notes: dict[str, str] = {}
-        self._annotations: set[str] = set()  # sound ones, without a name
-        # By the text of parameters and weights that are sound, what weights they are.
+        self._annotations: set[str] = set()  # valid ones, without a name
+        # Weights by the text of valid parameters and weights.
         self._sections: dict[str, Weights] = {}
         self._weighted: list[tuple[str, Weights]] = []  # operators
 
-    def go_through(self, lines: Sequence[str]) -> None:
-        """Look at every operator; raises when one is not as it should be."""
+    def check_lines(self, lines: Sequence[str]) -> None:
+        """Check every operator; raises at the first unusual one."""
         notes, annotations, see = self._notes, self._annotations, self._names.append
         annotated = bare = 0
         usual = "\0"  # "=" and the last sound annotation of an output, which often recurs
@@ -105,7 +104,7 @@ class _Look:
         self._marks += 2 * annotated
 
     def is_sound(self) -> bool:
-        """What only all lines together tell."""
+        """Return whether all lines together are consistent."""
         return (
             len(set(self._names)) == len(self._names)
             and len(self._notes) == self._produced
@@ -121,7 +120,7 @@ class _Look:
                 yield f"{name}.{key}", nbytes
 
     def _takes_two(self, words: list[str], size: int) -> bool:
-        """Look at an operator of two inputs and an output, all annotated, if it is one."""
+        """Check an operator with two inputs and one output, all annotated, if it is one."""
         notes = self._notes
         if words[3] != "1" or size < 10:
             return False
@@ -142,7 +141,7 @@ class _Look:
         return True
 
     def _look_at(self, words: list[str]) -> None:
-        """Look at an operator of any kind."""
+        """Check an operator of any kind."""
         notes = self._notes
         taken, made = self._counts[words[2]], self._counts[words[3]]
         begin = 4 + taken + made
@@ -172,7 +171,7 @@ class _Look:
         self._notes[operand] = note
 
     def _look_at_section(self, words: list[str], begin: int, end: int) -> None:
-        """Look at parameters and weights, and at the names of arguments behind them."""
+        """Check parameters and weights, and the argument names after them."""
         if words[end - 1][0] == "$":
             end = self._skip_names(words, begin, end)
         text = " ".join(words[begin:end])
@@ -183,7 +182,7 @@ class _Look:
             self._weighted.append((words[1], weights))
 
     def _skip_names(self, words: list[str], begin: int, end: int) -> int:
-        """Check the names of arguments; return where they begin."""
+        """Check argument names; return their start."""
         argument, _, operand = words[end - 1].partition("=")
         first = end - 1
         if words[first - 1][0] != "$" and words[2] == "1":  # as usual a single one

@@ -13,8 +13,8 @@ from engine.errors import ModelFileError
 from engine.pnnx import load
 from engine.pnnx.archive import write_archive
 from engine.pnnx.pairing import find_param
+from engine.pnnx.prescan import prescan
 from engine.pnnx.reader import Reader
-from engine.pnnx.survey import survey
 
 # As pnnx writes them: an argument's name, weights, two inputs, several outputs, constants.
 BLOCK = """\
@@ -57,7 +57,7 @@ def look(tmp_path):
     """A function that looks through operator lines."""
 
     def look(*lines, counts=None):
-        return survey(Reader(write(tmp_path / "m.param", lines, counts)))
+        return prescan(Reader(write(tmp_path / "m.param", lines, counts)))
 
     return look
 
@@ -96,26 +96,26 @@ class TestSound:
         for path in files:
             graph = Reader(path).read()
             sizes = {name: attribute.nbytes for name, attribute in graph.weights()}
-            assert survey(Reader(path)) in (sizes, None), path
-        looked_through = [path for path in files if survey(Reader(path)) is not None]
+            assert prescan(Reader(path)) in (sizes, None), path
+        looked_through = [path for path in files if prescan(Reader(path)) is not None]
         assert len(looked_through) > 0.95 * len(files)
 
 
 FAULTS = [
     ("a.A a 1 1 9 1", "takes operand '9', which nothing produces"),
     ("a.A a 1 1 9 1 #9=(8)f32 #1=(8)f32", "takes operand '9', which nothing produces"),
-    ("a.A in 1 1 0 1", "an operator named 'in' already"),
-    ("a.A a 1 1 0 0", "operand '0' is produced by line 3 already"),
-    ("a.A a 1 1 0 0 #0=(8)f32 #0=(8)f32", "operand '0' is produced by line 3 already"),
+    ("a.A in 1 1 0 1", "already has an operator named 'in'"),
+    ("a.A a 1 1 0 0", "line 3 already produces operand '0'"),
+    ("a.A a 1 1 0 0 #0=(8)f32 #0=(8)f32", "line 3 already produces operand '0'"),
     ("a.A a 1 1 0 k=1", "counts more operands than it names"),
     ("a.A a 1 1 0", "the line counts 1 inputs and 1 outputs"),
     ("a.A a 1", "an operator needs a type, a name"),
     ("", "an operator needs a type, a name"),
-    ("a.A a one 1 0 1", "'one' is no count"),
+    ("a.A a one 1 0 1", "'one' is not a number"),
     ("a.A a 1 1 0 1 k", "'k' is not of the form key=value"),
     ("a.A a 1 1 0 1 k=(1", "lacks its closing bracket"),
-    ("a.A a 1 1 0 1 k=1 k=2", "'k' is there twice"),
-    ("a.A a 1 1 0 1 k=1 k=2 #0=(8)f32 #1=(8)f32", "'k' is there twice"),
+    ("a.A a 1 1 0 1 k=1 k=2", "'k' appears twice"),
+    ("a.A a 1 1 0 1 k=1 k=2 #0=(8)f32 #1=(8)f32", "'k' appears twice"),
     ("a.A a 1 1 0 1 0=1", "ncnn's own format"),
     ("a.A a 1 1 0 1 @w=(8)f31", "has a dtype that PNNX does not know"),
     ("a.A a 1 1 0 1 @w=(8,?)f32", "leaves a dimension open"),
@@ -125,9 +125,9 @@ FAULTS = [
     ("a.A a 2 1 0 0 1 $x=0 $x=0", "two inputs are for the same argument"),
     ("a.A a 2 1 0 0 1 $x=0 $y=0 $z=0", "names no input of the operator"),
     ("a.A a 1 1 0 1 #0=(8)f32 #1=(8)f31", "has a dtype that PNNX does not know"),
-    ("a.A a 1 1 0 1 #0=(8)f32 #1=(8", "is no shape with a dtype"),
-    ("a.A a 1 1 0 1 #0=(8)f32 #1", "is no shape with a dtype"),
-    ("a.A a 1 1 0 1 #0=(8)f32 #2=(8)f32", "an operand that is not there so far"),
+    ("a.A a 1 1 0 1 #0=(8)f32 #1=(8", "is not a shape and dtype"),
+    ("a.A a 1 1 0 1 #0=(8)f32 #1", "is not a shape and dtype"),
+    ("a.A a 1 1 0 1 #0=(8)f32 #2=(8)f32", "an operand that no line so far names"),
     ("a.A a 1 1 0 1 #0=(8)f32 #1=(8)f32 k", "'k' is not of the form key=value"),
     ("a.A #a 1 1 0 1", "an operator needs a type, a name"),
     ("a.A a 1 1 0 #1", "the line counts 1 inputs and 1 outputs"),
@@ -176,7 +176,7 @@ class TestFaults:
         path = tmp_path_factory.getbasetemp() / "tokens.param"
         lines = f"pnnx.Input in 0 1 0{note}{text}".splitlines()
         write(path, lines)
-        sizes = survey(Reader(path))
+        sizes = prescan(Reader(path))
         if sizes is not None:
             graph = Reader(path).read()  # raises where it finds a fault
             assert sizes == {name: a.nbytes for name, a in graph.weights()}
@@ -229,7 +229,7 @@ class TestLongFiles:
         assert sum(operator.type != "new.New" for operator in graph.operators) == 2402
 
     def test_an_operator_of_that_name(self, model):
-        with pytest.raises(ValueError, match="an operator named 'conv_3' already"):
+        with pytest.raises(ValueError, match="already has an operator named 'conv_3'"):
             load(model[0]).new_operator("new.New", "conv_3")
 
     def test_made_once(self, model):
@@ -247,7 +247,7 @@ class TestLongFiles:
         path.with_suffix(".bin").unlink()
         graph = load(path)
         assert (graph.is_made, graph.has_weights, graph.weights_path) == (False, False, None)
-        with pytest.raises(ModelFileError, match="opened as structure only"):
+        with pytest.raises(ModelFileError, match="opened without its .bin"):
             _ = graph.get_operator("conv_0").attrs["bias"].data
 
     def test_weights_that_do_not_fit(self, model):
