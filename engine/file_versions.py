@@ -115,7 +115,7 @@ def open_steady(path: Path) -> Iterator[BinaryIO]:
         watched = Watched(path, file.fileno())
         yield file
         if watched.was_written:
-            raise OSError("it was written while it was read; choose it again")
+            raise OSError("it changed while it was read; choose it again")
 
 
 def read_regular(path: Path, most: int) -> bytes:

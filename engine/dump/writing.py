@@ -184,8 +184,8 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
 
 def _exists(path: Path, options: DumpOptions) -> DumpExistsError:
     if options.is_folder:
-        return DumpExistsError(f"{path} holds a dump already; choose another or overwrite it")
-    return DumpExistsError(f"{path} exists already; choose another name or overwrite it")
+        return DumpExistsError(f"{path} already has a dump; choose another or overwrite it")
+    return DumpExistsError(f"{path} already exists; choose another name or overwrite it")
 
 
 def _check_suffix(path: Path, options: DumpOptions) -> None:
@@ -215,7 +215,7 @@ def _check_replaced(path: Path) -> None:
     if not any(path.iterdir()):
         return
     if not is_dump(path):
-        raise ExportError(f"{path} exists and is no dump; choose a new folder")
+        raise ExportError(f"{path} exists and is not a dump; choose a new folder")
     foreign = find_foreign_file(path)
     if foreign is not None:
         raise ExportError(
