@@ -44,7 +44,7 @@ def test_a_disk_that_is_full_leaves_what_was_there(image, tmp_path):
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     try:
-        with pytest.raises(ExportError, match="the file would be larger than allowed"):
+        with pytest.raises(ExportError, match="the file would exceed the allowed size"):
             write_picture(image, tmp_path / "x.png")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -278,7 +278,7 @@ def test_long_name_loses_its_middle(qtbot, session, palette, actions, make_pair)
     palette.box.setText("@nn end")
     entry = palette.model.entry(0)
     delegate = palette.list.itemDelegate()
-    text, places = delegate._fitting(entry, 300)
+    text, places = delegate._elide(entry, 300)
     assert text.startswith("nn.ReLU  block.")
     assert text.endswith(".end")
     assert "…" in text
