@@ -18,7 +18,7 @@ from kuiper_studio.graph_view.geometry import Geometry
 from kuiper_studio.graph_view.painter import ScenePainter
 from kuiper_studio.graph_view.scene import lay_out, make_scene
 from kuiper_studio.graph_view.state import SceneState
-from kuiper_studio.layout import Orientation, layout, format_graph, write_attributes
+from kuiper_studio.layout import Orientation, format_graph, layout, write_attributes
 from kuiper_studio.picture_files import write_picture
 
 if TYPE_CHECKING:

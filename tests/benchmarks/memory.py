@@ -87,7 +87,7 @@ def full_pass(path: str, backend: str, cache: str) -> Peak:
     session = _fed(graph, backend)
     imported = peak_memory()
     session.run()
-    operands = sum(value_nbytes(session.tensors.value(name)) for name in graph.operands)
+    operands = sum(value_nbytes(session.value(name)) for name in graph.operands)
     weights = sum(a.nbytes for op in graph.operators for a in op.attributes.values())
     return {
         "bare": bare,
@@ -106,7 +106,7 @@ def find_segments(path: str, cache: str) -> None:
     graph = engine.load(path)
     session = _fed(graph, "auto")
     session.run()
-    session.feed([session.tensors.value(operand.name) + 1 for operand in graph.input_operands])
+    session.feed([session.value(operand.name) + 1 for operand in graph.input_operands])
     session.run()
 
 
@@ -132,7 +132,7 @@ def computed_again(path: str, part: int, way: str) -> Sequence[int]:
     calls.clear()
     names = [operand.name for operator in graph.operators for operand in operator.outputs]
     for name in names if way == "forwards" else names[::-1]:
-        session.tensors.value(name)
+        session.value(name)
     return len(calls), len(names)
 
 

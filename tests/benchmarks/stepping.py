@@ -184,7 +184,7 @@ def memory_of_reuse(path: str, size: int) -> dict[str, float]:
         session.run()
         peak = tracemalloc.get_traced_memory()[1] - before
         taken.append(max(peak, (_faults() - faults) * resource.getpagesize()) / 1e6)
-    operands = sum(value_nbytes(session.tensors.value(name)) for name in session.graph.operands)
+    operands = sum(value_nbytes(session.value(name)) for name in session.graph.operands)
     return {"second": taken[1], "later": taken[-1], "operands": operands / 1e6}
 
 
