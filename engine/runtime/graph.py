@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.pnnx import Graph, Operator
     from engine.runtime.executor import StepRecord
+    from engine.runtime.export_faults import ExportFault
     from engine.runtime.operator import LayerProvider
     from engine.runtime.structure import GraphStructure
     from engine.shapes import ExportedShape
@@ -144,7 +145,7 @@ class RuntimeGraph:
                 self.param_path,
                 "its weights are missing: the model was opened without a .bin file",
             )
-        self._layers = LayerSource(self.file, missing)
+        self._layers = LayerSource(self.file, self.param_path, missing)
         self._parts = self._make_parts(self._layers) if self.file.is_made else None
         self.state = GraphState.COMPLETE
 
@@ -281,6 +282,15 @@ class RuntimeGraph:
                 self._structure = find_structure(digraph)
                 digraph.clear()  # its views would keep it until the collector runs
         return self._structure
+
+    @property
+    def export_faults(self) -> tuple[ExportFault, ...]:
+        """Where the export is not what the model was, as far as the file itself shows."""
+        from engine.runtime.export_faults import find_export_faults
+
+        from_onnx = self._layers is not None and self._layers.from_onnx
+        with collector_paused():
+            return find_export_faults(self.operators, from_onnx=from_onnx)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Copy the structure into networkx.

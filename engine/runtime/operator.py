@@ -143,6 +143,11 @@ class LayerProvider(Protocol):
         """Whether the file was made from an ONNX model."""
         ...
 
+    @property
+    def param_path(self) -> Path:
+        """The ``.param`` file."""
+        ...
+
     def bind(self, operator: RuntimeOperator) -> Bound:
         """Check an operator; errors are returned, not raised."""
         ...
@@ -370,6 +375,16 @@ class RuntimeOperator:
     def random(self) -> bool:
         """Whether it may draw random numbers; an operand can disable that."""
         return self._source.is_random(self)
+
+    @property
+    def from_onnx(self) -> bool:
+        """Whether the file was made from an ONNX model."""
+        return self._source.from_onnx
+
+    @property
+    def place(self) -> str:
+        """Where it stands: name of the file and line."""
+        return f"{self._source.param_path.name}:{self.line}"
 
     @property
     def label(self) -> OperatorLabel:

@@ -130,3 +130,23 @@ def test_a_structure_without_weights_goes_by_shapes(make_pair):
     param = make_pair(*SHARING)
     param.with_suffix(".bin").unlink()
     assert [o.name for o in engine.load(param).operator("b").inputs] == ["0"]
+
+
+def test_an_operator_that_lost_its_input_says_so(make_pair):
+    """PyTorch's result depends on a bias that the exporter dropped."""
+    param = make_pair(
+        "pnnx.Input x 0 1 0 #0=(1,1,2,2)f32",
+        "pnnx.Attribute a 0 1 1 @data=(1,1,2,2)f32 #1=(1,1,2,2)f32",
+        "nn.ConvTranspose2d b 1 1 1 2 bias=False dilation=(1,1) groups=1 in_channels=1 "
+        "kernel_size=(2,2) out_channels=1 output_padding=(0,0) padding=(0,0) stride=(1,1) "
+        "@weight=(1,1,2,2)f32 #1=(1,1,2,2)f32 #2=(1,1,4,4)f32",
+        "pnnx.Output y 1 0 2",
+        weights={"a.data": WEIGHT, "b.weight": WEIGHT},
+    )
+    operator = engine.load(param).operator("b")
+    assert operator.reason == (
+        "nn.ConvTranspose2d 'b': the export is at fault, not the model: m.pnnx.param:5: what "
+        "it takes was lost, and in its place stands its weight, which it shares with another "
+        "module; give the module a copy of the weight before the export: "
+        "module.weight = torch.nn.Parameter(module.weight.detach().clone())"
+    )
