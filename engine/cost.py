@@ -271,6 +271,15 @@ def _product(left: str, position: int) -> Callable[[_Call], int]:
     return rule
 
 
+def _grouped(call: _Call) -> int:
+    """Every row of a group is multiplied with that group's matrix."""
+    left, right = call.argument("mat_a", 0), call.argument("mat_b", 1)
+    if not left or not right:
+        return 0
+    groups = left[0] if len(left) == len(right) == 3 else 1
+    return groups * math.prod(left[-2:]) * right[-1]
+
+
 def _einsum(call: _Call) -> int:
     """The product of all index sizes of two factors; none for a single factor.
 
@@ -352,6 +361,7 @@ _RULES: Final[Mapping[str, Callable[[_Call], int]]] = {
     "addmm": _product("mat1", 1),
     "addmv": _product("mat", 1),
     "baddbmm": _product("batch1", 1),
+    **dict.fromkeys(("_grouped_mm", "grouped_mm"), _grouped),
     "einsum": _einsum,
     "scaled_dot_product_attention": _attention,
     "multiheadattention": _multihead_attention,

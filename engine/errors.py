@@ -304,6 +304,8 @@ class InferenceError(EngineError):
         Possible cause elsewhere in the run; ``""`` for none.
     suspect : str
         Name of the operator that may be the cause; ``""`` for none.
+    of_export : bool
+        Whether the diagnosis blames the export, and not the size of the inputs.
     """
 
     def __init__(
@@ -315,6 +317,8 @@ class InferenceError(EngineError):
         status: InferStatus = InferStatus.kInferUnknown,
         diagnosis: str = "",
         suspect: str = "",
+        *,
+        of_export: bool = False,
     ) -> None:
         super().__init__(
             f"{operator_type} {operator!r} failed on inputs {describe_shapes(shapes)}: {reason}"
@@ -322,13 +326,15 @@ class InferenceError(EngineError):
         )
         self.operator, self.operator_type, self.reason = operator, operator_type, reason
         self.shapes, self.status = tuple(shapes), status
-        self.diagnosis, self.suspect = diagnosis, suspect
+        self.diagnosis, self.suspect, self.of_export = diagnosis, suspect, of_export
 
-    def with_diagnosis(self, diagnosis: str, suspect: str = "") -> InferenceError:
+    def with_diagnosis(
+        self, diagnosis: str, suspect: str = "", *, of_export: bool = False
+    ) -> InferenceError:
         """Return the error with a diagnosis of the whole run."""
         return InferenceError(
             self.operator, self.operator_type, self.shapes, self.reason, self.status,
-            diagnosis, suspect,
+            diagnosis, suspect, of_export=of_export,
         )  # fmt: skip
 
 

@@ -197,6 +197,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         -------
         tuple of ndarray
         """
+        input, *states = self._in_order(input, states)
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             raise LayerError(
                 f"the input must have 3 dimensions (2 without a batch), the last of size "
@@ -225,6 +226,24 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
             y = y.swapaxes(0, 1)
         results = (*last, y) if self._states_first else (y, *last)
         return tuple(result.astype(dtype, copy=False) for result in results)
+
+    def _in_order(self, first: Array, others: list[Array | None]) -> list[Any]:
+        """The input, then the states; pnnx writes learnt states in front."""
+        given = [first, *(other for other in others if other is not None)]
+        *front, last = given
+        if not front or self._fit(given[0], given[1:]) or not self._fit(last, front):
+            return [first, *others]
+        return [last, *front]
+
+    def _fit(self, input: Array, states: list[Array]) -> bool:
+        """Whether an input and states have the shapes that belong to each other."""
+        if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
+            return False
+        samples = 0 if self._batch_first else 1
+        batch = input.shape[samples : samples + 1] if input.ndim == 3 else ()
+        sizes = (self._output_size, self._hidden_size)
+        shapes = [(len(self._weights), *batch, size) for size in sizes]
+        return all(s.shape == shape for s, shape in zip(states, shapes, strict=False))
 
     @override
     def prepare(self, dtype: DType) -> list[CellWeights]:

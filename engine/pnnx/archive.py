@@ -38,12 +38,12 @@ from engine.pnnx.private_copy import PrivateCopy, read_at
 
 if TYPE_CHECKING:
     import io
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     import numpy.typing as npt
 
-__all__ = ["Archive", "write_archive"]
+__all__ = ["Archive", "checksums", "write_archive"]
 
 _LOCAL: Final = struct.Struct("<4s5H3L2H")
 _CENTRAL: Final = struct.Struct("<4s6H3L5H2L")
@@ -297,13 +297,10 @@ class Archive:
     @cached_property
     def _stated(self) -> dict[int, tuple[bytes, int]]:
         """Name and CRC-32 of each entry, by its offset."""
-        found: dict[int, tuple[bytes, int]] = {}
-        position = 0
-        while position < len(self.directory):
-            entry = _read_entry(self.directory, position)
-            position = entry.following
-            found[self.entries[_decode(entry.name)][0]] = entry.name, entry.checksum
-        return found
+        return {
+            self.entries[_decode(entry.name)][0]: (entry.name, entry.checksum)
+            for entry in _read_entries(self.directory)
+        }
 
     def _begin(self, offset: int) -> int:
         """Return the actual start of the bytes that were expected at `offset`."""
@@ -500,6 +497,19 @@ def _find_end(tail: bytes) -> int:
         if comment <= len(tail) and comment + _END.unpack_from(tail, end)[-1] == len(tail):
             break
     return end
+
+
+def checksums(directory: bytes) -> dict[str, int]:
+    """CRC-32 of each entry by its name, as an archive's directory states them."""
+    return {_decode(entry.name): entry.checksum for entry in _read_entries(directory)}
+
+
+def _read_entries(directory: bytes) -> Iterator[_Entry]:
+    position = 0
+    while position < len(directory):
+        entry = _read_entry(directory, position)
+        position = entry.following
+        yield entry
 
 
 def _read_entry(directory: bytes, position: int) -> _Entry:

@@ -171,6 +171,8 @@ class DescribedLayers:
 
     Attributes
     ----------
+    param_path : Path
+        The ``.param`` file.
     notes : dict of str to OperatorNote
         By operator type; filled when they arrive.
     """
@@ -178,7 +180,7 @@ class DescribedLayers:
     from_onnx = False  # only needed to run operators
 
     def __init__(self, description: GraphDescription) -> None:
-        self._description = description
+        self._description, self.param_path = description, description.param_path
         self.notes: dict[str, OperatorNote] = {}
 
     @property

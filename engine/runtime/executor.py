@@ -256,7 +256,9 @@ class Executor:
             found = diagnose_failure(operator, self._input_operands, shape_of)
             if found is None:
                 raise
-            raise exc.with_diagnosis(found.text, found.suspect) from exc
+            raise exc.with_diagnosis(
+                found.text, found.suspect, of_export=found.of_export
+            ) from exc
 
 
 def run_kernel(

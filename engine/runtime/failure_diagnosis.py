@@ -1,4 +1,4 @@
-"""Diagnoses why a model fails at another size than it was exported at."""
+"""Diagnoses why a model fails: by the size of its inputs, or by a fault of the export."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from engine.text import format_shape
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from engine.runtime.export_faults import ExportFault
     from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 
     ShapeOf = Callable[[str], tuple[int, ...] | None]
@@ -27,17 +28,21 @@ class FailureDiagnosis:
     text : str
         One sentence, in lower case.
     suspect : str
-        Name of the upstream operator that fixes a size; ``""`` for none.
+        Name of the upstream operator that fixes a size or was exported wrongly; ``""`` for
+        none.
+    of_export : bool
+        Whether the export is to blame, and not the size.
     """
 
     text: str
     suspect: str = ""
+    of_export: bool = False
 
 
 def diagnose_failure(
     operator: RuntimeOperator, inputs: Sequence[RuntimeOperand], shape_of: ShapeOf
 ) -> FailureDiagnosis | None:
-    """Find the cause of a failure at another size.
+    """Find the cause of a failure.
 
     Parameters
     ----------
@@ -51,12 +56,19 @@ def diagnose_failure(
     Returns
     -------
     FailureDiagnosis or None
-        None for a run at the exported size.
+        None for a run at the exported size of a file without a fault to be seen.
     """
+    from engine.runtime.export_faults import find_export_faults  # which imports layers
+
+    above = _upstream(operator)
+    faults = [f for f in find_export_faults(above, from_onnx=operator.from_onnx) if f.stops]
+    if faults:
+        return _of_export(operator, faults[-1])
     fed = {o.name: shape for o in inputs if (shape := shape_of(o.name)) is not None}
     other = other_sizes(inputs, fed)
     if not other:
-        return None
+        deviation = _first_deviation(above, shape_of)
+        return _of_export(operator, deviation) if deviation is not None else None
     reasons = [
         f"{f'input {name}' if len(inputs) > 1 else 'the model'} was exported for "
         f"{format_shape(exported)} and is fed {format_shape(given)}"
@@ -74,6 +86,44 @@ def diagnose_failure(
             )
             suspect = suspect or fixing.name
     return FailureDiagnosis("; ".join(reasons), suspect)
+
+
+def _of_export(failed: RuntimeOperator, fault: ExportFault) -> FailureDiagnosis:
+    name = fault.operator.name
+    return FailureDiagnosis(fault.sentence, "" if name == failed.name else name, of_export=True)
+
+
+def _upstream(operator: RuntimeOperator) -> list[RuntimeOperator]:
+    """The operator and all that it depends on, in order of execution."""
+    found = {operator.index: operator}
+    waiting = [operator]
+    while waiting:
+        for operand in waiting.pop().inputs:
+            above = operand.producer
+            if above is not None and above.index not in found:
+                found[above.index] = above
+                waiting.append(above)
+    return [found[index] for index in sorted(found)]
+
+
+def _first_deviation(
+    operators: Sequence[RuntimeOperator], shape_of: ShapeOf
+) -> ExportFault | None:
+    """The first result of another shape than stated, of inputs that have theirs."""
+    from engine.runtime.export_faults import ExportFault
+
+    for operator in operators:
+        for operand in operator.outputs:
+            if _is_exported(operand, shape_of) is False and operator.inputs:
+                given, stated = shape_of(operand.name) or (), operand.shape or ()
+                return ExportFault(
+                    operator,
+                    f"it gives {format_shape(given)}, and its line states "
+                    f"{format_shape(stated)}",
+                    "export it with optlevel=0, and compare what this line says there",
+                    certain=False,
+                )
+    return None
 
 
 def _unchanged(operator: RuntimeOperator, shape_of: ShapeOf) -> list[RuntimeOperand]:

@@ -25,6 +25,7 @@ from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
 from engine.runtime.storage import find_storage
 from engine.runtime.structure import find_structure
+from engine.runtime.tied_weights import NONE, find_tied_inputs
 from engine.shapes import bind_symbols, fill_symbols, fits, other_sizes
 from engine.text import format_shape
 from engine.values import flatten_value, materialise_all
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from engine.layers import LayerFile
     from engine.pnnx import Graph, Operator
     from engine.runtime.executor import StepRecord
+    from engine.runtime.export_faults import ExportFault
     from engine.runtime.operator import LayerProvider
     from engine.runtime.structure import GraphStructure
     from engine.shapes import ExportedShape
@@ -143,7 +145,7 @@ class RuntimeGraph:
                 self.param_path,
                 "its weights are missing: the model was opened without a .bin file",
             )
-        self._layers = LayerSource(self.file, missing)
+        self._layers = LayerSource(self.file, self.param_path, missing)
         self._parts = self._make_parts(self._layers) if self.file.is_made else None
         self.state = GraphState.COMPLETE
 
@@ -280,6 +282,15 @@ class RuntimeGraph:
                 self._structure = find_structure(digraph)
                 digraph.clear()  # its views would keep it until the collector runs
         return self._structure
+
+    @property
+    def export_faults(self) -> tuple[ExportFault, ...]:
+        """Where the export is not what the model was, as far as the file itself shows."""
+        from engine.runtime.export_faults import find_export_faults
+
+        from_onnx = self._layers is not None and self._layers.from_onnx
+        with collector_paused():
+            return find_export_faults(self.operators, from_onnx=from_onnx)
 
     def to_networkx(self) -> nx.MultiDiGraph:
         """Copy the structure into networkx.
@@ -430,6 +441,8 @@ class RuntimeGraph:
                 )
                 for index, (name, operand) in enumerate(self.file.operands.items())
             }
+            tied = find_tied_inputs(self.file, ordered)
+            lines = _lines_of(ordered, self.file)
             operators = tuple(
                 RuntimeOperator(
                     operator,
@@ -437,6 +450,8 @@ class RuntimeGraph:
                     tuple([operands[operand.name] for operand in operator.inputs]),
                     tuple([operands[operand.name] for operand in operator.outputs]),
                     layers,
+                    lines[index],
+                    tied.get(operator.name, NONE),
                 )
                 for index, operator in enumerate(ordered)
             )
@@ -461,6 +476,7 @@ class _Parts(NamedTuple):
     given: tuple[RuntimeOperand, ...]
 
 
+_FIRST_LINE: Final = 3  # behind the magic number and the counts
 _NO_PARTS: Final = _Parts((), {}, {}, (), ())
 
 
@@ -536,6 +552,15 @@ def _execution_order(graph: Graph, path: Path) -> Sequence[Operator]:
     except nx.NetworkXUnfeasible:
         raise ModelFileError(path, "its operators form a cycle") from None
     return [graph.operators[index] for index in order]
+
+
+def _lines_of(operators: Sequence[Operator], graph: Graph) -> Sequence[int]:
+    """Lines of operators in the file, which has one for each behind its two first."""
+    in_order = range(_FIRST_LINE, _FIRST_LINE + len(operators))
+    if operators is graph.operators:
+        return in_order
+    lines = {id(o): line for o, line in zip(graph.operators, in_order, strict=True)}
+    return [lines[id(operator)] for operator in operators]
 
 
 def _format_operand(operand: RuntimeOperand) -> str:

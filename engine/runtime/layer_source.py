@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.errors import EngineError, LayerError, ModelFileError, UnsupportedOperatorError
+from engine.errors import (
+    EngineError,
+    LayerError,
+    ModelFileError,
+    ParameterError,
+    UnsupportedOperatorError,
+)
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
 from engine.runtime.operator import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
+    from pathlib import Path
 
     from engine.layers import Layer, LayerFile, Registration
     from engine.layers.notes import OperatorNote
@@ -36,12 +43,20 @@ class LayerSource:
     Parameters
     ----------
     file : Graph
+    param_path : Path
+        Where it was read.
     missing_weights : EngineError or None
         Error of operators with weights, if the model was opened without its ``.bin``.
+
+    Attributes
+    ----------
+    param_path : Path
     """
 
-    def __init__(self, file: Graph, missing_weights: EngineError | None) -> None:
-        self._file = file
+    def __init__(
+        self, file: Graph, param_path: Path, missing_weights: EngineError | None
+    ) -> None:
+        self._file, self.param_path = file, param_path
         self._missing_weights = missing_weights
         self._registered = layer_table()
         self._shared: dict[Hashable, Bound] = {}
@@ -84,6 +99,8 @@ class LayerSource:
             return Bound()
         if self._missing_weights is not None and operator.has_attributes:
             return Bound(error=self._missing_weights)
+        if operator.tied_inputs and not operator.inputs:
+            return Bound(error=self._without_input(operator))
         with self._lock:
             if operator.type not in self._table:
                 return Bound(error=self._unknown(operator))
@@ -162,6 +179,17 @@ class LayerSource:
             operator.result_count,
             operator.output_shapes,
             operator.storage,
+        )
+
+    def _without_input(self, operator: RuntimeOperator) -> ParameterError:
+        from engine.runtime.export_faults import find_export_faults
+
+        (fault,) = find_export_faults([operator], from_onnx=self.from_onnx)
+        return ParameterError(
+            "input",
+            fault.reason,
+            operator=operator.name,
+            operator_type=operator.type,
         )
 
     def _unknown(self, operator: RuntimeOperator) -> UnsupportedOperatorError:

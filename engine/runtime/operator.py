@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
@@ -23,6 +23,7 @@ from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
 from engine.memory_bound import current_room, require_extent
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
+from engine.runtime.tied_weights import NONE
 from engine.tensor import Tensor
 from engine.values import describe_value, freeze
 
@@ -45,6 +46,8 @@ __all__ = [
     "RuntimeOperand",
     "RuntimeOperator",
 ]
+
+Item = TypeVar("Item")
 
 INPUT_TYPE = "pnnx.Input"
 OUTPUT_TYPE = "pnnx.Output"
@@ -140,6 +143,11 @@ class LayerProvider(Protocol):
         """Whether the file was made from an ONNX model."""
         ...
 
+    @property
+    def param_path(self) -> Path:
+        """The ``.param`` file."""
+        ...
+
     def bind(self, operator: RuntimeOperator) -> Bound:
         """Check an operator; errors are returned, not raised."""
         ...
@@ -196,7 +204,11 @@ class RuntimeOperator:
         Of the file.
     index : int
     inputs, outputs : tuple of RuntimeOperand
+        As in the file.
     source : LayerProvider
+    line : int
+    tied : frozenset of int, optional
+        Places of inputs that only repeat a weight of the operator; they are left out.
 
     Attributes
     ----------
@@ -210,6 +222,10 @@ class RuntimeOperator:
         The same objects as its neighbours'.
     input_names : tuple of str
         PyTorch's argument name of each input, ``""`` where the file gives none.
+    tied_inputs : tuple of RuntimeOperand
+        Inputs in the file that only repeat a weight of its own; they are not among `inputs`.
+    line : int
+        Of the ``.param`` file, counted from 1.
     storage : Storage or None
         Layout of the first input in the last one, for a type that reads memory by strides; None
         if it has its own memory.
@@ -219,11 +235,14 @@ class RuntimeOperator:
         "__dict__",  # for cached_property
         "_operator",
         "_source",
+        "_tied",
         "index",
         "inputs",
+        "line",
         "name",
         "outputs",
         "storage",
+        "tied_inputs",
         "type",
     )
 
@@ -234,19 +253,28 @@ class RuntimeOperator:
         inputs: tuple[RuntimeOperand, ...],
         outputs: tuple[RuntimeOperand, ...],
         source: LayerProvider,
+        line: int,
+        tied: frozenset[int] = NONE,
     ) -> None:
         self._operator = operator
         self.name, self.type = operator.name, operator.type
-        self.index = index
-        self.inputs, self.outputs = inputs, outputs
-        self._source = source
+        self.index, self.line = index, line
+        self._source, self._tied = source, tied
+        self.inputs = self._untied(inputs) if tied else inputs
+        self.tied_inputs = tuple([inputs[place] for place in sorted(tied)]) if tied else ()
+        self.outputs = outputs
         self.storage: Storage | None = None
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """PyTorch's argument name of each input, ``""`` where the file gives none."""
         names = tuple(self._operator.input_names)
+        if self._tied:
+            names = self._untied(names)
         return names if len(names) == len(self.inputs) else (*names, BASE)
+
+    def _untied(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        return tuple([item for place, item in enumerate(items) if place not in self._tied])
 
     def lies_in(self, base: RuntimeOperand | None, storage: Storage) -> None:
         """Add the base of which the first input is a view, while the graph is built.
@@ -347,6 +375,16 @@ class RuntimeOperator:
     def random(self) -> bool:
         """Whether it may draw random numbers; an operand can disable that."""
         return self._source.is_random(self)
+
+    @property
+    def from_onnx(self) -> bool:
+        """Whether the file was made from an ONNX model."""
+        return self._source.from_onnx
+
+    @property
+    def place(self) -> str:
+        """Where it stands: name of the file and line."""
+        return f"{self._source.param_path.name}:{self.line}"
 
     @property
     def label(self) -> OperatorLabel:

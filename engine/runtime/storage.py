@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from engine.runtime.operator import RuntimeOperand, RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["find_storage"]
+__all__ = ["VIEWS", "find_storage"]
 
 _READ_BY_STEPS: Final = frozenset(
     f"{prefix}{name}"
@@ -32,8 +32,7 @@ _READ_BY_STEPS: Final = frozenset(
     for name in ("as_strided", "as_strided_scatter")
 )
 
-# Operators whose result is a view of their first input, always or wherever one is possible.
-_VIEWS: Final = frozenset(
+VIEWS: Final = frozenset(
     f"{prefix}{name}"
     for prefix in ("torch.", "Tensor.", "aten::")
     for name in (
@@ -47,6 +46,7 @@ _VIEWS: Final = frozenset(
         "view_as", "vsplit",
     )
 ) | {"nn.Flatten", "nn.Unflatten", "nn.Identity", "nn.Dropout", "F.dropout"}  # fmt: skip
+"""Operators whose result is a view of their first input, always or wherever one is possible."""
 
 # Files of layers whose types write their results in row-major order if their inputs are in that
 # order, and those that always do.
@@ -141,7 +141,7 @@ class _Finder:
 
     def _places(self, operator: RuntimeOperator) -> Sequence[_Found]:
         """Places of an operator's outputs."""
-        if operator.type in _VIEWS and operator.inputs:
+        if operator.type in VIEWS and operator.inputs:
             return self._of_views(operator)
         entry = layer_table().get(operator.type)
         kind = entry.target.__module__.rpartition(".")[2] if entry and not entry.file else ""

@@ -50,6 +50,15 @@ def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str
             {"index": op.index, "name": op.name, "type": op.type, "reason": op.reason}
             for op in graph.unsupported
         ],
+        "export_faults": [
+            {
+                "index": fault.operator.index,
+                "line": fault.operator.line,
+                "certain": fault.certain,
+                "sentence": fault.sentence,
+            }
+            for fault in graph.export_faults
+        ],
         "random": [op.index for op in graph.operators if op.random],
         "operators": rows,
     }
@@ -120,6 +129,7 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
     _say_memory(facts["memory"])
     _say_random(graph)
     _say_unsupported(graph)
+    _say_faults(facts)
 
 
 def _say_memory(taken: Mapping[str, int]) -> None:
@@ -173,6 +183,15 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
         say(f"  {_format_indexes([operator.index for operator in operators])}: {reason}")
     if any(is_unknown(operator) for operator in graph.unsupported):
         say("use --layers FILE to load layers of your own")
+
+
+def _say_faults(facts: Mapping[str, Any]) -> None:
+    """Faults of the export; the reason of an operator that cannot run has told of its own."""
+    told = {row["index"] for row in facts["unsupported"]}
+    for fault in facts["export_faults"]:
+        if fault["index"] not in told:
+            say()
+            say(f"warning: {fault['sentence']}")
 
 
 def is_unknown(operator: RuntimeOperator) -> bool:

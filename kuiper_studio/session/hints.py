@@ -28,6 +28,8 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     str
         Empty when there is nothing to go by.
     """
+    if error.of_export:
+        return f"{capitalized(error.diagnosis)}."
     found = _first_other_shape(graph, error) if not error.suspect else None
     if found is None and error.diagnosis:
         told = f"{capitalized(error.diagnosis)}."

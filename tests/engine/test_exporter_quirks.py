@@ -8,9 +8,11 @@ import pytest
 import engine
 
 NAMES = [
-    "as_strided_view",
+    "as_strided_view", "grouped_mm",
     "index_1000", "index_2d", "index_mask", "index_negative", "index_slice", "index_two",
     "tensor_index_1001",
+    "tied_conv2d", "tied_conv2d_both", "tied_groupnorm", "tied_gru", "tied_layernorm",
+    "tied_lstm", "tied_prelu", "tied_rmsnorm", "tied_weights", "tied_weights_2",
 ]  # fmt: skip
 
 
@@ -68,3 +70,83 @@ def test_a_tensor_of_one_constant_is_written_as_a_number(make_pair):
     )
     (column,) = engine.load(param).forward([np.arange(6, dtype=np.float32).reshape(3, 2)])
     assert column.tolist() == [[1], [3], [5]]
+
+
+# A second matrix product that shares its weight with the first, as pnnx writes it.
+SHARING = (
+    "pnnx.Input x 0 1 0 #0=(2,2)f32",
+    "pnnx.Attribute a 0 1 1 @data=(2,2)f32 #1=(2,2)f32",
+    "nn.Linear b 2 1 1 0 2 @bias=(2)f32 @weight=(2,2)f32 #1=(2,2)f32 #0=(2,2)f32 #2=(2,2)f32",
+    "pnnx.Output y 1 0 2",
+)
+WEIGHT = np.array([[1, 2], [3, 4]], np.float32)
+BIAS = np.array([10, 20], np.float32)
+
+
+def test_a_weight_in_front_of_the_input_is_left_out(make_pair):
+    param = make_pair(*SHARING, weights={"a.data": WEIGHT, "b.weight": WEIGHT, "b.bias": BIAS})
+    graph = engine.load(param)
+    operator = graph.operator("b")
+    assert [o.name for o in operator.inputs] == ["0"]
+    assert [o.name for o in operator.tied_inputs] == ["1"]
+    assert operator.input_names == ("",)
+    assert graph.operand("1").consumers == ()
+    (result,) = graph.forward([np.array([[1, 0], [1, 1]], np.float32)])
+    assert result.tolist() == [[11, 23], [13, 27]]
+
+
+def test_the_last_input_stays_though_it_is_the_weight_itself(make_pair):
+    lines = [line.replace(" 2 1 1 0 2 ", " 2 1 1 1 2 ") for line in SHARING]
+    param = make_pair(*lines, weights={"a.data": WEIGHT, "b.weight": WEIGHT, "b.bias": BIAS})
+    (result,) = engine.load(param).forward([np.zeros((2, 2), np.float32)])
+    assert result.tolist() == [[1 + 4 + 10, 3 + 8 + 20], [3 + 8 + 10, 9 + 16 + 20]]
+
+
+def test_what_only_has_the_shape_of_a_weight_is_an_input(make_pair):
+    """A learnt query; of what the weights hold only the checksums are looked at."""
+    lines = [line.replace(" 2 1 1 0 2 ", " 2 1 3 1 2 ") for line in SHARING]
+    lines.insert(2, "pnnx.Attribute c 0 1 3 @data=(2,2)f32 #3=(2,2)f32")
+    weights = {"a.data": 2 * WEIGHT, "b.weight": WEIGHT, "b.bias": BIAS, "c.data": WEIGHT}
+    graph = engine.load(make_pair(*lines, weights=weights))
+    assert [o.name for o in graph.operator("b").inputs] == ["1"]
+    assert [o.name for o in graph.operator("b").tied_inputs] == ["3"]
+    (result,) = graph.forward([np.zeros((2, 2), np.float32)])
+    assert result.tolist() == [[2 + 8 + 10, 6 + 16 + 20], [6 + 16 + 10, 18 + 32 + 20]]
+
+
+@pytest.mark.parametrize("fed", ["other values", "another operator"])
+def test_an_input_that_is_no_weight_is_too_many(make_pair, fed):
+    lines = list(SHARING)
+    if fed == "another operator":
+        lines[1] = "F.relu a 1 1 0 1 $input=0 #0=(2,2)f32 #1=(2,2)f32"
+    weights = {"a.data": 2 * WEIGHT, "b.weight": WEIGHT, "b.bias": BIAS}
+    if fed == "another operator":
+        del weights["a.data"]
+    operator = engine.load(make_pair(*lines, weights=weights)).operator("b")
+    assert "2 operands are more than this layer takes" in operator.reason
+
+
+def test_a_structure_without_weights_goes_by_shapes(make_pair):
+    param = make_pair(*SHARING)
+    param.with_suffix(".bin").unlink()
+    assert [o.name for o in engine.load(param).operator("b").inputs] == ["0"]
+
+
+def test_an_operator_that_lost_its_input_says_so(make_pair):
+    """PyTorch's result depends on a bias that the exporter dropped."""
+    param = make_pair(
+        "pnnx.Input x 0 1 0 #0=(1,1,2,2)f32",
+        "pnnx.Attribute a 0 1 1 @data=(1,1,2,2)f32 #1=(1,1,2,2)f32",
+        "nn.ConvTranspose2d b 1 1 1 2 bias=False dilation=(1,1) groups=1 in_channels=1 "
+        "kernel_size=(2,2) out_channels=1 output_padding=(0,0) padding=(0,0) stride=(1,1) "
+        "@weight=(1,1,2,2)f32 #1=(1,1,2,2)f32 #2=(1,1,4,4)f32",
+        "pnnx.Output y 1 0 2",
+        weights={"a.data": WEIGHT, "b.weight": WEIGHT},
+    )
+    operator = engine.load(param).operator("b")
+    assert operator.reason == (
+        "nn.ConvTranspose2d 'b': the export is at fault, not the model: m.pnnx.param:5: what "
+        "it takes was lost, and in its place stands its weight, which it shares with another "
+        "module; give the module a copy of the weight before the export: "
+        "module.weight = torch.nn.Parameter(module.weight.detach().clone())"
+    )

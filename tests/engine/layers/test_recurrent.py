@@ -127,6 +127,24 @@ def test_states_first(run):
         np.testing.assert_array_equal(ours, expected)
 
 
+@pytest.mark.parametrize("layout", ["batch", "batch_first", "alone"])
+@pytest.mark.parametrize("kind", GATES)
+def test_learnt_states_come_in_front(run, kind, layout):
+    """pnnx writes what a traced module captures before its own input, of equal widths too."""
+    weights = weights_of(kind, 4, 4, layers=2)
+    batch = () if layout == "alone" else (2,)
+    states = [some(2, *batch, 4) for _ in range(2 if kind == "LSTM" else 1)]
+    x = some(5, *batch, 4)
+    if layout == "batch_first":
+        x = x.swapaxes(0, 1)
+    facts = {"input_size": 4, "hidden_size": 4, "num_layers": 2}
+    facts["batch_first"] = layout == "batch_first"
+    behind = run(f"nn.{kind}", x, *states, weights=weights, **facts)
+    in_front = run(f"nn.{kind}", *states, x, weights=weights, **facts)
+    for one, other in zip(behind, in_front, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_halves_stay_halves(run):
     weights = {k: v.astype(np.float16) for k, v in weights_of("GRU", 3, 4).items()}
     y, state = run("nn.GRU", some(5, 2, 3).astype(np.float16), weights=weights)

@@ -38,7 +38,7 @@ def test_names_of_inputs_and_outputs_tell(make_pair, ends, expected):
             f"pnnx.Output {ends[2]} 1 0 2",
         )
     )
-    assert LayerSource(graph.file, None).from_onnx is expected
+    assert LayerSource(graph.file, graph.param_path, None).from_onnx is expected
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""Products of matrices in groups, as mixtures of experts take them.
+
+Every token goes to one expert. Tokens are sorted by their experts, and `offs` says where those
+of each expert end.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from engine.errors import InferStatus, LayerError, describe_shapes
+from engine.layers.arguments import require_ndim, require_steps
+from engine.layers.matmul import matmul
+from engine.layers.registry import register
+from engine.promotion import promote_types
+from engine.values import Array
+
+__all__ = ["grouped_mm"]
+
+
+@register("aten::_grouped_mm", "torch._grouped_mm", "F.grouped_mm", unused="out_dtype")
+def grouped_mm(
+    mat_a: Array, mat_b: Array, offs: Array | None = None, bias: Array | None = None
+) -> Array:
+    """Multiply matrices group by group: ``torch.nn.functional.grouped_mm``.
+
+    An array of three dimensions holds one matrix for each group. A matrix is cut into groups
+    where `offs` says: `mat_a` along M, `mat_b` along N, or both along K.
+
+    Parameters
+    ----------
+    mat_a : ndarray of shape (M, K) or (G, M, K)
+    mat_b : ndarray of shape (K, N) or (G, K, N)
+    offs : ndarray of shape (G,), optional
+        Where each group ends; only left out where there is nothing to cut.
+    bias : None
+        PyTorch takes none so far.
+
+    Returns
+    -------
+    ndarray of shape (M, N), or (G, M, N) if both or none are cut
+        A new array. Behind the last group it is 0; PyTorch leaves open what is there.
+    """
+    require_ndim(mat_a, (2, 3), "mat_a")
+    require_ndim(mat_b, (2, 3), "mat_b")
+    if bias is not None:
+        raise LayerError("a bias is not supported, by PyTorch neither")
+    if mat_a.shape[-1] != mat_b.shape[-2]:
+        raise _mismatch(mat_a, mat_b)
+    if offs is None:
+        if mat_a.ndim == 2 or mat_b.ndim == 2:
+            raise LayerError("a matrix is to be cut into groups, and offs is not given")
+        return _of_pairs(mat_a, mat_b)
+    if mat_a.ndim == mat_b.ndim == 3:
+        raise LayerError("offs is given, and there is no matrix to cut into groups")
+    if mat_a.ndim == mat_b.ndim:
+        groups = _groups(offs, mat_a.shape[1])
+        products = [matmul(mat_a[:, group], mat_b[group]) for group in groups]
+        return np.stack(products) if products else _of_pairs(mat_a[None][:0], mat_b[None][:0])
+    by_rows = mat_a.ndim == 2
+    groups = _groups(offs, len(mat_a) if by_rows else mat_b.shape[1])
+    if len(groups) != len(mat_b if by_rows else mat_a):
+        raise _mismatch(mat_a, mat_b)
+    dtype = promote_types(mat_a.dtype, mat_b.dtype)
+    result = np.zeros((mat_a.shape[-2], mat_b.shape[-1]), dtype)
+    for number, group in enumerate(groups):
+        if by_rows:
+            result[group] = matmul(mat_a[group], mat_b[number])
+        else:
+            result[:, group] = matmul(mat_a[number], mat_b[:, group])
+    return result
+
+
+def _of_pairs(mat_a: Array, mat_b: Array) -> Array:
+    if len(mat_a) != len(mat_b):
+        raise _mismatch(mat_a, mat_b)
+    return matmul(mat_a, mat_b)
+
+
+def _groups(offs: Array, size: int) -> list[slice]:
+    """Cut `size` rows or columns where `offs` says."""
+    require_ndim(offs, 1, "offs")
+    if offs.dtype.kind not in "iu":
+        raise LayerError(f"offs has the dtype {offs.dtype}, not an integer one")
+    require_steps(len(offs), "groups")
+    bounds = [0, *offs.tolist()]
+    if bounds != sorted(bounds) or bounds[-1] > size:
+        raise LayerError(f"offs must ascend from 0 to at most {size}")
+    return [slice(begin, end) for begin, end in pairwise(bounds)]
+
+
+def _mismatch(mat_a: Array, mat_b: Array) -> LayerError:
+    return LayerError(
+        f"shapes {describe_shapes([mat_a.shape, mat_b.shape])} cannot be multiplied by groups",
+        InferStatus.kInferArraySizeMismatch,
+    )

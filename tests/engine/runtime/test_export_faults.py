@@ -1,0 +1,265 @@
+"""Faults of exports, in lines as pnnx writes them of such models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.errors import InferenceError
+
+FLOATS = np.arange(80, dtype=np.float32).reshape(2, 40)
+
+MASKED = (
+    "pnnx.Input x 0 1 0 #0=(1,5,16)f32",
+    "pnnx.Input m 0 1 1 #1=(1,1,5,5){dtype}",
+    "Tensor.reshape {name} 1 1 1 2 shape=({size}) ${argument}=1 #1=(1,1,5,5){dtype}",
+    (
+        "nn.MultiheadAttention attention_1 2 1 0 2 3 batch_first=True bias=False embed_dim=16 "
+        "num_heads=2 @in_proj_weight=(48,16)f32 @out_proj.weight=(16,16)f32 $input=0 "
+        "$attn_mask=2 #0=(1,5,16)f32 #3=(1,5,16)f32"
+    ),
+    "pnnx.Output y 1 0 3",
+)
+WEIGHTS = {
+    "attention_1.in_proj_weight": np.ones((48, 16), np.float32),
+    "attention_1.out_proj.weight": np.ones((16, 16), np.float32),
+}
+
+
+def faults(param):
+    return engine.load(param).export_faults
+
+
+def masked(make_pair, dtype="bool", name="reshape_0", argument="attn_mask", size="5,5"):
+    facts = {"dtype": dtype, "name": name, "argument": argument, "size": size}
+    return make_pair(*(line.format(**facts) for line in MASKED), weights=WEIGHTS)
+
+
+def divided(make_pair, expr="div(@0,8)", dtype="i64"):
+    return make_pair(
+        "pnnx.Input x 0 1 0 #0=(2,40)f32",
+        "torch.topk t 1 2 0 1 2 dim=-1 k=3 largest=True sorted=True $input=0 #0=(2,40)f32 "
+        "#1=(2,3)f32 #2=(2,3)i64",
+        f"pnnx.Expression e 1 1 2 3 expr={expr} #2=(2,3)i64 #3=(2,3){dtype}",
+        "torch.gather g 2 1 0 3 4 dim=1 $input=0 $index=3 #4=(2,3)f32",
+        "pnnx.Output y 1 0 4",
+    )
+
+
+class TestLostRounding:
+    def test_a_failure_names_line_and_operator(self, make_pair):
+        with pytest.raises(InferenceError) as caught:
+            engine.load(divided(make_pair)).forward([FLOATS])
+        assert (caught.value.operator, caught.value.suspect) == ("g", "e")
+        assert caught.value.of_export
+        assert caught.value.diagnosis == (
+            "the export is at fault, not the model: m.pnnx.param:5, pnnx.Expression 'e': its "
+            "division must give integers, and pnnx has dropped the rounding_mode; write a // b "
+            "or torch.floor_divide(a, b) in the model, or export it with optlevel=0, which "
+            "keeps the operators that PyTorch has traced"
+        )
+
+    def test_it_is_seen_without_a_run(self, make_pair):
+        (fault,) = faults(divided(make_pair))
+        assert (fault.operator.name, fault.certain) == ("e", True)
+
+    @pytest.mark.parametrize(
+        ("expr", "dtype"), [("div(@0,8)", "f32"), ("floor_divide(@0,8)", "i64")]
+    )
+    def test_other_divisions_are_none(self, make_pair, expr, dtype):
+        assert not faults(divided(make_pair, expr, dtype))
+
+    def test_a_list_of_indices_needs_integers(self, make_pair):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(5,8)f32",
+            "pnnx.Input i 0 1 1 #1=(12)i64",
+            "pnnx.Expression e 1 1 1 2 expr=[div(@0,6)] #1=(12)i64",
+            "Tensor.index t 2 1 0 2 3 $input=0 $expr=2 #0=(5,8)f32 #3=(12,8)f32",
+            "pnnx.Output y 1 0 3",
+        )
+        (fault,) = faults(param)
+        assert (fault.operator.name, fault.operator.line) == ("e", 5)
+        with pytest.raises(InferenceError, match=r"m\.pnnx\.param:5, pnnx\.Expression 'e'"):
+            engine.load(param).forward([FLOATS[:, :20].reshape(5, 8), np.arange(12)])
+
+    def test_a_file_made_of_onnx_means_whole_ones(self, make_pair):
+        param = make_pair(
+            "pnnx.Input in0 0 1 0 #0=(4)i64",
+            "pnnx.Expression e 1 1 0 1 expr=div(@0,3) #0=(4)i64 #1=(4)i64",
+            "pnnx.Output out0 1 0 1",
+        )
+        assert not faults(param)
+
+
+class TestTurnedMask:
+    def test_a_fused_bool_mask(self, make_pair):
+        (fault,) = faults(masked(make_pair))
+        assert fault.operator.name == "attention_1"
+        assert fault.sentence.startswith(
+            "the export is at fault, not the model: m.pnnx.param:6, nn.MultiheadAttention "
+            "'attention_1': pnnx has fused scaled_dot_product_attention"
+        )
+        assert "float mask" in fault.remedy
+
+    @pytest.mark.parametrize("other", [{"dtype": "f32"}, {"argument": "input"}])
+    def test_masks_that_mean_what_they_say(self, make_pair, other):
+        """What is added to scores, and what a module took in the model too."""
+        assert not faults(masked(make_pair, **other))
+
+    def test_a_mask_of_a_shape_that_it_cannot_have(self, make_pair):
+        param = masked(make_pair, name="attn_ht_0_0", argument="mask", size="2,5,5")
+        with pytest.raises(InferenceError) as caught:
+            engine.load(param).forward(
+                [np.zeros((1, 5, 16), np.float32), np.zeros((1, 1, 5, 5), np.bool_)]
+            )
+        assert caught.value.diagnosis.startswith(
+            "the export is at fault, not the model: m.pnnx.param:5, Tensor.reshape "
+            "'attn_ht_0_0': pnnx has fused an attention and gives its mask a shape"
+        )
+        assert "expand the mask to batch × heads × queries × keys" in caught.value.diagnosis
+        assert not caught.value.suspect  # the operator that fails is the one to blame
+
+
+class TestContradictedShape:
+    @pytest.mark.parametrize(
+        ("line", "what"),
+        [
+            ("Tensor.reshape v 1 1 0 1 shape=(3,5) $input=0", "15 elements|24 elements"),
+            ("Tensor.permute v 1 1 0 1 dims=(1,0,2) $input=0",
+             "it makes 3×2×4 of 2×3×4, and its line states 3×5"),
+            ("pnnx.Expression v 1 1 0 1 expr=add(@0,1)",
+             "it makes 2×3×4 of 2×3×4, and its line states 3×5"),
+        ],
+    )  # fmt: skip
+    def test_a_line_against_its_own_annotation(self, make_pair, line, what):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(2,3,4)f32",
+            f"{line} #0=(2,3,4)f32 #1=(3,5)f32",
+            "pnnx.Output y 1 0 1",
+        )
+        (fault,) = faults(param)
+        assert fault.what.startswith("the line contradicts itself: ")
+        assert any(part in fault.what for part in what.split("|"))
+        assert "optlevel=0" in fault.remedy
+
+    def test_operands_that_do_not_go_together(self, make_pair):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(2,3)f32",
+            "pnnx.Input z 0 1 1 #1=(4)f32",
+            "pnnx.Expression e 2 1 0 1 2 expr=mul(@0,@1) #0=(2,3)f32 #1=(4)f32 #2=(2,3)f32",
+            "pnnx.Output y 1 0 2",
+        )
+        (fault,) = faults(param)
+        assert fault.what == "the line contradicts itself: 2×3 and 4 cannot be broadcast"
+        with pytest.raises(InferenceError, match="the export is at fault, not the model"):
+            engine.load(param).forward([np.zeros((2, 3)), np.zeros(4)])
+
+    def test_open_sizes_contradict_nothing(self, make_pair):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(?,3,4)f32",
+            "Tensor.reshape v 1 1 0 1 shape=(-1,12) $input=0 #0=(?,3,4)f32 #1=(?,12)f32",
+            "pnnx.Expression e 1 1 1 2 expr=add(@0,1) #1=(?,12)f32 #2=(?,12)f32",
+            "pnnx.Output y 1 0 2",
+        )
+        assert not faults(param)
+
+    def test_what_only_a_run_shows_is_a_suspicion(self, make_pair):
+        """The pooling gives 2×2 pixels and not the stated 3×3, so the sum fails."""
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(1,1,4,4)f32",
+            "pnnx.Input z 0 1 1 #1=(1,1,3,3)f32",
+            "nn.MaxPool2d p 1 1 0 2 ceil_mode=False dilation=(1,1) kernel_size=(2,2) "
+            "padding=(0,0) return_indices=False stride=(2,2) #0=(1,1,4,4)f32 #2=(1,1,3,3)f32",
+            "pnnx.Expression e 2 1 1 2 3 expr=add(@0,@1) #1=(1,1,3,3)f32 #2=(1,1,3,3)f32 "
+            "#3=(1,1,3,3)f32",
+            "pnnx.Output y 1 0 3",
+        )
+        assert not faults(param)
+        with pytest.raises(InferenceError) as caught:
+            engine.load(param).forward([np.zeros((1, 1, 4, 4)), np.zeros((1, 1, 3, 3))])
+        assert caught.value.suspect == "p"
+        assert caught.value.diagnosis.startswith(
+            "the export may be at fault, not the model: m.pnnx.param:5, nn.MaxPool2d 'p': it "
+            "gives 1×1×2×2, and its line states 1×1×3×3; "
+        )
+
+
+class TestMeaninglessIndex:
+    @pytest.mark.parametrize(
+        ("dtype", "expr", "stated", "what"),
+        [
+            ("f32", "[@0]", "(6,8)", "it takes numbers that are no integers as indices"),
+            ("i64", "[None,@0]", "(6,8)", "it takes 5×6 of 5×8, and its line states 6×8"),
+            ("i64", "[None,None,@0]", "(6,8)", ""),
+        ],
+    )
+    def test_seen_without_a_run(self, make_pair, dtype, expr, stated, what):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(5,8)f32",
+            f"pnnx.Input i 0 1 1 #1=(6){dtype}",
+            f"pnnx.Expression e 1 1 1 2 expr={expr} #1=(6){dtype}",
+            f"Tensor.index t 2 1 0 2 3 $input=0 $expr=2 #0=(5,8)f32 #3={stated}f32",
+            "pnnx.Output y 1 0 3",
+        )
+        (fault,) = faults(param)
+        assert fault.operator.name == "t"
+        assert fault.what.startswith("its index has lost its meaning: " + what)
+
+    @pytest.mark.parametrize(
+        ("line", "stated"),
+        [
+            ("pnnx.Expression e 1 1 1 2 expr=[@0] #1=(6)i64", "(6,8)"),
+            ("pnnx.Expression e 1 1 1 2 expr=[None,@0] #1=(6)i64", "(5,6)"),
+            ("pnnx.Expression e 1 1 1 2 expr=[@0,@0] #1=(6)i64", "(6)"),
+        ],
+    )
+    def test_good_ones(self, make_pair, line, stated):
+        param = make_pair(
+            "pnnx.Input x 0 1 0 #0=(5,8)f32",
+            "pnnx.Input i 0 1 1 #1=(6)i64",
+            line,
+            f"Tensor.index t 2 1 0 2 3 $input=0 $expr=2 #0=(5,8)f32 #3={stated}f32",
+            "pnnx.Output y 1 0 3",
+        )
+        assert not faults(param)
+
+
+class TestSuspectedGelu:
+    @staticmethod
+    def network(make_pair, gelu, layer="a", relu="F.relu_9", more=""):
+        return make_pair(
+            "pnnx.Input x 0 1 0 #0=(2,3)f32",
+            f"nn.Linear {layer} 1 1 0 1 bias=False in_features=3 out_features=4 "
+            "@weight=(4,3)f32 #0=(2,3)f32 #1=(2,4)f32",
+            f"F.gelu {gelu} 1 1 1 2 {more} $input=1 #1=(2,4)f32 #2=(2,4)f32",
+            f"F.relu {relu} 1 1 2 3 $input=2 #2=(2,4)f32 #3=(2,4)f32",
+            "pnnx.Output y 1 0 3",
+            weights={f"{layer}.weight": np.ones((4, 3), np.float32)},
+        )
+
+    def test_by_the_number_of_a_formula(self, make_pair):
+        (fault,) = faults(self.network(make_pair, "F.gelu_7"))
+        assert not fault.certain
+        assert fault.sentence.startswith(
+            "the export may be at fault, not the model: m.pnnx.param:5, F.gelu 'F.gelu_7': the "
+            "number in its name says that pnnx made it of a formula, and pnnx writes the "
+            "formula by tanh (gelu_new) as the exact GELU"
+        )
+        assert "approximate='tanh'" in fault.remedy
+
+    def test_by_the_layer_in_front(self, make_pair):
+        (fault,) = faults(self.network(make_pair, "F.gelu_12", "h.0.mlp.c_fc"))
+        assert fault.what.startswith("it follows 'h.0.mlp.c_fc', as in networks of gelu_new")
+
+    @pytest.mark.parametrize("more", ["", "approximate=tanh"])
+    def test_pytorch_s_own_are_not_suspected(self, make_pair, more):
+        number = 7 if more else 12
+        assert not faults(self.network(make_pair, f"F.gelu_{number}", more=more))
+
+    def test_a_suspicion_is_no_diagnosis(self, make_pair):
+        graph = engine.load(self.network(make_pair, "F.gelu_7"))
+        with pytest.raises(InferenceError) as caught:
+            graph.forward([np.zeros((2, 5), np.float32)])
+        assert "gelu" not in caught.value.diagnosis
+        assert not caught.value.of_export
