@@ -243,11 +243,13 @@ class MainWindow(QMainWindow):
             dropped.connect(self._on_values_dropped)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
+        session.inputs_changed.connect(self._on_inputs_changed)
         session.workspace.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
 
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
+        opening.input_refused.connect(self._on_input_refused)
         for carrier in (opening, self.exporting, debugging):
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
@@ -259,6 +261,7 @@ class MainWindow(QMainWindow):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.reload_offered.connect(self.files_banner.give_way)
         self.banner.layers_requested.connect(opening.choose_layers)
+        self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
         self.graph_view.menu_requested.connect(self._show_graph_menu)
@@ -356,8 +359,15 @@ class MainWindow(QMainWindow):
     @Slot(str, str)
     def show_error(self, title: str, reason: str) -> None:
         """Report an error through the session, as every other error."""
-        self.session.workspace.log("error", reason)
-        self._on_failed(Failure(title, reason))
+        self._show_error(Failure(title, reason))
+
+    @Slot(str)
+    def _on_input_refused(self, reason: str) -> None:
+        self._show_error(Failure("The input cannot be used", reason, concerns_input=True))
+
+    def _show_error(self, failure: Failure) -> None:
+        self.session.workspace.log("error", failure.reason)
+        self._on_failed(failure)
 
     # Slots
 
@@ -415,6 +425,13 @@ class MainWindow(QMainWindow):
     def _on_values_dropped(self) -> None:
         """Clear the message about an operator, which is outdated."""
         if self.banner.concerns_operator:
+            self.banner.clear()
+
+    @Slot()
+    def _on_inputs_changed(self) -> None:
+        """Clear the message about an input: another one is there, or is tried."""
+        if self.banner.concerns_input:
+            self.session.dismiss_failure()
             self.banner.clear()
 
     @Slot()

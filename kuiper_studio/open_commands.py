@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenCommands", "sizes_key"]
 
 _MODEL_FILES: Final = "PNNX models (*.param *.bin)"
+_WEIGHT_FILES: Final = "Weights (*.bin)"
 _LAYER_FILES: Final = "Python (*.py)"
 _LABEL_FILES: Final = "Text (*.txt)"
 
@@ -54,9 +55,12 @@ class OpenCommands(QObject):
     -------
     failed : (str, str)
         A file cannot be used: a title and the reason.
+    input_refused : str
+        A file cannot be an input: the reason.
     """
 
     failed = Signal(str, str)
+    input_refused = Signal(str)
 
     def __init__(
         self,
@@ -87,6 +91,13 @@ class OpenCommands(QObject):
         """Open a pair by either of its files, or by its folder."""
         self._dialogs.remember("model", path)
         self._session.open(path)
+
+    @Slot()
+    def choose_weights(self) -> None:
+        """Ask for the weights of the open model, and open it with them."""
+        path = self._dialogs.choose("model", "Choose the weights", _WEIGHT_FILES)
+        if path:
+            self._session.use_weights(path)
 
     @Slot(object)
     def open_sample(self, sample: SampleModel) -> None:
@@ -134,7 +145,7 @@ class OpenCommands(QObject):
         try:
             sources = [parse_source(path) for path in paths]
         except EngineError as exc:
-            self.failed.emit("The input cannot be used", str(exc))
+            self.input_refused.emit(str(exc))
             return
         self._session.set_source_list(sources)
 

@@ -260,7 +260,8 @@ class InputCard(QFrame):
         self._theme = theme
         self._source: InputSource | None = None
         self._dims: tuple[Dimension, ...] | None = None
-        self._source_error = self._number_error = self._size_error = ""
+        self._source_error = self._picture_error = ""
+        self._number_error = self._size_error = ""
         self.setAcceptDrops(True)
         self.preview = InputPreview(theme)
         self._name = ElidedLabel("subtitle")
@@ -268,6 +269,7 @@ class InputCard(QFrame):
         self._facts.setProperty("role", "mono2")
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._error = QLabel()
+        self._error.setObjectName("inputError")
         self._error.setTextFormat(Qt.TextFormat.PlainText)
         self._error.setProperty("role", "error")
         self._error.setWordWrap(True)
@@ -360,8 +362,8 @@ class InputCard(QFrame):
         cropped = kind == "image" and options.fit == "crop" and shape is not None
         rows, columns = shape[-2:] if cropped and shape is not None else (1, 0)
         self.preview.set_crop(columns / rows)
-        if picture is not None and picture.error:
-            self.show_error(picture.error)
+        self._picture_error = picture.error if picture is not None else ""
+        self._show_errors()
 
     def show_error(self, text: str) -> None:
         """Show why the source cannot be used; ``""`` if it can."""
@@ -379,7 +381,9 @@ class InputCard(QFrame):
         self._show_errors()
 
     def _show_errors(self) -> None:
-        text = self._number_error or self._size_error or self._source_error
+        text = (
+            self._number_error or self._size_error or self._source_error or self._picture_error
+        )
         self._error.setText(text)
         self._error.setVisible(bool(text))
 
@@ -758,7 +762,7 @@ class InputPanel(Panel):
         shape = card.shape if card.is_made_up else None
         key = name, source, shape
         known = self._pictures.get(name)
-        if known is not None and known[0] == key:
+        if known is not None and known[0] == key and not known[1].error:
             card.show_facts(known[1], options)
             return
         card.show_facts(None, options)
@@ -785,6 +789,7 @@ class InputPanel(Panel):
 
     @Slot(str, object)
     def _on_source_chosen(self, name: str, source: InputSource) -> None:
+        self.cards[name].show_error("")  # of the same file, which may have been mended
         self.session.set_inputs({name: source})
         self._waiting = name
 

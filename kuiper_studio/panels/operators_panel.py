@@ -33,7 +33,7 @@ from kuiper_studio.item_models import (
     OperatorsFilterModel,
     OperatorsModel,
 )
-from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
+from kuiper_studio.item_models.statuses import NONFINITE, QUIET, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
@@ -68,7 +68,10 @@ class OperatorDelegate(RowDelegate):
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
                 status: DisplayStatus = index.data(OperatorRole.STATUS)
-                look = STATUS_LOOKS[status]
+                nonfinite = status is DisplayStatus.EXECUTED and index.data(
+                    OperatorRole.IS_NONFINITE
+                )
+                look = NONFINITE if nonfinite else STATUS_LOOKS[status]
                 token = "selTxt" if selected and status in QUIET else look.token
                 self._draw_icon(painter, rect, look.icon, token, look.size)
             case OperatorColumn.FAMILY:
@@ -261,7 +264,7 @@ class OperatorsPanel(Panel):
         self._problems_only = self._make_toggle(
             "warning",
             "state:problem",
-            "Only operators that failed, are blocked or cannot run",
+            "Only operators that failed, are blocked, cannot run, or gave NaN or Inf",
         )
         self._hint = QLabel()
         self._hint.setTextFormat(Qt.TextFormat.PlainText)
@@ -381,7 +384,8 @@ class OperatorsPanel(Panel):
     @Slot()
     def _on_position_changed(self) -> None:
         count = self.model.rowCount()
-        self.set_suffix(f"{self.session.position} / {count}" if count else "")
+        ran = self.session.position - self.session.skipped
+        self.set_suffix(f"{ran} / {count}" if count else "")
 
     @Slot(str)
     def _on_selection_changed(self, name: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPen, QPolygonF
 
-from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
+from kuiper_studio.item_models.statuses import NONFINITE, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.timeline_model import Measure, Scale, fractions, round_ticks
 
 if TYPE_CHECKING:
@@ -175,6 +175,7 @@ class TimelinePainter:
         painter.fillRect(
             LEFT, space.base, space.width - LEFT - RIGHT, 1, theme.color("ctl", 0.6)
         )
+        self._paint_nonfinite(painter)
         self._paint_modules(painter, modules)
         self._paint_breakpoints(painter, breakpoints)
         self._paint_playhead(painter, reached)
@@ -251,6 +252,13 @@ class TimelinePainter:
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(rect.adjusted(0, 0, -1, -1))
+
+    def _paint_nonfinite(self, painter: QPainter) -> None:
+        """A line under the bars of what gave NaN or Inf, however small they are."""
+        space, color = self._geometry, self._theme.color(NONFINITE.token)
+        for bar in np.flatnonzero(self.bars.nonfinite).tolist():
+            left, right = space.bar_span(bar)
+            painter.fillRect(QRectF(left, space.base, right - left, 3), color)
 
     def _paint_modules(self, painter: QPainter, modules: Sequence[ModuleRun]) -> None:
         theme, space = self._theme, self._geometry

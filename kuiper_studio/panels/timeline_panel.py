@@ -143,6 +143,7 @@ class TimelinePanel(Panel):
         session.position_changed.connect(self._refresh)
         session.state_changed.connect(self._refresh)
         session.breakpoints_changed.connect(self.canvas.refresh)
+        session.tensors.recalled.connect(self._on_recalled)
         session.selection_changed.connect(self._on_selection_changed)
         self.measure_box.currentIndexChanged.connect(self._on_measure_chosen)
         self.canvas.bar_size_changed.connect(self._update_summary)
@@ -188,11 +189,17 @@ class TimelinePanel(Panel):
         self._refresh()
 
     @Slot(str)
+    def _on_recalled(self, _operand: str) -> None:
+        if self.session.nonfinite != self.canvas.model.nonfinite:
+            self._refresh()
+
+    @Slot(str)
     def _on_selection_changed(self, _name: str) -> None:
         self.canvas.show_selection()
 
     @Slot()
     def _refresh(self) -> None:
+        self.canvas.model.nonfinite = self.session.nonfinite
         self.canvas.refresh()
         self._update_summary()
 

@@ -81,6 +81,16 @@ class Tensors(QObject):
         key = self._key(operand)
         return self._values.summary(key) if key is not None else None
 
+    def is_nonfinite(self, operand: str) -> bool:
+        """Whether an operand is known to hold NaN or Inf, from the summary of its value."""
+        nonfinite = self._values.nonfinite
+        return bool(nonfinite) and self._key(operand) in nonfinite
+
+    @property
+    def nonfinite(self) -> tuple[str, ...]:
+        """The operands that are known to hold NaN or Inf."""
+        return tuple(k.operand for k in self._values.nonfinite if self._key(k.operand) == k)
+
     def statistics(self, operand: str) -> TensorStatistics | None:
         """Statistics of an operand's value, cached; None where it is no array that is here."""
         key = self._key(operand)

@@ -22,9 +22,10 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from engine.dump import DumpOptions
+from engine.inputs import InputSource
 from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
-from kuiper_studio.item_models import OperatorColumn
+from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.session import RunState
 
@@ -232,6 +233,129 @@ STRANGE = (
 )
 
 
+def press(qtbot, window, text):
+    button = next(b for b in window.banner.findChildren(QPushButton) if b.text() == text)
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.session.busy)
+
+
+def test_a_run_that_passes_operators_by_does_not_end_like_others(
+    qtbot, open_window, make_pair, image
+):
+    window = open_window(make_pair(*STRANGE), [image])
+    trigger(qtbot, window, "debug.continue")
+    assert window.session.state is RunState.FINISHED
+    assert label(window, "statusState") == "Finished in part"
+    assert label(window, "statusDetail") == "1 of 4 run, 3 cannot"
+    assert (
+        window.theme.color("warn").name()
+        in window.findChild(QLabel, "statusState").styleSheet()
+    )
+    assert window.operators_panel.suffix == "1 / 4"
+
+
+class TestMissingWeights:
+    LINEAR = (
+        "pnnx.Input in 0 1 0 #0=(1,2)f32",
+        (
+            "nn.Linear fc 1 1 0 1 bias=False in_features=2 out_features=1 @weight=(1,2)f32 "
+            "#0=(1,2)f32 #1=(1,1)f32"
+        ),
+        "pnnx.Output out 1 0 1",
+    )
+
+    @pytest.fixture
+    def window(self, open_window, make_pair, tmp_path):
+        """A window with a model whose weights lie in another folder."""
+        param = make_pair(*self.LINEAR, weights={"fc.weight": np.float32([[3, 4]])}, name="m")
+        self.bin = tmp_path / "elsewhere" / "weights.bin"
+        self.bin.parent.mkdir()
+        param.with_suffix(".bin").rename(self.bin)
+        return open_window(param, [np.float32([[1, 10]])])
+
+    def test_the_bin_can_be_chosen(self, qtbot, window, monkeypatch):
+        assert window.banner.plain_text().startswith("The weights of m.pnnx.param are missing")
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(self.bin), ""))
+        press(qtbot, window, "Choose .bin…")
+        assert not window.banner.isVisible()
+        trigger(qtbot, window, "debug.continue")
+        assert window.session.fetch("1").tolist() == [[43.0]]  # of the same input
+
+    def test_a_wrong_one_leaves_the_choice(self, qtbot, window, monkeypatch, tmp_path):
+        wrong = tmp_path / "wrong.bin"
+        wrong.write_bytes(b"no archive")
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(wrong), ""))
+        press(qtbot, window, "Choose .bin…")
+        qtbot.waitUntil(lambda: "wrong.bin" in window.banner.plain_text())
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(self.bin), ""))
+        press(qtbot, window, "Choose .bin…")
+        assert window.session.graph.has_weights
+
+    def test_also_when_a_run_has_passed_them_by(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        assert window.banner.plain_text().startswith("fc cannot run")
+        names = {b.text() for b in window.banner.findChildren(QPushButton) if b.isVisible()}
+        assert "Choose .bin…" in names
+
+
+def test_a_message_about_an_input_goes_with_the_next_one(qtbot, window, tmp_path, image):
+    bad, good = tmp_path / "bad.npy", tmp_path / "good.npy"
+    np.save(bad, np.zeros((7, 7), np.float32))
+    np.save(good, image)
+    for path in (bad, tmp_path / "a.txt.gz"):
+        window.opening.feed_files([str(path)])
+        qtbot.waitUntil(window.banner.isVisible)
+        assert "The input cannot be used" in window.banner.plain_text()
+        window.opening.feed_files([str(good)])
+        qtbot.waitUntil(lambda: not window.session.busy)
+        assert not window.banner.isVisible()
+        assert window.session.failure is None
+
+
+def test_a_card_forgets_what_was_wrong_with_a_mended_file(qtbot, window, tmp_path, image):
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"no array")
+    card = window.input_panel.cards["0"]
+    card.use_file(str(path))
+    qtbot.waitUntil(lambda: card.findChild(QLabel, "inputError").isVisible())
+    np.save(path, image)
+    card.use_file(str(path))
+    qtbot.waitUntil(lambda: bool(window.session.fed_shapes) and not window.session.busy)
+    qtbot.waitUntil(lambda: "1×2×4×4" in card.preview.accessibleName())
+    assert not card.findChild(QLabel, "inputError").isVisible()
+
+
+def test_nan_is_marked_and_counted(qtbot, window):
+    poisoned = np.full((1, 2, 4, 4), np.nan, np.float32)
+    window.session.set_inputs({"0": InputSource("array", array=poisoned)})
+    qtbot.waitUntil(lambda: not window.session.busy)
+    trigger(qtbot, window, "debug.continue")
+    counted = window.findChild(QLabel, "statusNonfinite")
+    qtbot.waitUntil(lambda: counted.text() == "NaN or Inf in 3 operators")
+    model = window.operators_panel.model
+    marks = [model.index(row, 0).data(OperatorRole.IS_NONFINITE) for row in range(4)]
+    assert marks == [True, True, True, False]  # the last one gives nothing
+    assert window.timeline_panel.canvas.model.nonfinite == {0, 1, 2}
+    window.operators_panel.set_filter("state:nonfinite")
+    assert window.operators_panel.rows.rowCount() == 3
+    trigger(qtbot, window, "debug.stepBack")
+    trigger(qtbot, window, "debug.stepBack")
+    assert counted.text() == "NaN or Inf in 2 operators"
+    trigger(qtbot, window, "debug.restart")
+    assert not counted.isVisible()
+    assert window.timeline_panel.canvas.model.nonfinite == frozenset()
+
+
+def test_what_comes_out_is_looked_at_when_it_is_not_in_view(qtbot, window):
+    poisoned = np.full((1, 2, 4, 4), np.inf, np.float32)
+    window.graph_view.hide()
+    window.session.set_inputs({"0": InputSource("array", array=poisoned)})
+    qtbot.waitUntil(lambda: not window.session.busy)
+    trigger(qtbot, window, "debug.continue")
+    qtbot.waitUntil(lambda: 2 in window.session.nonfinite)
+
+
 class TestSupply:
     @pytest.fixture
     def fives(self, tmp_path, monkeypatch):
@@ -245,17 +369,11 @@ class TestSupply:
     def window(self, open_window, make_pair, image):
         return open_window(make_pair(*STRANGE), [image])
 
-    def press(self, qtbot, window, text):
-        button = next(b for b in window.banner.findChildren(QPushButton) if b.text() == text)
-        assert button.isVisible()
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: not window.session.busy)
-
     def test_from_the_banner(self, qtbot, window, fives):
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
         assert "strange cannot run" in window.banner.plain_text()
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert not window.banner.isVisible()
         assert label(window, "statusDetail") == "after strange · 2 of 4 run"
         state = window.operators_panel.model.index(1, OperatorColumn.STATE)
@@ -298,11 +416,11 @@ class TestSupply:
         np.save(fives, np.zeros(3))
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         qtbot.waitUntil(lambda: "was not supplied" in window.banner.plain_text())
         assert "Operand 1 is 1×2×4×4" in window.banner.plain_text()
         np.save(fives, np.zeros((1, 2, 4, 4)))
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert window.session.supplied
 
     def test_dropped_on_its_box(self, qtbot, window, fives):
@@ -324,7 +442,7 @@ class TestSupply:
         np.save(fives, np.ones(3))
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert not window.banner.isVisible()
         trigger(qtbot, window, "debug.continue")
         assert window.session.state is RunState.FINISHED
