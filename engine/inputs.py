@@ -15,6 +15,7 @@ from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
+from engine.paths import exists, is_file
 from engine.shapes import InputShapes, require_closed, settle_shapes
 from engine.text import format_count, format_shape
 
@@ -205,7 +206,7 @@ def _file_source(text: str) -> InputSource:
             f"input {text!r} is not an image, .npy or .npz file, nor random[:SEED], ones, "
             "zeros or constant:VALUE"
         )
-    if not path.is_file():
+    if not is_file(path):
         raise FeedError(f"{text}: there is no such file")
     return InputSource("image", path=path)
 
@@ -213,14 +214,14 @@ def _file_source(text: str) -> InputSource:
 def _numpy_source(text: str) -> InputSource | None:
     """Parse the name of a ``.npy`` or ``.npz``; None for another text."""
     path, member = Path(text), ""
-    if not path.exists() and ".npz:" in text:
+    if not exists(path) and ".npz:" in text:
         stem, _, member = text.rpartition(":")
         path = Path(stem)
     kinds: dict[str, Kind] = {".npy": "npy", ".npz": "npz"}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         return None
-    if not path.is_file():
+    if not is_file(path):
         raise FeedError(f"{text}: there is no such file")
     return InputSource(kind, path=path, member=member)
 
@@ -702,6 +703,8 @@ def read_labels(path: Path) -> tuple[str, ...]:
         raise FeedError(f"labels cannot be read from {path}: {format_os_error(exc)}") from exc
     except UnicodeDecodeError as exc:
         raise FeedError(f"labels cannot be read from {path}: it is not UTF-8 text") from exc
+    except ValueError as exc:  # of NUL in the path
+        raise FeedError(f"labels cannot be read from {str(path)!r}: {exc}") from exc
     while lines and not lines[-1].strip():
         lines.pop()
     return tuple(line.strip() for line in lines)

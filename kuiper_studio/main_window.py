@@ -458,7 +458,7 @@ class MainWindow(QMainWindow):
         dock.raise_()
         self.input_panel.ask()
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_graph_menu(self, operator: str, point: QPoint) -> None:
         """Show the context menu of an operator of the graph, or of the canvas."""
         if operator:
@@ -466,11 +466,11 @@ class MainWindow(QMainWindow):
         else:
             self.commands.popup(Surface.GRAPH, point)
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_operators_menu(self, operator: str, point: QPoint) -> None:
         self._show_operator_menu(Surface.OPERATORS, operator, point)
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_timeline_menu(self, operator: str, point: QPoint) -> None:
         self._show_operator_menu(Surface.TIMELINE, operator, point)
 

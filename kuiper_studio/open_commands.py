@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import EngineError
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
+from engine.paths import exists, is_folder
 from engine.shapes import parse_shapes
 from kuiper_studio.commands import Commands, Surface
 from kuiper_studio.item_models.text import caption_text
@@ -114,7 +115,7 @@ class OpenCommands(QObject):
 
     def open_dropped(self, paths: Sequence[str]) -> None:
         """Open dropped files: a model, its folder, inputs, or labels."""
-        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
+        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or is_folder(p)]
         if models:
             models.sort(key=lambda p: Path(p).suffix != ".param")
             self.open_model(models[0])
@@ -195,7 +196,7 @@ class OpenCommands(QObject):
         for index, recent in enumerate(recents.entries()):
             action = menu.addAction(f"&{(index + 1) % 10} {caption_text(recent.path)}")
             action.setData(str(recent.path))
-            action.setEnabled(Path(recent.path).exists())
+            action.setEnabled(exists(recent.path))
             action.triggered.connect(lambda *_, path=str(recent.path): open_(path))
         menu.addSeparator()
 

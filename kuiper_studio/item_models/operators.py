@@ -70,15 +70,14 @@ class OperatorColumn(IntEnum):
 class OperatorRole(IntEnum):
     """Roles of a row beyond its texts, the same in every column."""
 
-    NAME = Qt.ItemDataRole.UserRole + 1
-    STATUS = Qt.ItemDataRole.UserRole + 2  # DisplayStatus
-    IS_CURRENT = Qt.ItemDataRole.UserRole + 3  # bool
-    FAMILY = Qt.ItemDataRole.UserRole + 4  # Family
-    RECORD = Qt.ItemDataRole.UserRole + 5  # Record or None
-    OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
-    BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
-    IS_RANDOM = Qt.ItemDataRole.UserRole + 8  # bool
-    IS_NONFINITE = Qt.ItemDataRole.UserRole + 9  # bool
+    STATUS = Qt.ItemDataRole.UserRole + 1  # DisplayStatus
+    IS_CURRENT = Qt.ItemDataRole.UserRole + 2  # bool
+    FAMILY = Qt.ItemDataRole.UserRole + 3  # Family
+    RECORD = Qt.ItemDataRole.UserRole + 4  # Record or None
+    OPERATOR = Qt.ItemDataRole.UserRole + 5  # RuntimeOperator
+    BREAKPOINT = Qt.ItemDataRole.UserRole + 6  # bool
+    IS_RANDOM = Qt.ItemDataRole.UserRole + 7  # bool
+    IS_NONFINITE = Qt.ItemDataRole.UserRole + 8  # bool
 
 
 _HEADERS: Final = {
@@ -206,7 +205,7 @@ class OperatorsModel(QAbstractTableModel):
         if records:
             self._announce(records[0].index, records[-1].index)
 
-    @Slot(str)
+    @Slot(object)
     def _on_stepped_back(self, name: str) -> None:
         row = self.row_of(name)
         self._announce(row, row)
@@ -223,7 +222,7 @@ class OperatorsModel(QAbstractTableModel):
     def _on_values_reset(self) -> None:
         self._announce(0, len(self._operators) - 1)
 
-    @Slot(str)
+    @Slot(object)
     def _on_recalled(self, operand: str) -> None:
         graph = self._session.graph
         if graph is not None and self._session.tensors.is_nonfinite(operand):
@@ -322,7 +321,6 @@ class OperatorsModel(QAbstractTableModel):
         """Return functions for the roles that are the same in every column."""
         session = self._session
         return {
-            OperatorRole.NAME: lambda operator: operator.name,
             OperatorRole.STATUS: lambda operator: operator_status(session, operator.name),
             OperatorRole.IS_CURRENT: lambda operator: session.is_current(operator.name),
             OperatorRole.FAMILY: lambda operator: family_of(operator.type),

@@ -48,7 +48,7 @@ class FailureBanner(MessageBanner):
         Whether the banner shows a failure that reloading may fix.
     """
 
-    supply_requested = Signal(str)
+    supply_requested = Signal(object)
     layers_requested = Signal()
     reload_requested = Signal()
     weights_requested = Signal()

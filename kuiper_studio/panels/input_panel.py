@@ -250,9 +250,9 @@ class InputCard(QFrame):
         The user wants the exported size of the operand of that name.
     """
 
-    chosen = Signal(str, object)
-    sizes_chosen = Signal(str, object)
-    sizes_reset = Signal(str)
+    chosen = Signal(object, object)
+    sizes_chosen = Signal(object, object)
+    sizes_reset = Signal(object)
 
     def __init__(self, operand: RuntimeOperand, theme: Theme, *, titled: bool) -> None:
         super().__init__()
@@ -642,6 +642,8 @@ class InputPanel(Panel):
     @Slot()
     def _on_graph_changed(self) -> None:
         for card in self.cards.values():
+            # Hiding a field takes the focus from it, and so what was typed for another model.
+            card.blockSignals(True)  # noqa: FBT003 - Qt's signature
             self._cards_column.removeWidget(card)
             card.hide()
             card.deleteLater()
@@ -714,7 +716,7 @@ class InputPanel(Panel):
         self._asking.setVisible(bool(text))
         self.use_sizes.setVisible(answerable)
 
-    @Slot(str, object)
+    @Slot(object, object)
     def _on_sizes_chosen(self, name: str, sizes: tuple[int | None, ...]) -> None:
         session = self.session
         if self._asking.isVisible() and self.cards[name].is_made_up:
@@ -737,7 +739,7 @@ class InputPanel(Panel):
         asked = self.session.input_shapes
         self.session.set_shapes(answer(self._operands, asked, {**fields, **chosen}))
 
-    @Slot(str)
+    @Slot(object)
     def _on_sizes_reset(self, name: str) -> None:
         self._waiting = name
         self.session.set_shapes(forget(self._operands, self.session.input_shapes, name))
@@ -787,7 +789,7 @@ class InputPanel(Panel):
 
     # Answers to the user
 
-    @Slot(str, object)
+    @Slot(object, object)
     def _on_source_chosen(self, name: str, source: InputSource) -> None:
         self.cards[name].show_error("")  # of the same file, which may have been mended
         self.session.set_inputs({name: source})

@@ -222,7 +222,7 @@ class OperatorTable(Table):
         if event.matches(QKeySequence.StandardKey.Copy):
             index = self.currentIndex()
             if index.isValid():
-                QGuiApplication.clipboard().setText(index.data(OperatorRole.NAME))
+                QGuiApplication.clipboard().setText(index.data(OperatorRole.OPERATOR).name)
             return
         if event.key() == Qt.Key.Key_Up and self.currentIndex().row() == 0:
             self.left_at_top.emit()
@@ -249,7 +249,7 @@ class OperatorsPanel(Panel):
         A context menu is wanted for the operator of that name, at a global position.
     """
 
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -387,7 +387,7 @@ class OperatorsPanel(Panel):
         ran = self.session.position - self.session.skipped
         self.set_suffix(f"{ran} / {count}" if count else "")
 
-    @Slot(str)
+    @Slot(object)
     def _on_selection_changed(self, name: str) -> None:
         row = self.model.row_of(name)
         index = self.rows.mapFromSource(self.model.index(row, OperatorColumn.TYPE))
@@ -430,12 +430,12 @@ class OperatorsPanel(Panel):
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():
-            self.session.select(current.data(OperatorRole.NAME))
+            self.session.select(current.data(OperatorRole.OPERATOR).name)
 
     @Slot(QModelIndex)
     def _on_clicked(self, index: QModelIndex) -> None:
         if index.column() == OperatorColumn.BREAKPOINT:
-            self.session.toggle_breakpoint(index.data(OperatorRole.NAME))
+            self.session.toggle_breakpoint(index.data(OperatorRole.OPERATOR).name)
 
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
@@ -448,7 +448,7 @@ class OperatorsPanel(Panel):
 
     @Slot(QModelIndex, QPoint)
     def _on_menu_requested(self, index: QModelIndex, point: QPoint) -> None:
-        self.menu_requested.emit(index.data(OperatorRole.NAME), point)
+        self.menu_requested.emit(index.data(OperatorRole.OPERATOR).name, point)
 
     def _selected(self) -> RuntimeOperator | None:
         graph, name = self.session.graph, self.session.selected

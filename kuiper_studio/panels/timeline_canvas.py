@@ -66,7 +66,7 @@ class TimelineCanvas(QWidget):
     """
 
     bar_size_changed = Signal(int)
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None

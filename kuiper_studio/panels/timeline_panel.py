@@ -176,7 +176,7 @@ class TimelinePanel(Panel):
         self.canvas.model.note(records, self.session.tensors)
         self._refresh()
 
-    @Slot(str)
+    @Slot(object)
     def _on_stepped_back(self, operator: str) -> None:
         if self.session.graph is not None:
             self.canvas.model.forget(self.session.graph.operator(operator).index)
@@ -188,12 +188,12 @@ class TimelinePanel(Panel):
         self._note_records(self.canvas.model)
         self._refresh()
 
-    @Slot(str)
+    @Slot(object)
     def _on_recalled(self, _operand: str) -> None:
         if self.session.nonfinite != self.canvas.model.nonfinite:
             self._refresh()
 
-    @Slot(str)
+    @Slot(object)
     def _on_selection_changed(self, _name: str) -> None:
         self.canvas.show_selection()
 

@@ -38,7 +38,7 @@ class Tensors(QObject):
         Name of an operand whose value or summary has come, or cannot be had.
     """
 
-    recalled = Signal(str)
+    recalled = Signal(object)
 
     def __init__(
         self,

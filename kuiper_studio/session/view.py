@@ -51,7 +51,8 @@ _STEP_MS: Final = 50  # a single step that takes longer is announced as a run
 class SessionView(QObject):
     """The read side of `StudioSession`: all that views show, and when it is another one.
 
-    Lives on the GUI thread.
+    Lives on the GUI thread. Names are sent as objects, here and by the views: as a string, Qt
+    would take U+FEFF or U+FFFE at the start of one for a byte order mark.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class SessionView(QObject):
     state_changed = Signal()
     position_changed = Signal()
     stepped = Signal(object)
-    stepped_back = Signal(str)
+    stepped_back = Signal(object)
     values_reset = Signal()
     inputs_changed = Signal()
     input_needed = Signal()
@@ -123,8 +124,8 @@ class SessionView(QObject):
     seed_changed = Signal()
     backend_changed = Signal()
     notes_changed = Signal()
-    selection_changed = Signal(str)
-    operand_changed = Signal(str)
+    selection_changed = Signal(object)
+    operand_changed = Signal(object)
     breakpoints_changed = Signal()
     memory_limit_changed = Signal()
     self_checked = Signal(object)

@@ -44,7 +44,7 @@ def test_suffix_counts_what_ran(panel, studio, step) -> None:
 
 def test_the_session_selects(panel, studio) -> None:
     studio.select("add")
-    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+    assert panel.table.currentIndex().data(OperatorRole.OPERATOR).name == "add"
     assert len(panel.table.selectionModel().selectedRows()) == 1
 
 
@@ -92,7 +92,7 @@ def test_the_selection_outlives_the_filter(panel, studio) -> None:
     assert panel.table.selectionModel().selectedRows() == []
     assert studio.selected == "add"
     panel.set_filter("")
-    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+    assert panel.table.currentIndex().data(OperatorRole.OPERATOR).name == "add"
 
 
 def test_wrong_filter_is_explained(panel) -> None:
