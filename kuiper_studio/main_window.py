@@ -116,10 +116,6 @@ class MainWindow(QMainWindow):
         self._connect_views()
         self.resize(1440, 900)
         self._default_state = self.saveState(_LAYOUT_VERSION)
-        self._restore()
-        self._on_graph_changed()
-        self._on_state_changed()
-        self._on_theme_changed()
 
     # Building
 
@@ -176,17 +172,12 @@ class MainWindow(QMainWindow):
         }
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(bottom, self._docks["timeline"])
-        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        self.resizeDocks(
-            [self._docks["operators"], self._docks["properties"]], [346, 274], horizontal
-        )
-        self.resizeDocks([self._docks["operators"], self._docks["input"]], [510, 190], vertical)
-        self.resizeDocks([self._docks["timeline"]], [108], vertical)
 
     def _size_docks(self) -> None:
         """Set the default sizes of the docks."""
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
+        self.layout().activate()  # sizes that are given before it are shared out anew
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [134], vertical)
@@ -328,6 +319,7 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
         self.restoreState(self._default_state, _LAYOUT_VERSION)
+        self._size_docks()
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
 
@@ -486,7 +478,11 @@ class MainWindow(QMainWindow):
 
     # Settings remembered between runs
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Take the places and sizes of the last run; called once, with the style sheet on.
+
+        Qt would go on separating docks that were restored before by what its own style says.
+        """
         geometry = self.settings.value("window/geometry")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
@@ -498,6 +494,9 @@ class MainWindow(QMainWindow):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         self.debugging.restore()
+        self._on_graph_changed()
+        self._on_state_changed()
+        self._on_theme_changed()
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is stored with its docks

@@ -156,6 +156,7 @@ class PreprocessingEditor(QWidget):
         for field, text in self._texts(options).items():
             if field.text() != text:
                 field.setText(text)
+                field.setCursorPosition(0)  # what does not fit is cut at the end
             _mark(field, invalid=False)
         self.order.setCurrentText(options.order)
         self.fit.setCurrentText(options.fit)
@@ -178,15 +179,15 @@ class PreprocessingEditor(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, title in enumerate(("Preset", "Scale", "Mean")):
+        for place, title in enumerate(("Preset", "Scale", "Mean", "Std")):
             grid.addWidget(_caption(title), place, 0)
         grid.addWidget(_caption("Fit"), 1, 2)
-        grid.addWidget(_caption("Std"), 2, 2)
         grid.addWidget(self.preset, 0, 1, 1, 3)
         grid.addWidget(self.scale, 1, 1)
         grid.addLayout(shaping, 1, 3)
-        grid.addWidget(self.mean, 2, 1)
-        grid.addWidget(self.std, 2, 3)
+        # Three numbers need the width of the panel.
+        grid.addWidget(self.mean, 2, 1, 1, 3)
+        grid.addWidget(self.std, 3, 1, 1, 3)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
 

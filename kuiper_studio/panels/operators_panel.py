@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QModelIndex, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal, Slot
@@ -100,13 +101,16 @@ class OperatorDelegate(RowDelegate):
         text = str(index.data())
         if index.column() == OperatorColumn.TYPE:
             font = self.bold if status == DisplayStatus.CURRENT else self.ui
-            self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
+            area = rect.adjusted(1, 0, -1, 0)
+            text = _short_type(text, font, area.width())
+            self.draw_text(painter, area, text, font, color, cut=Qt.TextElideMode.ElideRight)
             return
         area = rect.adjusted(0, 0, -2, 0)
         if index.data(OperatorRole.IS_RANDOM):
             self._draw_random_mark(painter, area, selected=selected)
             area.setRight(area.right() - RANDOM_MARK - 3)
-        self.draw_text(painter, area, text, self.mono, color)
+        # Names of one module begin alike.
+        self.draw_text(painter, area, text, self.mono, color, cut=Qt.TextElideMode.ElideLeft)
 
     def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
         """Paint a die at the right end of the name."""
@@ -228,6 +232,13 @@ class OperatorTable(Table):
             self.left_at_top.emit()
             return
         super().keyPressEvent(event)
+
+
+@lru_cache(maxsize=2048)  # rows are painted again at every step
+def _short_type(type_: str, font: QFont, width: int) -> str:
+    """A type, without what stands before its last dot where it has no room."""
+    fits = QFontMetrics(font).horizontalAdvance(type_) <= width
+    return type_ if fits else type_.rpartition(".")[2]
 
 
 def _widest(texts: Iterable[str], font: QFont) -> int:
@@ -356,6 +367,8 @@ class OperatorsPanel(Panel):
         self.filter_box.returnPressed.connect(self._enter_table)
         self.rows.hint_changed.connect(self._on_hint_changed)
         self.rows.modelReset.connect(self._on_rows_reset)
+        for changed in (self.rows.rowsInserted, self.rows.rowsRemoved):
+            changed.connect(self._show_counts)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         self.table.activated.connect(self._on_activated)
         self.table.clicked.connect(self._on_clicked)
@@ -383,9 +396,15 @@ class OperatorsPanel(Panel):
 
     @Slot()
     def _on_position_changed(self) -> None:
-        count = self.model.rowCount()
+        self._show_counts()
+
+    @Slot()
+    def _show_counts(self) -> None:
+        """Say how many operators have run and, where a filter is on, how many it leaves."""
+        count, listed = self.model.rowCount(), self.rows.rowCount()
         ran = self.session.position - self.session.skipped
-        self.set_suffix(f"{ran} / {count}" if count else "")
+        text = f"{ran} / {count}" if count else ""
+        self.set_suffix(text if listed == count else f"{text} · {listed} of {count} listed")
 
     @Slot(object)
     def _on_selection_changed(self, name: str) -> None:
@@ -406,6 +425,7 @@ class OperatorsPanel(Panel):
         toggles = (self._breakpoints_only, self._problems_only)
         words += [button.property("word") for button in toggles if button.isChecked()]
         self.rows.set_text(" ".join(word for word in words if word))
+        self._show_counts()
         self._on_selection_changed(self.session.selected)
 
     @Slot(str)

@@ -881,3 +881,40 @@ class TestSeed:
 
     def test_without_a_model_there_is_nothing_to_draw(self, open_window):
         assert not enabled(open_window(), "debug.seed")
+
+
+class TestLayout:
+    """The layout of the first start, of later ones, and of View → Reset layout."""
+
+    @staticmethod
+    def places(window):
+        docks = (
+            window._docks[name] for name in ("operators", "input", "properties", "timeline")
+        )
+        return [dock.geometry().getRect() for dock in docks]
+
+    @staticmethod
+    def gap(window):
+        """Pixels between the operators and the graph."""
+        left = window._docks["operators"].geometry()
+        return window.centralWidget().geometry().left() - left.right() - 1
+
+    def test_separators_stay_thin_after_a_restart(self, qapp, open_window, make_pair, image):
+        path = make_pair(*CHAIN)
+        qapp.setStyleSheet("")  # as at the start of a program
+        first = open_window(path, [image])
+        places = self.places(first)
+        assert self.gap(first) == 1
+        first.close()
+        qapp.setStyleSheet("")
+        second = open_window(path, [image])
+        assert self.gap(second) == 1
+        assert self.places(second) == places
+
+    def test_a_reset_gives_the_layout_of_the_first_start(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*CHAIN))
+        places = self.places(window)
+        window.resizeDocks([window._docks["timeline"]], [220], Qt.Orientation.Vertical)
+        window._docks["properties"].close()
+        trigger(qtbot, window, "view.resetLayout")
+        qtbot.waitUntil(lambda: self.places(window) == places)

@@ -251,3 +251,11 @@ def test_selection_behind_what_is_in_view_shows_what_comes_next(panel, studio) -
     studio.select(studio.graph.operators[first_hidden].name)
     assert in_view(first_hidden)
     assert in_view(first_hidden + 1)
+
+
+def test_a_filter_says_how_many_it_leaves(panel) -> None:
+    assert panel.suffix == "0 / 8"
+    panel.set_filter("type:nn.ReLU")
+    assert panel.suffix == "0 / 8 · 2 of 8 listed"
+    panel.set_filter("")
+    assert panel.suffix == "0 / 8"
