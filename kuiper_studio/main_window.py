@@ -177,7 +177,9 @@ class MainWindow(QMainWindow):
         """Set the default sizes of the docks."""
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
-        self.layout().activate()  # sizes that are given before it are shared out anew
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # sizes that are given before it are shared out anew
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [134], vertical)
@@ -287,6 +289,28 @@ class MainWindow(QMainWindow):
         self.settings.setValue("graph/legend", str(shown).lower())
         self.actions_by_id["view.legend"].setChecked(shown)
         self.graph_view.set_legend_visible(shown)
+
+    def next_pane(self) -> None:
+        """Move the keyboard to the next part of the window."""
+        self._move_to_pane(1)
+
+    def previous_pane(self) -> None:
+        """Move the keyboard to the part of the window before."""
+        self._move_to_pane(-1)
+
+    def _move_to_pane(self, step: int) -> None:
+        panes = (
+            self.operators_panel, self.input_panel, self.graph_view, self.tensor_view,
+            self.properties_panel, self.timeline_panel, self.log_panel,
+        )  # fmt: skip
+        focused = self.focusWidget()
+        held = [focused in (pane, *pane.findChildren(QWidget)) for pane in panes]
+        place = held.index(True) if any(held) else -min(step, 0) - 1
+        for distance in range(1, len(panes) + 1):
+            target = _first_focusable(panes[(place + step * distance) % len(panes)])
+            if target is not None:
+                target.setFocus(Qt.FocusReason.TabFocusReason)
+                return
 
     def center_current(self) -> None:
         """Select and centre the operator that runs next."""
@@ -548,3 +572,17 @@ class MainWindow(QMainWindow):
         operator = self.graph_view.operator_at(point)
         cannot = {OperatorStatus.UNSUPPORTED, OperatorStatus.FAILED}
         return operator if operator and self.session.status(operator) in cannot else ""
+
+
+def _first_focusable(pane: QWidget) -> QWidget | None:
+    """What takes the keyboard in a part of the window; None where nothing does, or is seen."""
+    widget = start = pane.focusProxy() or pane
+    while True:
+        takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        inside = widget is pane or pane.isAncestorOf(widget)
+        if inside and takes_tab and widget.isVisible() and widget.isEnabled():
+            return widget
+        following = widget.nextInFocusChain()
+        if following is None or following is start:
+            return None
+        widget = following

@@ -212,7 +212,7 @@ def _straight_parts(polylines: Sequence[Floats]) -> tuple[Floats, Floats]:
 
 
 def _longest_in(parts: tuple[Floats, Floats], area: QRectF, least: float, most: int) -> Floats:
-    """Return straight parts that touch an area, of at least some length; the longest of many."""
+    """Return the longest straight parts that touch an area, of at least some length."""
     segments, lengths = parts
     near = _touching(segments, area)
     near = near[lengths[near] >= least]

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.icons import icon, mark_as_search, pixmap
 from kuiper_studio.item_models import (
     OperatorColumn,
     OperatorRole,
@@ -298,6 +298,7 @@ class OperatorsPanel(Panel):
         column.addLayout(strip)
         column.addWidget(self._hint)
         column.addWidget(self.table, 1)
+        self.setFocusProxy(self.table)
         self._connect()
 
     def focus_filter(self) -> None:
@@ -324,10 +325,7 @@ class OperatorsPanel(Panel):
             "All words must match, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
             "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word negates a word"
         )
-        box.setClearButtonEnabled(True)
-        box.addAction(
-            icon("search", self.theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
-        )
+        mark_as_search(box, self.theme)
         return box
 
     def _make_toggle(self, icon_name: str, word: str, tip: str) -> QToolButton:
@@ -343,7 +341,7 @@ class OperatorsPanel(Panel):
         return button
 
     def _make_table(self) -> OperatorTable:
-        table = OperatorTable(self.theme, self)
+        table = OperatorTable(self.theme)  # the layout gives it its turn behind the filter
         table.setObjectName("operatorsTable")
         table.setAccessibleName("Operators in execution order")
         table.setModel(self.rows)

@@ -32,6 +32,7 @@ _LEAST_BAR: Final = 3
 _LEAST_MARKED_BAR: Final = 9
 _GAP: Final = 5.0
 _ESTIMATE: Final = 0.16
+_LEAST_LABEL: Final = 36  # pixels, for the end of a name that tells its module from others
 _UNITS: Final = {
     Measure.TIME: ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     Measure.MACS: ((1.0, "MAC"), (1e3, "KMAC"), (1e6, "MMAC"), (1e9, "GMAC")),
@@ -320,7 +321,9 @@ def _elide_start(name: str, metrics: QFontMetrics, room: int) -> str:
         text = ".".join(parts[start:])
         if metrics.horizontalAdvance(text) <= room:
             return text
-    return ""
+    if room < _LEAST_LABEL:
+        return ""
+    return metrics.elidedText(parts[-1], Qt.TextElideMode.ElideLeft, room)
 
 
 def _octagon(centre: QPointF, radius: float) -> QPolygonF:

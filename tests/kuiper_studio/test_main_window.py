@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent, QKeyEvent
+from PySide6.QtGui import QAccessible, QAction, QDropEvent, QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QApplication,
     QDialog,
     QFileDialog,
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QToolButton,
+    QWidget,
 )
 from shiboken6 import isValid
 
@@ -247,7 +249,7 @@ def test_a_run_that_passes_operators_by_does_not_end_like_others(
     trigger(qtbot, window, "debug.continue")
     assert window.session.state is RunState.FINISHED
     assert label(window, "statusState") == "Finished in part"
-    assert label(window, "statusDetail") == "1 of 4 run, 3 cannot"
+    assert label(window, "statusDetail") == "1 of 4 run, 3 cannot run"
     assert (
         window.theme.color("warn").name()
         in window.findChild(QLabel, "statusState").styleSheet()
@@ -918,3 +920,51 @@ class TestLayout:
         window._docks["properties"].close()
         trigger(qtbot, window, "view.resetLayout")
         qtbot.waitUntil(lambda: self.places(window) == places)
+
+
+class TestKeyboard:
+    """What Tab and F6 lead to, and what a screen reader is told."""
+
+    def test_f6_goes_from_pane_to_pane(self, qtbot, window):
+        window.activateWindow()
+        panes = (
+            window.operators_panel, window.input_panel, window.graph_view,
+            window.tensor_view, window.properties_panel, window.timeline_panel,
+        )  # fmt: skip
+
+        def held():
+            return [pane.isAncestorOf(window.focusWidget()) for pane in panes].index(True)
+
+        window.operators_panel.focus_filter()
+        heard = []
+        for _ in range(7):
+            trigger(qtbot, window, "view.nextPane")
+            heard.append(held())
+        assert heard == [1, 2, 3, 4, 5, 0, 1]
+        assert window.focusWidget() is window.input_panel.cards["0"].choice
+        for _ in range(2):
+            trigger(qtbot, window, "view.previousPane")
+        assert held() == 5
+        window._docks["properties"].close()
+        trigger(qtbot, window, "view.previousPane")
+        assert held() == 3
+
+    def test_the_list_comes_behind_its_filter(self, window):
+        panel, seen = window.operators_panel, []
+        widget = panel.filter_box
+        while widget is not panel.table:
+            widget = widget.nextInFocusChain()
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                seen.append(widget)
+        assert seen == [panel._breakpoints_only, panel._problems_only, panel.table]
+
+    def test_what_takes_the_keyboard_has_a_name(self, window):
+        for widget in window.findChildren(QWidget):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
+                spoken = QAccessible.queryAccessibleInterface(widget)
+                assert spoken.text(QAccessible.Text.Name) or isinstance(
+                    widget.parent(), QAbstractSpinBox
+                ), widget
+        for button in window.operators_panel.filter_box.findChildren(QToolButton):
+            spoken = QAccessible.queryAccessibleInterface(button)
+            assert spoken.text(QAccessible.Text.Name)
