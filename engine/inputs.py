@@ -15,6 +15,7 @@ from engine.errors import FeedError, UnknownNameError
 from engine.file_versions import open_steady, read_regular
 from engine.memory_bound import current_room, format_refusal
 from engine.numpy_files import MOST_DIMENSIONS, read_npy, read_npz
+from engine.paths import exists, is_file
 from engine.shapes import InputShapes, require_closed, settle_shapes
 from engine.text import format_count, format_shape
 
@@ -41,6 +42,8 @@ __all__ = [
     "read_image",
     "read_labels",
     "spread_source",
+    "thin_made_up",
+    "thin_planes",
 ]
 
 IMAGE_SUFFIXES: Final = (
@@ -55,6 +58,7 @@ IMAGE_SUFFIXES: Final = (
     ".ppm",
 )
 _LONGEST_LABELS: Final = 16 << 20  # bytes
+_PIECE: Final = 1 << 18  # numbers made up at a time for a picture of them
 Kind = Literal["image", "npy", "npz", "random", "constant", "array"]
 
 
@@ -205,7 +209,7 @@ def _file_source(text: str) -> InputSource:
             f"input {text!r} is not an image, .npy or .npz file, nor random[:SEED], ones, "
             "zeros or constant:VALUE"
         )
-    if not path.is_file():
+    if not is_file(path):
         raise FeedError(f"{text}: there is no such file")
     return InputSource("image", path=path)
 
@@ -213,14 +217,14 @@ def _file_source(text: str) -> InputSource:
 def _numpy_source(text: str) -> InputSource | None:
     """Parse the name of a ``.npy`` or ``.npz``; None for another text."""
     path, member = Path(text), ""
-    if not path.exists() and ".npz:" in text:
+    if not exists(path) and ".npz:" in text:
         stem, _, member = text.rpartition(":")
         path = Path(stem)
     kinds: dict[str, Kind] = {".npy": "npy", ".npz": "npz"}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
         return None
-    if not path.is_file():
+    if not is_file(path):
         raise FeedError(f"{text}: there is no such file")
     return InputSource(kind, path=path, member=member)
 
@@ -466,7 +470,13 @@ def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -
     _require_room(operand.name, shape, dtype)
     if source.kind == "constant":
         return np.full(shape, _convert_number(source.value, dtype, operand.name), dtype=dtype)
-    rng = np.random.default_rng(source.seed)
+    return _drawn(np.random.default_rng(source.seed), operand, dtype, shape)
+
+
+def _drawn(
+    rng: np.random.Generator, operand: _Operand, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> Array:
+    """The next random numbers for an operand; in pieces they are the same as at once."""
     if dtype.kind == "f":
         values: Array = rng.random(shape, dtype=np.float32)
         return values.astype(dtype)
@@ -477,6 +487,99 @@ def _generated(source: InputSource, operand: _Operand, shape: tuple[int, ...]) -
         return np.asarray(rng.random(shape) < 0.5)
     top = min((128 if dtype == np.int8 else 256, *_rows_of_tables(operand)))
     return rng.integers(0, top, shape).astype(dtype)
+
+
+def thin_made_up(
+    source: InputSource, operand: _Operand, shapes: InputShapes, side: int
+) -> tuple[tuple[int, ...], np.dtype[Any], Array | None]:
+    """What a picture needs of a random or constant input, without making all of it.
+
+    Parameters
+    ----------
+    source : InputSource
+    operand : operand
+    shapes : InputShapes
+        Sizes to make values of, where the model leaves them open or is to run at others.
+    side : int
+        Most rows, and most columns.
+
+    Returns
+    -------
+    shape : tuple of int
+    dtype : numpy.dtype
+    planes : ndarray of shape (1 or 3, rows, columns), or None
+        What `thin_planes` takes of the input; None where that has no planes.
+
+    Raises
+    ------
+    OpenShapeError
+        If the size is not known.
+    FeedError
+        If the input takes too much memory, or a number does not fit its type.
+    """
+    shape = require_closed([operand], settle_shapes([operand], shapes))[operand.name]
+    dtype = operand.dtype if operand.dtype is not None else np.dtype(np.float32)
+    _require_room(operand.name, shape, dtype)
+    if source.kind == "constant":
+        number = _convert_number(source.value, dtype, operand.name)
+        return shape, dtype, thin_planes(np.broadcast_to(number, shape), side)
+    if not _has_planes(shape, dtype):
+        return shape, dtype, None
+    rng = np.random.default_rng(source.seed)
+    rows, columns = shape[-2:]
+    step = _thinning(rows, columns, side)
+    planes = np.empty((_count_planes(shape), -(-rows // step), -(-columns // step)), dtype)
+    for plane in planes:
+        for row, column, size in _pieces(rows, columns):
+            kept = _drawn(rng, operand, dtype, size)[
+                -row % step :: step, -column % step :: step
+            ]
+            top, left = -(-row // step), -(-column // step)
+            plane[top : top + kept.shape[0], left : left + kept.shape[1]] = kept
+    return shape, dtype, planes
+
+
+def _pieces(rows: int, columns: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Rows, or parts of long ones, in the order of memory: where they begin, and their size."""
+    high, wide = max(1, _PIECE // columns), min(columns, _PIECE)
+    for row in range(0, rows, high):
+        for column in range(0, columns, wide):
+            yield row, column, (min(high, rows - row), min(wide, columns - column))
+
+
+def thin_planes(array: Array, side: int) -> Array | None:
+    """Planes of the first sample, without the rows and columns that a picture can spare.
+
+    Parameters
+    ----------
+    array : ndarray
+    side : int
+        Most rows, and most columns.
+
+    Returns
+    -------
+    ndarray of shape (1 or 3, rows, columns), or None
+        The first plane, or all of three channels; None where there are none.
+    """
+    if not _has_planes(array.shape, array.dtype):
+        return None
+    rows, columns = array.shape[-2:]
+    step = _thinning(rows, columns, side)
+    # Thinned out before it is given another shape, which may copy it.
+    thinned = array[..., ::step, ::step]
+    return thinned.reshape(-1, *thinned.shape[-2:])[: _count_planes(array.shape)]
+
+
+def _has_planes(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+    return len(shape) >= 2 and math.prod(shape) > 0 and dtype.kind in "biuf"
+
+
+def _count_planes(shape: tuple[int, ...]) -> int:
+    return 3 if len(shape) >= 3 and shape[-3] == 3 else 1
+
+
+def _thinning(rows: int, columns: int, side: int) -> int:
+    return -(-max(rows, columns) // side)
 
 
 def _rows_of_tables(operand: _Operand) -> Iterator[int]:
@@ -702,6 +805,8 @@ def read_labels(path: Path) -> tuple[str, ...]:
         raise FeedError(f"labels cannot be read from {path}: {format_os_error(exc)}") from exc
     except UnicodeDecodeError as exc:
         raise FeedError(f"labels cannot be read from {path}: it is not UTF-8 text") from exc
+    except ValueError as exc:  # of NUL in the path
+        raise FeedError(f"labels cannot be read from {str(path)!r}: {exc}") from exc
     while lines and not lines[-1].strip():
         lines.pop()
     return tuple(line.strip() for line in lines)

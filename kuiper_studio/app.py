@@ -119,6 +119,7 @@ def make_window(
     window = MainWindow(session, theme, settings)
     if first:
         theme.apply(application)
+    window.restore()
     if model is not None:
         session.prepare_source_list([_source(item) for item in inputs])
         session.open(model)

@@ -83,7 +83,7 @@ class DebugCommands(QObject):
         """Clear the override of the selected operator."""
         self._session.withdraw(self._session.selected)
 
-    @Slot(str)
+    @Slot(object)
     def choose_output(self, operator: str) -> None:
         """Ask for a file, and override an operator's output with it."""
         path = self._dialogs.choose("output", f"Output of {operator}", _ARRAY_FILES)

@@ -22,9 +22,11 @@ from typing_extensions import override
 from kuiper_studio.resource_paths import resources
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QLineEdit
+
     from kuiper_studio.theme import Theme
 
-__all__ = ["app_icon", "icon", "pixmap", "tinted_svg"]
+__all__ = ["app_icon", "icon", "mark_as_search", "pixmap", "tinted_svg"]
 
 _DISABLED_OPACITY = 0.55
 # Qt 6.8 changed the unit of QIconEngine.scaledPixmap's size to logical pixels.
@@ -50,6 +52,21 @@ def icon(name: str, theme: Theme, token: str = "text2") -> QIcon:  # noqa: S107 
     """
     _source(name)
     return QIcon(_TintedEngine(name, theme, token))
+
+
+def mark_as_search(field: QLineEdit, theme: Theme) -> None:
+    """Give a field a glass at its start and, while there is text, a button that clears it."""
+    field.setClearButtonEnabled(True)
+    _name_new_button(field, "Clear")
+    field.addAction(icon("search", theme, "text3"), field.ActionPosition.LeadingPosition)
+    _name_new_button(field, "Search")
+
+
+def _name_new_button(field: QLineEdit, name: str) -> None:
+    """Name the button that Qt has just put into a field, for screen readers."""
+    for child in field.children():
+        if child.isWidgetType() and not child.accessibleName():  # type: ignore[attr-defined]
+            child.setAccessibleName(name)  # type: ignore[attr-defined]
 
 
 def pixmap(name: str, theme: Theme, token: str, size: int, scale: float = 1.0) -> QPixmap:

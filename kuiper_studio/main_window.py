@@ -116,10 +116,6 @@ class MainWindow(QMainWindow):
         self._connect_views()
         self.resize(1440, 900)
         self._default_state = self.saveState(_LAYOUT_VERSION)
-        self._restore()
-        self._on_graph_changed()
-        self._on_state_changed()
-        self._on_theme_changed()
 
     # Building
 
@@ -176,17 +172,14 @@ class MainWindow(QMainWindow):
         }
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(bottom, self._docks["timeline"])
-        horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        self.resizeDocks(
-            [self._docks["operators"], self._docks["properties"]], [346, 274], horizontal
-        )
-        self.resizeDocks([self._docks["operators"], self._docks["input"]], [510, 190], vertical)
-        self.resizeDocks([self._docks["timeline"]], [108], vertical)
 
     def _size_docks(self) -> None:
         """Set the default sizes of the docks."""
         horizontal, vertical = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
         docks = self._docks
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # sizes that are given before it are shared out anew
         self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [134], vertical)
@@ -243,11 +236,13 @@ class MainWindow(QMainWindow):
             dropped.connect(self._on_values_dropped)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
+        session.inputs_changed.connect(self._on_inputs_changed)
         session.workspace.layers_changed.connect(self._on_layers_changed)
         self.theme.changed.connect(self._on_theme_changed)
 
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
+        opening.input_refused.connect(self._on_input_refused)
         for carrier in (opening, self.exporting, debugging):
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
@@ -259,6 +254,7 @@ class MainWindow(QMainWindow):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.reload_offered.connect(self.files_banner.give_way)
         self.banner.layers_requested.connect(opening.choose_layers)
+        self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
         self.graph_view.menu_requested.connect(self._show_graph_menu)
@@ -294,6 +290,28 @@ class MainWindow(QMainWindow):
         self.actions_by_id["view.legend"].setChecked(shown)
         self.graph_view.set_legend_visible(shown)
 
+    def next_pane(self) -> None:
+        """Move the keyboard to the next part of the window."""
+        self._move_to_pane(1)
+
+    def previous_pane(self) -> None:
+        """Move the keyboard to the part of the window before."""
+        self._move_to_pane(-1)
+
+    def _move_to_pane(self, step: int) -> None:
+        panes = (
+            self.operators_panel, self.input_panel, self.graph_view, self.tensor_view,
+            self.properties_panel, self.timeline_panel, self.log_panel,
+        )  # fmt: skip
+        focused = self.focusWidget()
+        held = [focused in (pane, *pane.findChildren(QWidget)) for pane in panes]
+        place = held.index(True) if any(held) else -min(step, 0) - 1
+        for distance in range(1, len(panes) + 1):
+            target = _first_focusable(panes[(place + step * distance) % len(panes)])
+            if target is not None:
+                target.setFocus(Qt.FocusReason.TabFocusReason)
+                return
+
     def center_current(self) -> None:
         """Select and centre the operator that runs next."""
         current = self.session.current
@@ -325,6 +343,7 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Move the docks back to their places."""
         self.restoreState(self._default_state, _LAYOUT_VERSION)
+        self._size_docks()
         self._splitter.setSizes([288, 408])
         self._show_docks(shown=self.session.graph is not None)
 
@@ -356,8 +375,15 @@ class MainWindow(QMainWindow):
     @Slot(str, str)
     def show_error(self, title: str, reason: str) -> None:
         """Report an error through the session, as every other error."""
-        self.session.workspace.log("error", reason)
-        self._on_failed(Failure(title, reason))
+        self._show_error(Failure(title, reason))
+
+    @Slot(str)
+    def _on_input_refused(self, reason: str) -> None:
+        self._show_error(Failure("The input cannot be used", reason, concerns_input=True))
+
+    def _show_error(self, failure: Failure) -> None:
+        self.session.workspace.log("error", failure.reason)
+        self._on_failed(failure)
 
     # Slots
 
@@ -418,6 +444,13 @@ class MainWindow(QMainWindow):
             self.banner.clear()
 
     @Slot()
+    def _on_inputs_changed(self) -> None:
+        """Clear the message about an input: another one is there, or is tried."""
+        if self.banner.concerns_input:
+            self.session.dismiss_failure()
+            self.banner.clear()
+
+    @Slot()
     def _on_layers_changed(self) -> None:
         for file in self.session.workspace.layer_files:
             self.opening.recent_layers.add(file.path, len(file.types))
@@ -441,7 +474,7 @@ class MainWindow(QMainWindow):
         dock.raise_()
         self.input_panel.ask()
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_graph_menu(self, operator: str, point: QPoint) -> None:
         """Show the context menu of an operator of the graph, or of the canvas."""
         if operator:
@@ -449,11 +482,11 @@ class MainWindow(QMainWindow):
         else:
             self.commands.popup(Surface.GRAPH, point)
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_operators_menu(self, operator: str, point: QPoint) -> None:
         self._show_operator_menu(Surface.OPERATORS, operator, point)
 
-    @Slot(str, QPoint)
+    @Slot(object, QPoint)
     def _show_timeline_menu(self, operator: str, point: QPoint) -> None:
         self._show_operator_menu(Surface.TIMELINE, operator, point)
 
@@ -469,7 +502,11 @@ class MainWindow(QMainWindow):
 
     # Settings remembered between runs
 
-    def _restore(self) -> None:
+    def restore(self) -> None:
+        """Take the places and sizes of the last run; called once, with the style sheet on.
+
+        Qt would go on separating docks that were restored before by what its own style says.
+        """
         geometry = self.settings.value("window/geometry")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
@@ -481,6 +518,9 @@ class MainWindow(QMainWindow):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
         self.debugging.restore()
+        self._on_graph_changed()
+        self._on_state_changed()
+        self._on_theme_changed()
 
     def _remember(self) -> None:
         self._show_docks(shown=True)  # the layout is stored with its docks
@@ -532,3 +572,17 @@ class MainWindow(QMainWindow):
         operator = self.graph_view.operator_at(point)
         cannot = {OperatorStatus.UNSUPPORTED, OperatorStatus.FAILED}
         return operator if operator and self.session.status(operator) in cannot else ""
+
+
+def _first_focusable(pane: QWidget) -> QWidget | None:
+    """What takes the keyboard in a part of the window; None where nothing does, or is seen."""
+    widget = start = pane.focusProxy() or pane
+    while True:
+        takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        inside = widget is pane or pane.isAncestorOf(widget)
+        if inside and takes_tab and widget.isVisible() and widget.isEnabled():
+            return widget
+        following = widget.nextInFocusChain()
+        if following is None or following is start:
+            return None
+        widget = following

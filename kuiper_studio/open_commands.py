@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import EngineError
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
+from engine.paths import exists, is_folder
 from engine.shapes import parse_shapes
 from kuiper_studio.commands import Commands, Surface
 from kuiper_studio.item_models.text import caption_text
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["OpenCommands", "sizes_key"]
 
 _MODEL_FILES: Final = "PNNX models (*.param *.bin)"
+_WEIGHT_FILES: Final = "Weights (*.bin)"
 _LAYER_FILES: Final = "Python (*.py)"
 _LABEL_FILES: Final = "Text (*.txt)"
 
@@ -54,9 +56,12 @@ class OpenCommands(QObject):
     -------
     failed : (str, str)
         A file cannot be used: a title and the reason.
+    input_refused : str
+        A file cannot be an input: the reason.
     """
 
     failed = Signal(str, str)
+    input_refused = Signal(str)
 
     def __init__(
         self,
@@ -88,6 +93,13 @@ class OpenCommands(QObject):
         self._dialogs.remember("model", path)
         self._session.open(path)
 
+    @Slot()
+    def choose_weights(self) -> None:
+        """Ask for the weights of the open model, and open it with them."""
+        path = self._dialogs.choose("model", "Choose the weights", _WEIGHT_FILES)
+        if path:
+            self._session.use_weights(path)
+
     @Slot(object)
     def open_sample(self, sample: SampleModel) -> None:
         """Open a sample with its input."""
@@ -103,7 +115,7 @@ class OpenCommands(QObject):
 
     def open_dropped(self, paths: Sequence[str]) -> None:
         """Open dropped files: a model, its folder, inputs, or labels."""
-        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or Path(p).is_dir()]
+        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or is_folder(p)]
         if models:
             models.sort(key=lambda p: Path(p).suffix != ".param")
             self.open_model(models[0])
@@ -134,7 +146,7 @@ class OpenCommands(QObject):
         try:
             sources = [parse_source(path) for path in paths]
         except EngineError as exc:
-            self.failed.emit("The input cannot be used", str(exc))
+            self.input_refused.emit(str(exc))
             return
         self._session.set_source_list(sources)
 
@@ -184,7 +196,7 @@ class OpenCommands(QObject):
         for index, recent in enumerate(recents.entries()):
             action = menu.addAction(f"&{(index + 1) % 10} {caption_text(recent.path)}")
             action.setData(str(recent.path))
-            action.setEnabled(Path(recent.path).exists())
+            action.setEnabled(exists(recent.path))
             action.triggered.connect(lambda *_, path=str(recent.path): open_(path))
         menu.addSeparator()
 

@@ -79,7 +79,7 @@ class SelfCheckDialog(QDialog):
         The user wants another check, with this tolerance.
     """
 
-    operator_chosen = Signal(str)
+    operator_chosen = Signal(object)
     check_requested = Signal(float)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:

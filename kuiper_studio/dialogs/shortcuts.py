@@ -26,7 +26,7 @@ from kuiper_studio.dialogs.action_text import (
     key_caps,
 )
 from kuiper_studio.dialogs.fuzzy import Tier, fuzzy_match
-from kuiper_studio.icons import icon
+from kuiper_studio.icons import mark_as_search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,8 +155,7 @@ class ShortcutsSheet(QDialog):
         box.setObjectName("shortcutsBox")
         box.setPlaceholderText("Find a command or a key, e.g. zoom or Ctrl+K")
         box.setAccessibleName("Find a command or a key")
-        box.setClearButtonEnabled(True)
-        box.addAction(icon("search", theme, "text3"), QLineEdit.ActionPosition.LeadingPosition)
+        mark_as_search(box, theme)
         box.textChanged.connect(self._on_text_changed)
         return box
 

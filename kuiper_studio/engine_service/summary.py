@@ -54,6 +54,11 @@ class Summary:
     text: str = ""
     pixels: bytes | None = field(default=None, repr=False)
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is neither NaN nor Inf."""
+        return not (self.nan or self.pinf or self.ninf)
+
 
 def summarise(value: Value) -> Summary:
     """Summarise a value.

@@ -107,7 +107,7 @@ class GraphCanvas(QWidget):
 
     zoom_changed = Signal(float)
     tensor_requested = Signal()
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -570,7 +570,7 @@ class GraphCanvas(QWidget):
             self._minimap.mark(changed)
         self.update()
 
-    @Slot(str)
+    @Slot(object)
     def _on_stepped_back(self, operator: str) -> None:
         box = self._state.revert(operator)
         self._asked.discard((self._state.generation, box))
@@ -588,7 +588,7 @@ class GraphCanvas(QWidget):
         self._describe()
         self.update()
 
-    @Slot(str)
+    @Slot(object)
     def _on_selection_changed(self, _name: str) -> None:
         self._state.follow_selection()
         self._state.picked = ""
@@ -708,7 +708,7 @@ class GraphCanvas(QWidget):
                 if not self._state.adopt_summary(index):  # else see `_on_recalled`
                     self._session.tensors.want(self._scene.boxes[index].operand)
 
-    @Slot(str)
+    @Slot(object)
     def _on_recalled(self, operand: str) -> None:
         """Show a summary that has arrived."""
         graph = self._session.graph

@@ -60,7 +60,7 @@ class SummaryCollector(QObject):
             self._take(operand)
         self._finish()
 
-    @Slot(str)
+    @Slot(object)
     def _on_recalled(self, operand: str) -> None:
         if operand in self._remaining:
             self._take(operand)

@@ -13,6 +13,8 @@ from PySide6.QtGui import QPainterPath, QPolygonF
 from kuiper_studio.graph_view.scene import BOX_HEIGHT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from kuiper_studio.graph_view.scene import Scene
@@ -57,6 +59,7 @@ class Geometry:
         self.bounds = QRectF(*layout.bounds)
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
+        self._route_segments: tuple[frozenset[int], tuple[Floats, Floats]] | None = None
         self._polygons: dict[tuple[int, bool], QPolygonF] = {}
         self._arrows: dict[int, QPolygonF] = {}
 
@@ -98,13 +101,18 @@ class Geometry:
         """Return the edges whose own part touches an area, ascending."""
         return _touching(self._edge_bounds, area)
 
-    def ends_in(self, edges: npt.NDArray[np.intp], area: QRectF) -> npt.NDArray[np.bool_]:
-        """Return which of some edges begin or end in an area."""
+    def ending_in(
+        self, edges: npt.NDArray[np.intp], area: QRectF, most: int
+    ) -> npt.NDArray[np.intp]:
+        """Return those of some edges that begin or end in an area.
+
+        Of more than `most`, those that do both come first.
+        """
         inside = np.zeros(len(self.rects), np.bool_)
         inside[self.boxes_in(area)] = True
         begins, ends = self._ends[edges].T
-        touched: npt.NDArray[np.bool_] = inside[begins] | inside[ends]
-        return touched
+        both, either = inside[begins] & inside[ends], inside[begins] ^ inside[ends]
+        return np.concatenate((edges[both], edges[either]))[:most]
 
     @cached_property
     def _ends(self) -> npt.NDArray[np.intp]:
@@ -175,27 +183,43 @@ class Geometry:
         ndarray of shape (M, 4)
             Left, top, right and bottom end of each.
         """
-        segments, lengths = self._segments
-        near = _touching(segments, area)
-        near = near[lengths[near] >= least]
-        if len(near) > most:
-            near = near[np.argpartition(lengths[near], -most)[-most:]]
-        found: Floats = segments[near]
-        return found
+        return _longest_in(self._segments, area, least, most)
+
+    def routes_in(self, edges: frozenset[int], area: QRectF, most: int) -> Floats:
+        """Straight parts of the whole routes of some edges; see `segments_in`."""
+        if self._route_segments is None or self._route_segments[0] != edges:
+            routes = tuple(self.layout.routes[edge] for edge in edges)
+            self._route_segments = edges, _straight_parts(routes)
+        return _longest_in(self._route_segments[1], area, 0.0, most)
 
     @cached_property
     def _segments(self) -> tuple[Floats, Floats]:
-        """Straight parts of all edges, and their lengths."""
-        if not self.layout.branches:
-            return np.zeros((0, 4)), np.zeros(0)
-        points = np.concatenate(self.layout.branches)
-        counts = np.array([len(branch) for branch in self.layout.branches])
-        follows = np.ones(len(points), np.bool_)
-        follows[np.cumsum(counts) - counts] = False  # the first point of each edge
-        ends = np.flatnonzero(follows)
-        before, after = points[ends - 1], points[ends]
-        segments = np.hstack((np.minimum(before, after), np.maximum(before, after)))
-        return segments, (segments[:, 2:] - segments[:, :2]).max(axis=1)
+        return _straight_parts(self.layout.branches)
+
+
+def _straight_parts(polylines: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Return the straight parts of polylines, and their lengths."""
+    if not polylines:
+        return np.zeros((0, 4)), np.zeros(0)
+    points = np.concatenate(polylines)
+    counts = np.array([len(polyline) for polyline in polylines])
+    follows = np.ones(len(points), np.bool_)
+    follows[np.cumsum(counts) - counts] = False  # the first point of each
+    ends = np.flatnonzero(follows)
+    before, after = points[ends - 1], points[ends]
+    segments = np.hstack((np.minimum(before, after), np.maximum(before, after)))
+    return segments, (segments[:, 2:] - segments[:, :2]).max(axis=1)
+
+
+def _longest_in(parts: tuple[Floats, Floats], area: QRectF, least: float, most: int) -> Floats:
+    """Return the longest straight parts that touch an area, of at least some length."""
+    segments, lengths = parts
+    near = _touching(segments, area)
+    near = near[lengths[near] >= least]
+    if len(near) > most:
+        near = near[np.argpartition(lengths[near], -most)[-most:]]
+    found: Floats = segments[near]
+    return found
 
 
 def _seen(points: Floats, visible: QRectF) -> Floats:

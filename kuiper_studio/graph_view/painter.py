@@ -130,14 +130,20 @@ class ScenePainter:
             self._paint_far(painter, visible, zoom, keep=keep)
         else:
             edges = self._geometry.edges_in(visible.adjusted(-8, -8, 8, 8))
+            lit = self._state.lit()
             if keep and len(edges) > _MOST_EDGES:
-                self._paint_lines(painter, visible, zoom)
+                found = self._geometry.segments_in(visible, 0.0, MOST_LINES)
+                self._paint_lines(painter, visible, zoom, found, "ctl")
                 # Edges that end here still have round corners and arrow heads.
-                edges = edges[self._geometry.ends_in(edges, visible)]
+                edges = self._geometry.ending_in(edges, visible, _MOST_EDGES)
+            if keep and len(lit) > _MOST_EDGES:
+                found = self._geometry.routes_in(frozenset(lit), visible, MOST_LINES)
+                self._paint_lines(painter, visible, zoom, found, "focus")
+                lit.intersection_update(edges.tolist())
             painter.save()
             painter.scale(zoom, zoom)
             painter.translate(-visible.topLeft())
-            self._paint_edges(painter, visible, zoom, edges)
+            self._paint_edges(painter, visible, zoom, edges, lit)
             painter.restore()
             self._paint_boxes(painter, visible, zoom, keep=keep)
             painter.scale(zoom, zoom)
@@ -240,11 +246,15 @@ class ScenePainter:
     # Edges
 
     def _paint_edges(
-        self, painter: QPainter, visible: QRectF, zoom: float, near: npt.NDArray[np.intp]
+        self,
+        painter: QPainter,
+        visible: QRectF,
+        zoom: float,
+        near: npt.NDArray[np.intp],
+        lit: set[int],
     ) -> None:
         state = self._state
         self._visible = visible
-        lit = state.lit()
         pending, computed = self._pens()
         done = state.computed_among(near)
         self._draw_edges(painter, near[~done].tolist(), pending)
@@ -262,10 +272,12 @@ class ScenePainter:
         if zoom >= FULL_FROM:
             self._paint_labels(painter, visible)
 
-    def _paint_lines(self, painter: QPainter, visible: QRectF, zoom: float) -> None:
+    def _paint_lines(
+        self, painter: QPainter, visible: QRectF, zoom: float, segments: Floats, token: str
+    ) -> None:
         """Paint edges that pass through as plain lines, because there are many."""
         base = QColor(Qt.GlobalColor.transparent).rgba()
-        picture = self._rastered(visible, zoom, 0.0, base)
+        picture = self._rastered(visible, zoom, segments, token, base)
         height, width = picture.shape
         format_ = QImage.Format.Format_ARGB32_Premultiplied
         painter.drawImage(
@@ -273,17 +285,16 @@ class ScenePainter:
         )
 
     def _rastered(
-        self, visible: QRectF, zoom: float, least: float, base: int
+        self, visible: QRectF, zoom: float, segments: Floats, token: str, base: int
     ) -> npt.NDArray[np.uint32]:
-        """Return straight parts of edges of at least `least` pixels, in view coordinates."""
+        """Rasterise straight parts of edges in view coordinates."""
         width = max(1, round(visible.width() * zoom))
         height = max(1, round(visible.height() * zoom))
         corner = np.array([visible.left(), visible.top()] * 2)
-        found = self._geometry.segments_in(visible, least / zoom, MOST_LINES)
         if self._raster is None or self._raster.picture.shape != (height, width):
             self._raster = Raster(width, height)
-        ink = self._theme.color("ctl").rgba()
-        return self._raster.paint((found - corner) * zoom, ink, base)
+        ink = self._theme.color(token).rgba()
+        return self._raster.paint((segments - corner) * zoom, ink, base)
 
     def _pens(self) -> tuple[QPen, QPen]:
         pending = QPen(self._theme.color("ctl"), 1.4)
@@ -392,7 +403,9 @@ class ScenePainter:
         self, painter: QPainter, visible: QRectF, zoom: float, boxes: npt.NDArray[np.intp]
     ) -> None:
         """Rasterise edges, and cells over them."""
-        picture = self._rastered(visible, zoom, 1.0, self._theme.color("base").rgba())
+        found = self._geometry.segments_in(visible, 1.0 / zoom, MOST_LINES)
+        base = self._theme.color("base").rgba()
+        picture = self._rastered(visible, zoom, found, "ctl", base)
         if len(boxes):
             corner = np.array([visible.left(), visible.top()] * 2)
             cells = (self._cell_rects(boxes, zoom) - corner) * zoom

@@ -41,7 +41,7 @@ class GraphView(QWidget):
 
     zoom_changed = Signal(float)
     tensor_requested = Signal()
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -127,7 +127,8 @@ class GraphView(QWidget):
         return self.canvas.operator_at(point)
 
     @Slot()
-    @Slot(str)
+    @Slot()
+    @Slot(object)
     def _on_place_changed(self, _name: str = "") -> None:
         path = self._session.model_path
         model = path.name.removesuffix(".param").removesuffix(".pnnx") if path else ""

@@ -10,7 +10,7 @@ blanks::
     shape:64  shape:64x56x56   a dimension, or consecutive dimensions, of an output
     kernel:ncnn         the kernel that computed it, e.g. onnxruntime/all-2
     state:failed        next, run, pending, failed, blocked, unsupported, breakpoint, problem,
-                        random
+                        nonfinite, random
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kuiper_studio.item_models.statuses import STATUS_LOOKS
+from kuiper_studio.item_models.statuses import NONFINITE, STATUS_LOOKS
 
 __all__ = ["STATES", "FilterError", "OperatorFacts", "OperatorFilter", "parse_filter"]
 
@@ -77,6 +77,7 @@ STATES: Final = (
     *(look.word for look in STATUS_LOOKS.values() if look.word),
     "breakpoint",
     "problem",
+    NONFINITE.word,
     "random",
 )
 

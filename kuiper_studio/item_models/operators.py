@@ -27,6 +27,7 @@ from kuiper_studio.item_models.operator_filter import (
     parse_filter,
 )
 from kuiper_studio.item_models.statuses import (
+    NONFINITE,
     PROBLEMS,
     STATUS_LOOKS,
     DisplayStatus,
@@ -69,14 +70,14 @@ class OperatorColumn(IntEnum):
 class OperatorRole(IntEnum):
     """Roles of a row beyond its texts, the same in every column."""
 
-    NAME = Qt.ItemDataRole.UserRole + 1
-    STATUS = Qt.ItemDataRole.UserRole + 2  # DisplayStatus
-    IS_CURRENT = Qt.ItemDataRole.UserRole + 3  # bool
-    FAMILY = Qt.ItemDataRole.UserRole + 4  # Family
-    RECORD = Qt.ItemDataRole.UserRole + 5  # Record or None
-    OPERATOR = Qt.ItemDataRole.UserRole + 6  # RuntimeOperator
-    BREAKPOINT = Qt.ItemDataRole.UserRole + 7  # bool
-    IS_RANDOM = Qt.ItemDataRole.UserRole + 8  # bool
+    STATUS = Qt.ItemDataRole.UserRole + 1  # DisplayStatus
+    IS_CURRENT = Qt.ItemDataRole.UserRole + 2  # bool
+    FAMILY = Qt.ItemDataRole.UserRole + 3  # Family
+    RECORD = Qt.ItemDataRole.UserRole + 4  # Record or None
+    OPERATOR = Qt.ItemDataRole.UserRole + 5  # RuntimeOperator
+    BREAKPOINT = Qt.ItemDataRole.UserRole + 6  # bool
+    IS_RANDOM = Qt.ItemDataRole.UserRole + 7  # bool
+    IS_NONFINITE = Qt.ItemDataRole.UserRole + 8  # bool
 
 
 _HEADERS: Final = {
@@ -123,6 +124,8 @@ class _RowFacts:
         words = {STATUS_LOOKS[status].word}
         if self.name in self._session.breakpoints:
             words.add("breakpoint")
+        if self._session.holds_nonfinite(self.name):
+            words |= {NONFINITE.word, "problem"}
         if status in PROBLEMS:
             words.add("problem")
         if self._session.random_text(self.name):
@@ -168,6 +171,7 @@ class OperatorsModel(QAbstractTableModel):
         session.supplies_changed.connect(self._on_values_reset)
         session.seed_changed.connect(self._on_values_reset)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
+        session.tensors.recalled.connect(self._on_recalled)
         self._on_graph_changed()
 
     def row_of(self, name: str) -> int:
@@ -201,7 +205,7 @@ class OperatorsModel(QAbstractTableModel):
         if records:
             self._announce(records[0].index, records[-1].index)
 
-    @Slot(str)
+    @Slot(object)
     def _on_stepped_back(self, name: str) -> None:
         row = self.row_of(name)
         self._announce(row, row)
@@ -217,6 +221,14 @@ class OperatorsModel(QAbstractTableModel):
     @Slot()
     def _on_values_reset(self) -> None:
         self._announce(0, len(self._operators) - 1)
+
+    @Slot(object)
+    def _on_recalled(self, operand: str) -> None:
+        graph = self._session.graph
+        if graph is not None and self._session.tensors.is_nonfinite(operand):
+            producer = graph.operand(operand).producer
+            if producer is not None:
+                self._announce(producer.index, producer.index)
 
     @Slot()
     def _on_breakpoints_changed(self) -> None:
@@ -290,10 +302,9 @@ class OperatorsModel(QAbstractTableModel):
         if reason and status in PROBLEMS:
             return f"{text}: {reason}"
         supplied = self._session.supplied_text(operator.name)
-        if status is DisplayStatus.SUPPLIED:
-            return supplied
-        detail = STATUS_LOOKS[status].detail
-        return f"{detail}, {supplied}" if supplied else detail
+        detail = "" if status is DisplayStatus.SUPPLIED else STATUS_LOOKS[status].detail
+        nonfinite = self._session.holds_nonfinite(operator.name)
+        return ", ".join(filter(None, (detail, supplied, NONFINITE.detail * nonfinite)))
 
     def _accessible(self, operator: RuntimeOperator, column: int) -> str:
         match column:
@@ -310,7 +321,6 @@ class OperatorsModel(QAbstractTableModel):
         """Return functions for the roles that are the same in every column."""
         session = self._session
         return {
-            OperatorRole.NAME: lambda operator: operator.name,
             OperatorRole.STATUS: lambda operator: operator_status(session, operator.name),
             OperatorRole.IS_CURRENT: lambda operator: session.is_current(operator.name),
             OperatorRole.FAMILY: lambda operator: family_of(operator.type),
@@ -318,6 +328,7 @@ class OperatorsModel(QAbstractTableModel):
             OperatorRole.OPERATOR: lambda operator: operator,
             OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
             OperatorRole.IS_RANDOM: lambda operator: bool(session.random_text(operator.name)),
+            OperatorRole.IS_NONFINITE: lambda operator: session.holds_nonfinite(operator.name),
         }
 
     # Overrides of Qt methods

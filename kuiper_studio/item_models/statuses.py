@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISPLAY_STATUS",
+    "NONFINITE",
     "PROBLEMS",
     "QUIET",
-    "RUN_LOOKS",
     "STATUS_LOOKS",
     "DisplayStatus",
     "RunLook",
     "StatusLook",
     "operator_status",
+    "run_look",
 ]
 
 
@@ -98,6 +99,11 @@ STATUS_LOOKS: Final[Mapping[DisplayStatus, StatusLook]] = MappingProxyType({
     DisplayStatus.PLAIN: StatusLook("", "ctl", "", "text2", "", ""),
 })  # fmt: skip
 
+# Beside the status: an output is known to hold NaN or Inf.
+NONFINITE: Final = StatusLook(
+    "Holds NaN or Inf", "nan", "warning", "nan", "holds NaN or Inf", "nonfinite"
+)
+
 DISPLAY_STATUS: Final[Mapping[OperatorStatus, DisplayStatus]] = MappingProxyType(
     {status: DisplayStatus[status.name] for status in OperatorStatus}
 )
@@ -122,7 +128,7 @@ class RunLook:
     icon: str = ""
 
 
-RUN_LOOKS: Final[Mapping[RunState, RunLook]] = MappingProxyType({
+_RUN_LOOKS: Final[Mapping[RunState, RunLook]] = MappingProxyType({
     RunState.EMPTY: RunLook("Ready", "text2"),
     RunState.LOADING: RunLook("Opening", "text2"),
     RunState.NEED_INPUT: RunLook("Needs an input", "warn", "image"),
@@ -132,6 +138,17 @@ RUN_LOOKS: Final[Mapping[RunState, RunLook]] = MappingProxyType({
     RunState.FINISHED: RunLook("Finished", "done", "check"),
     RunState.FAILED: RunLook("Failed", "fail", "warning"),
 })  # fmt: skip
+
+
+# At the end, where some operators were passed by.
+_FINISHED_IN_PART: Final = RunLook("Finished in part", "warn", "warning")
+
+
+def run_look(session: StudioSession) -> RunLook:
+    """How the state of the run looks; a warning at the end of one that passed some by."""
+    if session.state is RunState.FINISHED and session.skipped:
+        return _FINISHED_IN_PART
+    return _RUN_LOOKS[session.state]
 
 
 def operator_status(session: StudioSession, operator: str) -> DisplayStatus:

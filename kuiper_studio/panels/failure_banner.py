@@ -42,13 +42,16 @@ class FailureBanner(MessageBanner):
         The user wants to choose a layer file.
     reload_requested
         The user wants to reload the model.
+    weights_requested
+        The user wants to choose a ``.bin``.
     reload_offered : bool
         Whether the banner shows a failure that reloading may fix.
     """
 
-    supply_requested = Signal(str)
+    supply_requested = Signal(object)
     layers_requested = Signal()
     reload_requested = Signal()
+    weights_requested = Signal()
     reload_offered = Signal(bool)
 
     def __init__(
@@ -61,6 +64,7 @@ class FailureBanner(MessageBanner):
         self._go_to_suspect = self.add_button("", "danger")
         self._go_to_failed = self.add_button("")
         self._reload = self.add_button("Reload model")
+        self._choose_weights = self.add_button("Choose .bin…")
         self._supply = self.add_button("Supply output…")
         self._load = self.add_button("Load layers…")
         self._load_again = self.add_button("")
@@ -68,6 +72,7 @@ class FailureBanner(MessageBanner):
         self._go_to_suspect.clicked.connect(self._select_suspect)
         self._go_to_failed.clicked.connect(self._select_failed)
         self._reload.clicked.connect(self.reload_requested)
+        self._choose_weights.clicked.connect(self.weights_requested)
         self._supply.clicked.connect(self._ask_for_output)
         self._load.clicked.connect(self.layers_requested)
         self._load_again.clicked.connect(self._load_layers_again)
@@ -78,6 +83,11 @@ class FailureBanner(MessageBanner):
     def concerns_operator(self) -> bool:
         """Whether it shows the failure of an operator."""
         return self._failure is not None and bool(self._failure.operator)
+
+    @property
+    def concerns_input(self) -> bool:
+        """Whether it shows what is wrong with an input."""
+        return self._failure is not None and self._failure.concerns_input
 
     @property
     def concerns_layers(self) -> bool:
@@ -97,6 +107,7 @@ class FailureBanner(MessageBanner):
         self._go_to_failed.setText(_go_to(failure.operator))
         self._go_to_failed.setVisible(bool(failure.operator))
         self._reload.setVisible(failure.reload)
+        self._choose_weights.setVisible(failure.lacks_weights)
         self._supply.setVisible(self._session.can_supply(failure.operator))
         self._load.setVisible(self._lacks_layer())
         layers = self._layer_file()

@@ -156,6 +156,7 @@ class PreprocessingEditor(QWidget):
         for field, text in self._texts(options).items():
             if field.text() != text:
                 field.setText(text)
+                field.setCursorPosition(0)  # what does not fit is cut at the end
             _mark(field, invalid=False)
         self.order.setCurrentText(options.order)
         self.fit.setCurrentText(options.fit)
@@ -178,15 +179,15 @@ class PreprocessingEditor(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, title in enumerate(("Preset", "Scale", "Mean")):
+        for place, title in enumerate(("Preset", "Scale", "Mean", "Std")):
             grid.addWidget(_caption(title), place, 0)
         grid.addWidget(_caption("Fit"), 1, 2)
-        grid.addWidget(_caption("Std"), 2, 2)
         grid.addWidget(self.preset, 0, 1, 1, 3)
         grid.addWidget(self.scale, 1, 1)
         grid.addLayout(shaping, 1, 3)
-        grid.addWidget(self.mean, 2, 1)
-        grid.addWidget(self.std, 2, 3)
+        # Three numbers need the width of the panel.
+        grid.addWidget(self.mean, 2, 1, 1, 3)
+        grid.addWidget(self.std, 3, 1, 1, 3)
         grid.setColumnStretch(1, 1)
         grid.setColumnStretch(3, 1)
 
@@ -250,9 +251,9 @@ class InputCard(QFrame):
         The user wants the exported size of the operand of that name.
     """
 
-    chosen = Signal(str, object)
-    sizes_chosen = Signal(str, object)
-    sizes_reset = Signal(str)
+    chosen = Signal(object, object)
+    sizes_chosen = Signal(object, object)
+    sizes_reset = Signal(object)
 
     def __init__(self, operand: RuntimeOperand, theme: Theme, *, titled: bool) -> None:
         super().__init__()
@@ -260,7 +261,8 @@ class InputCard(QFrame):
         self._theme = theme
         self._source: InputSource | None = None
         self._dims: tuple[Dimension, ...] | None = None
-        self._source_error = self._number_error = self._size_error = ""
+        self._source_error = self._picture_error = ""
+        self._number_error = self._size_error = ""
         self.setAcceptDrops(True)
         self.preview = InputPreview(theme)
         self._name = ElidedLabel("subtitle")
@@ -268,6 +270,7 @@ class InputCard(QFrame):
         self._facts.setProperty("role", "mono2")
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._error = QLabel()
+        self._error.setObjectName("inputError")
         self._error.setTextFormat(Qt.TextFormat.PlainText)
         self._error.setProperty("role", "error")
         self._error.setWordWrap(True)
@@ -360,8 +363,8 @@ class InputCard(QFrame):
         cropped = kind == "image" and options.fit == "crop" and shape is not None
         rows, columns = shape[-2:] if cropped and shape is not None else (1, 0)
         self.preview.set_crop(columns / rows)
-        if picture is not None and picture.error:
-            self.show_error(picture.error)
+        self._picture_error = picture.error if picture is not None else ""
+        self._show_errors()
 
     def show_error(self, text: str) -> None:
         """Show why the source cannot be used; ``""`` if it can."""
@@ -379,7 +382,9 @@ class InputCard(QFrame):
         self._show_errors()
 
     def _show_errors(self) -> None:
-        text = self._number_error or self._size_error or self._source_error
+        text = (
+            self._number_error or self._size_error or self._source_error or self._picture_error
+        )
         self._error.setText(text)
         self._error.setVisible(bool(text))
 
@@ -638,6 +643,8 @@ class InputPanel(Panel):
     @Slot()
     def _on_graph_changed(self) -> None:
         for card in self.cards.values():
+            # Hiding a field takes the focus from it, and so what was typed for another model.
+            card.blockSignals(True)  # noqa: FBT003 - Qt's signature
             self._cards_column.removeWidget(card)
             card.hide()
             card.deleteLater()
@@ -710,7 +717,7 @@ class InputPanel(Panel):
         self._asking.setVisible(bool(text))
         self.use_sizes.setVisible(answerable)
 
-    @Slot(str, object)
+    @Slot(object, object)
     def _on_sizes_chosen(self, name: str, sizes: tuple[int | None, ...]) -> None:
         session = self.session
         if self._asking.isVisible() and self.cards[name].is_made_up:
@@ -733,7 +740,7 @@ class InputPanel(Panel):
         asked = self.session.input_shapes
         self.session.set_shapes(answer(self._operands, asked, {**fields, **chosen}))
 
-    @Slot(str)
+    @Slot(object)
     def _on_sizes_reset(self, name: str) -> None:
         self._waiting = name
         self.session.set_shapes(forget(self._operands, self.session.input_shapes, name))
@@ -758,7 +765,7 @@ class InputPanel(Panel):
         shape = card.shape if card.is_made_up else None
         key = name, source, shape
         known = self._pictures.get(name)
-        if known is not None and known[0] == key:
+        if known is not None and known[0] == key and not known[1].error:
             card.show_facts(known[1], options)
             return
         card.show_facts(None, options)
@@ -783,8 +790,9 @@ class InputPanel(Panel):
 
     # Answers to the user
 
-    @Slot(str, object)
+    @Slot(object, object)
     def _on_source_chosen(self, name: str, source: InputSource) -> None:
+        self.cards[name].show_error("")  # of the same file, which may have been mended
         self.session.set_inputs({name: source})
         self._waiting = name
 

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 from typing_extensions import override
 
 from engine.errors import EngineError
-from engine.inputs import load_input
+from engine.inputs import load_input, thin_made_up, thin_planes
 from engine.shapes import InputShapes
 from engine.text import format_dtype, format_shape
 from kuiper_studio.icons import pixmap
@@ -29,6 +29,7 @@ __all__ = ["InputPreview", "PreviewPicture", "load_preview"]
 
 WIDTH: Final = 150
 HEIGHT: Final = 85
+_SIDE: Final = 512  # of what is made a picture of
 _ICONS: Final = {"random": "dice", "constant": "grid", "npy": "table", "npz": "table"}
 
 
@@ -65,13 +66,17 @@ def load_preview(
     """
     if source.kind == "image":
         return _of_picture(str(source.path))
+    asked = InputShapes({operand.name: shape} if shape is not None else {})
     try:
-        asked = InputShapes({operand.name: shape} if shape is not None else {})
-        array = load_input(source, operand, shapes=asked)
+        if source.kind in {"random", "constant"}:
+            made, dtype, planes = thin_made_up(source, operand, asked, _SIDE)
+        else:
+            array = load_input(source, operand, shapes=asked)
+            made, dtype, planes = array.shape, array.dtype, thin_planes(array, _SIDE)
     except EngineError as exc:
         return PreviewPicture("", error=str(exc))
-    text = f"{format_shape(array.shape)} {format_dtype(array.dtype)}"
-    return PreviewPicture(text, _of_array(array))
+    image = _of_planes(planes) if planes is not None else None
+    return PreviewPicture(f"{format_shape(made)} {format_dtype(dtype)}", image)
 
 
 def _of_picture(path: str) -> PreviewPicture:
@@ -93,16 +98,9 @@ def _of_picture(path: str) -> PreviewPicture:
     return PreviewPicture(f"{size.width()}×{size.height()} {kind}", image)
 
 
-def _of_array(array: Array) -> QImage | None:
-    """Make a picture of the first sample with stretched values; None without a plane."""
-    if array.ndim < 2 or array.size == 0 or array.dtype.kind not in "biuf":
-        return None
-    planes = array.reshape(-1, *array.shape[-2:])
-    channels = array.shape[-3] if array.ndim >= 3 else 1
-    shown = planes[:3] if channels == 3 else planes[:1].repeat(3, axis=0)
-    rows, columns = shown.shape[1:]
-    step = max(1, -(-max(rows, columns) // 512))
-    values = shown[:, ::step, ::step].astype(np.float64)
+def _of_planes(planes: Array) -> QImage:
+    """Picture of one plane or three, their values stretched."""
+    values = np.broadcast_to(planes, (3, *planes.shape[1:])).astype(np.float64)
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     bounded = np.nan_to_num(values, nan=low, posinf=high, neginf=low)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QModelIndex, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal, Slot
@@ -26,14 +27,14 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
-from kuiper_studio.icons import icon, pixmap
+from kuiper_studio.icons import icon, mark_as_search, pixmap
 from kuiper_studio.item_models import (
     OperatorColumn,
     OperatorRole,
     OperatorsFilterModel,
     OperatorsModel,
 )
-from kuiper_studio.item_models.statuses import QUIET, STATUS_LOOKS, DisplayStatus
+from kuiper_studio.item_models.statuses import NONFINITE, QUIET, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.panel import Panel
 from kuiper_studio.panels.table import ROW_HEIGHT, Index, RowDelegate, Table
 
@@ -68,7 +69,10 @@ class OperatorDelegate(RowDelegate):
                     self._draw_icon(painter, rect, "breakpoint", "bp", 12)
             case OperatorColumn.STATE:
                 status: DisplayStatus = index.data(OperatorRole.STATUS)
-                look = STATUS_LOOKS[status]
+                nonfinite = status is DisplayStatus.EXECUTED and index.data(
+                    OperatorRole.IS_NONFINITE
+                )
+                look = NONFINITE if nonfinite else STATUS_LOOKS[status]
                 token = "selTxt" if selected and status in QUIET else look.token
                 self._draw_icon(painter, rect, look.icon, token, look.size)
             case OperatorColumn.FAMILY:
@@ -97,13 +101,16 @@ class OperatorDelegate(RowDelegate):
         text = str(index.data())
         if index.column() == OperatorColumn.TYPE:
             font = self.bold if status == DisplayStatus.CURRENT else self.ui
-            self.draw_text(painter, rect.adjusted(1, 0, -1, 0), text, font, color)
+            area = rect.adjusted(1, 0, -1, 0)
+            text = _short_type(text, font, area.width())
+            self.draw_text(painter, area, text, font, color, cut=Qt.TextElideMode.ElideRight)
             return
         area = rect.adjusted(0, 0, -2, 0)
         if index.data(OperatorRole.IS_RANDOM):
             self._draw_random_mark(painter, area, selected=selected)
             area.setRight(area.right() - RANDOM_MARK - 3)
-        self.draw_text(painter, area, text, self.mono, color)
+        # Names of one module begin alike.
+        self.draw_text(painter, area, text, self.mono, color, cut=Qt.TextElideMode.ElideLeft)
 
     def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
         """Paint a die at the right end of the name."""
@@ -219,12 +226,19 @@ class OperatorTable(Table):
         if event.matches(QKeySequence.StandardKey.Copy):
             index = self.currentIndex()
             if index.isValid():
-                QGuiApplication.clipboard().setText(index.data(OperatorRole.NAME))
+                QGuiApplication.clipboard().setText(index.data(OperatorRole.OPERATOR).name)
             return
         if event.key() == Qt.Key.Key_Up and self.currentIndex().row() == 0:
             self.left_at_top.emit()
             return
         super().keyPressEvent(event)
+
+
+@lru_cache(maxsize=2048)  # rows are painted again at every step
+def _short_type(type_: str, font: QFont, width: int) -> str:
+    """A type, without what stands before its last dot where it has no room."""
+    fits = QFontMetrics(font).horizontalAdvance(type_) <= width
+    return type_ if fits else type_.rpartition(".")[2]
 
 
 def _widest(texts: Iterable[str], font: QFont) -> int:
@@ -246,7 +260,7 @@ class OperatorsPanel(Panel):
         A context menu is wanted for the operator of that name, at a global position.
     """
 
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -261,7 +275,7 @@ class OperatorsPanel(Panel):
         self._problems_only = self._make_toggle(
             "warning",
             "state:problem",
-            "Only operators that failed, are blocked or cannot run",
+            "Only operators that failed, are blocked, cannot run, or gave NaN or Inf",
         )
         self._hint = QLabel()
         self._hint.setTextFormat(Qt.TextFormat.PlainText)
@@ -284,6 +298,7 @@ class OperatorsPanel(Panel):
         column.addLayout(strip)
         column.addWidget(self._hint)
         column.addWidget(self.table, 1)
+        self.setFocusProxy(self.table)
         self._connect()
 
     def focus_filter(self) -> None:
@@ -310,10 +325,7 @@ class OperatorsPanel(Panel):
             "All words must match, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
             "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word negates a word"
         )
-        box.setClearButtonEnabled(True)
-        box.addAction(
-            icon("search", self.theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
-        )
+        mark_as_search(box, self.theme)
         return box
 
     def _make_toggle(self, icon_name: str, word: str, tip: str) -> QToolButton:
@@ -329,7 +341,7 @@ class OperatorsPanel(Panel):
         return button
 
     def _make_table(self) -> OperatorTable:
-        table = OperatorTable(self.theme, self)
+        table = OperatorTable(self.theme)  # the layout gives it its turn behind the filter
         table.setObjectName("operatorsTable")
         table.setAccessibleName("Operators in execution order")
         table.setModel(self.rows)
@@ -353,6 +365,8 @@ class OperatorsPanel(Panel):
         self.filter_box.returnPressed.connect(self._enter_table)
         self.rows.hint_changed.connect(self._on_hint_changed)
         self.rows.modelReset.connect(self._on_rows_reset)
+        for changed in (self.rows.rowsInserted, self.rows.rowsRemoved):
+            changed.connect(self._show_counts)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
         self.table.activated.connect(self._on_activated)
         self.table.clicked.connect(self._on_clicked)
@@ -380,10 +394,17 @@ class OperatorsPanel(Panel):
 
     @Slot()
     def _on_position_changed(self) -> None:
-        count = self.model.rowCount()
-        self.set_suffix(f"{self.session.position} / {count}" if count else "")
+        self._show_counts()
 
-    @Slot(str)
+    @Slot()
+    def _show_counts(self) -> None:
+        """Say how many operators have run and, where a filter is on, how many it leaves."""
+        count, listed = self.model.rowCount(), self.rows.rowCount()
+        ran = self.session.position - self.session.skipped
+        text = f"{ran} / {count}" if count else ""
+        self.set_suffix(text if listed == count else f"{text} · {listed} of {count} listed")
+
+    @Slot(object)
     def _on_selection_changed(self, name: str) -> None:
         row = self.model.row_of(name)
         index = self.rows.mapFromSource(self.model.index(row, OperatorColumn.TYPE))
@@ -402,6 +423,7 @@ class OperatorsPanel(Panel):
         toggles = (self._breakpoints_only, self._problems_only)
         words += [button.property("word") for button in toggles if button.isChecked()]
         self.rows.set_text(" ".join(word for word in words if word))
+        self._show_counts()
         self._on_selection_changed(self.session.selected)
 
     @Slot(str)
@@ -426,12 +448,12 @@ class OperatorsPanel(Panel):
     @Slot(QModelIndex, QModelIndex)
     def _on_row_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
         if current.isValid():
-            self.session.select(current.data(OperatorRole.NAME))
+            self.session.select(current.data(OperatorRole.OPERATOR).name)
 
     @Slot(QModelIndex)
     def _on_clicked(self, index: QModelIndex) -> None:
         if index.column() == OperatorColumn.BREAKPOINT:
-            self.session.toggle_breakpoint(index.data(OperatorRole.NAME))
+            self.session.toggle_breakpoint(index.data(OperatorRole.OPERATOR).name)
 
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
@@ -444,7 +466,7 @@ class OperatorsPanel(Panel):
 
     @Slot(QModelIndex, QPoint)
     def _on_menu_requested(self, index: QModelIndex, point: QPoint) -> None:
-        self.menu_requested.emit(index.data(OperatorRole.NAME), point)
+        self.menu_requested.emit(index.data(OperatorRole.OPERATOR).name, point)
 
     def _selected(self) -> RuntimeOperator | None:
         graph, name = self.session.graph, self.session.selected

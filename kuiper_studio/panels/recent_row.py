@@ -10,6 +10,7 @@ from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, QWidget
 from typing_extensions import override
 
+from engine.paths import exists
 from engine.text import format_count
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import tip_text
@@ -51,7 +52,7 @@ class RecentRow(QAbstractButton):
         self.entry = entry
         self._recents = recents
         self._theme = theme
-        self.missing = not Path(entry.path).exists()
+        self.missing = not exists(entry.path)
         self._name = Path(entry.path).name
         self._folder = folder_text(entry.path, home_folder())
         self._size = (

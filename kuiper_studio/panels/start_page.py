@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.paths import is_folder
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.panels.message_banner import MessageBanner
 from kuiper_studio.panels.recent_row import RecentRow
@@ -60,7 +61,7 @@ def dropped_model(paths: Sequence[str]) -> str:
         ``""`` for none.
     """
     found = [path for path in paths if Path(path).suffix == ".param"]
-    found += [path for path in paths if Path(path).suffix == ".bin" or Path(path).is_dir()]
+    found += [path for path in paths if Path(path).suffix == ".bin" or is_folder(path)]
     return found[0] if found else ""
 
 

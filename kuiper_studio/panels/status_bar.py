@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.text import format_exact_bytes
+from engine.text import format_count, format_exact_bytes
 from kuiper_studio.icons import pixmap
-from kuiper_studio.item_models.statuses import RUN_LOOKS
+from kuiper_studio.item_models.statuses import NONFINITE, run_look
 from kuiper_studio.item_models.text import elided, tip_text
 from kuiper_studio.session import Progress, RunState, dump_name
 from kuiper_studio.theme import restyle
@@ -53,6 +53,11 @@ class StatusBar(QStatusBar):
         self._icon = QLabel()
         self._state = _label("statusState")
         self._detail = _label("statusDetail", mono=True)
+        self._nonfinite = _label("statusNonfinite")
+        self._nonfinite.setToolTip(
+            "Operators whose outputs were looked at and hold NaN or Inf;"
+            " the list of operators and the timeline mark them"
+        )
         self._progress_bar = QProgressBar()
         self._progress_bar.setFixedSize(140, 10)
         self._progress_bar.setTextVisible(False)
@@ -74,7 +79,8 @@ class StatusBar(QStatusBar):
         row.setContentsMargins(10, 0, 0, 0)
         row.setSpacing(6)
         for widget in (
-            self._icon, self._state, self._detail, self._progress_bar, self._cancel,
+            self._icon, self._state, self._detail, self._nonfinite, self._progress_bar,
+            self._cancel,
         ):  # fmt: skip
             row.addWidget(widget)
         # As wide as its text: spare room belongs after the backend.
@@ -115,6 +121,8 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
+        session.tensors.recalled.connect(self._show_nonfinite)
+        session.values_reset.connect(self._show_nonfinite)
         session.workspace.announced.connect(self._on_announced)
         theme.changed.connect(self._on_theme_changed)
 
@@ -159,7 +167,7 @@ class StatusBar(QStatusBar):
     @Slot()
     def _on_state_changed(self) -> None:
         session = self._session
-        look = RUN_LOOKS[session.state]
+        look = run_look(session)
         color = self._theme.color(look.token)
         self._icon.setVisible(bool(look.icon))
         if look.icon:
@@ -172,6 +180,7 @@ class StatusBar(QStatusBar):
         elif not self._patience.isActive():
             self._patience.start()
         self._on_progress_changed(session.progress)
+        self._show_nonfinite()
         self._show_memory_limit()
         self._backend.setVisible(session.graph is not None)
         dump, name = session.kernels_from, session.backend
@@ -181,6 +190,15 @@ class StatusBar(QStatusBar):
         else:
             self._backend.setText(f"backend {name}")
             self._backend.setToolTip("")
+
+    @Slot()
+    def _show_nonfinite(self) -> None:
+        count = len(self._session.nonfinite)
+        self._nonfinite.setVisible(bool(count))
+        if count:
+            self._nonfinite.setText(f"NaN or Inf in {format_count(count, 'operator')}")
+            color = self._theme.color(NONFINITE.token)
+            restyle(self._nonfinite, f"color: {color.name()};")
 
     def _show_memory_limit(self) -> None:
         limit = self._session.memory_limit

@@ -40,6 +40,8 @@ class TabbedPanels(QTabWidget):
         super().__init__(dock)
         self._panels, self._theme = tuple(panels), theme
         self.setDocumentMode(True)
+        self.setAccessibleName(dock.windowTitle())
+        self.tabBar().setAccessibleName(dock.windowTitle())
         self._corner = QFrame()
         self._corner.setProperty("role", "head")
         self._row = QHBoxLayout(self._corner)

@@ -193,11 +193,12 @@ class RowDelegate(QStyledItemDelegate):
         font: QFont,
         color: QColor,
         align: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft,
+        cut: Qt.TextElideMode = Qt.TextElideMode.ElideMiddle,
     ) -> None:
-        """Paint one line, elided in the middle."""
+        """Paint one line, elided as `cut` says."""
         painter.setFont(font)
         painter.setPen(color)
-        shown = _elided(text, font, rect.width())
+        shown = _elided(text, font, rect.width(), cut)
         painter.drawText(rect, align | Qt.AlignmentFlag.AlignVCenter, shown)
 
     # Overrides of Qt methods
@@ -228,5 +229,5 @@ class RowDelegate(QStyledItemDelegate):
 
 
 @lru_cache(maxsize=8192)  # rows are repainted at every step
-def _elided(text: str, font: QFont, width: int) -> str:
-    return QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideMiddle, width)
+def _elided(text: str, font: QFont, width: int, cut: Qt.TextElideMode) -> str:
+    return QFontMetrics(font).elidedText(text, cut, width)

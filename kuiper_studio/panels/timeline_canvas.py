@@ -12,7 +12,12 @@ from typing_extensions import override
 
 from engine.text import format_amount, format_count, format_duration
 from kuiper_studio.item_models.module_runs import module_runs
-from kuiper_studio.item_models.statuses import DISPLAY_STATUS, STATUS_LOOKS, DisplayStatus
+from kuiper_studio.item_models.statuses import (
+    DISPLAY_STATUS,
+    NONFINITE,
+    STATUS_LOOKS,
+    DisplayStatus,
+)
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
@@ -61,7 +66,7 @@ class TimelineCanvas(QWidget):
     """
 
     bar_size_changed = Signal(int)
-    menu_requested = Signal(str, QPoint)
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -158,6 +163,8 @@ class TimelineCanvas(QWidget):
         macs = float(self.model.macs[operator.index])
         if macs:
             parts.append(format_amount(macs, "MAC"))
+        if operator.index in self.model.nonfinite:
+            parts.append(NONFINITE.detail)
         return " · ".join(filter(None, parts))
 
     def _time_text(self, operator: RuntimeOperator) -> str:
@@ -179,7 +186,7 @@ class TimelineCanvas(QWidget):
         """Describe the selection for screen readers."""
         session = self._session
         text = f"{format_count(len(self.model), 'operator')} in execution order, "
-        text += f"{session.position} executed."
+        text += f"{session.position - session.skipped} executed."
         if session.graph is not None and session.selected:
             operator = session.graph.operator(session.selected)
             text += f" Selected: #{operator.index} {operator.type} {operator.name}"

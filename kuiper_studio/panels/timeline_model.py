@@ -73,9 +73,9 @@ class Bars:
         The measured part.
     costliest : ndarray, (B,) int64
         Index of the operator that gives the bar its colour.
-    ran, failed, unsupported, blocked : ndarray, (B,) bool
+    ran, failed, unsupported, blocked, nonfinite : ndarray, (B,) bool
         Whether all of the bar's operators ran (or failed), any failed, any has no layer,
-        all are blocked.
+        all are blocked, any is known to have given NaN or Inf.
     """
 
     size: int
@@ -86,6 +86,7 @@ class Bars:
     failed: Flags
     unsupported: Flags
     blocked: Flags
+    nonfinite: Flags
 
 
 class TimelineModel:
@@ -104,6 +105,8 @@ class TimelineModel:
         Multiply-accumulates; 0 where a shape is not known.
     status : ndarray, (N,) int8
         Members of `DisplayStatus`.
+    nonfinite : frozenset of int
+        Indexes of operators that are known to have given NaN or Inf.
     """
 
     def __init__(self, operators: Sequence[RuntimeOperator] = ()) -> None:
@@ -127,6 +130,7 @@ class TimelineModel:
             np.int8,
         )
         self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
+        self.nonfinite: frozenset[int] = frozenset()
         self.forget()
 
     def __len__(self) -> int:
@@ -204,6 +208,8 @@ class TimelineModel:
         values = np.where(self.status == DisplayStatus.BLOCKED, 0.0, self.values(measure))
         starts = np.arange(0, len(self), size)
         measured = self.measured
+        nonfinite = np.zeros(len(self), np.bool_)
+        nonfinite[list(self.nonfinite)] = True
 
         def all_of(flags: Flags) -> Flags:
             return np.logical_and.reduceat(flags, starts)
@@ -223,6 +229,7 @@ class TimelineModel:
             any_of(self.status == DisplayStatus.FAILED),
             any_of(self.status == DisplayStatus.UNSUPPORTED),
             all_of(self.status == DisplayStatus.BLOCKED),
+            any_of(nonfinite),
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPen, QPolygonF
 
-from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
+from kuiper_studio.item_models.statuses import NONFINITE, STATUS_LOOKS, DisplayStatus
 from kuiper_studio.panels.timeline_model import Measure, Scale, fractions, round_ticks
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _LEAST_BAR: Final = 3
 _LEAST_MARKED_BAR: Final = 9
 _GAP: Final = 5.0
 _ESTIMATE: Final = 0.16
+_LEAST_LABEL: Final = 36  # pixels, for the end of a name that tells its module from others
 _UNITS: Final = {
     Measure.TIME: ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     Measure.MACS: ((1.0, "MAC"), (1e3, "KMAC"), (1e6, "MMAC"), (1e9, "GMAC")),
@@ -175,6 +176,7 @@ class TimelinePainter:
         painter.fillRect(
             LEFT, space.base, space.width - LEFT - RIGHT, 1, theme.color("ctl", 0.6)
         )
+        self._paint_nonfinite(painter)
         self._paint_modules(painter, modules)
         self._paint_breakpoints(painter, breakpoints)
         self._paint_playhead(painter, reached)
@@ -252,6 +254,13 @@ class TimelinePainter:
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(rect.adjusted(0, 0, -1, -1))
 
+    def _paint_nonfinite(self, painter: QPainter) -> None:
+        """A line under the bars of what gave NaN or Inf, however small they are."""
+        space, color = self._geometry, self._theme.color(NONFINITE.token)
+        for bar in np.flatnonzero(self.bars.nonfinite).tolist():
+            left, right = space.bar_span(bar)
+            painter.fillRect(QRectF(left, space.base, right - left, 3), color)
+
     def _paint_modules(self, painter: QPainter, modules: Sequence[ModuleRun]) -> None:
         theme, space = self._theme, self._geometry
         font = theme.ui_font(11)
@@ -312,7 +321,9 @@ def _elide_start(name: str, metrics: QFontMetrics, room: int) -> str:
         text = ".".join(parts[start:])
         if metrics.horizontalAdvance(text) <= room:
             return text
-    return ""
+    if room < _LEAST_LABEL:
+        return ""
+    return metrics.elidedText(parts[-1], Qt.TextElideMode.ElideLeft, room)
 
 
 def _octagon(centre: QPointF, radius: float) -> QPolygonF:

@@ -143,6 +143,7 @@ class TimelinePanel(Panel):
         session.position_changed.connect(self._refresh)
         session.state_changed.connect(self._refresh)
         session.breakpoints_changed.connect(self.canvas.refresh)
+        session.tensors.recalled.connect(self._on_recalled)
         session.selection_changed.connect(self._on_selection_changed)
         self.measure_box.currentIndexChanged.connect(self._on_measure_chosen)
         self.canvas.bar_size_changed.connect(self._update_summary)
@@ -175,7 +176,7 @@ class TimelinePanel(Panel):
         self.canvas.model.note(records, self.session.tensors)
         self._refresh()
 
-    @Slot(str)
+    @Slot(object)
     def _on_stepped_back(self, operator: str) -> None:
         if self.session.graph is not None:
             self.canvas.model.forget(self.session.graph.operator(operator).index)
@@ -187,12 +188,18 @@ class TimelinePanel(Panel):
         self._note_records(self.canvas.model)
         self._refresh()
 
-    @Slot(str)
+    @Slot(object)
+    def _on_recalled(self, _operand: str) -> None:
+        if self.session.nonfinite != self.canvas.model.nonfinite:
+            self._refresh()
+
+    @Slot(object)
     def _on_selection_changed(self, _name: str) -> None:
         self.canvas.show_selection()
 
     @Slot()
     def _refresh(self) -> None:
+        self.canvas.model.nonfinite = self.session.nonfinite
         self.canvas.refresh()
         self._update_summary()
 

@@ -60,6 +60,10 @@ class Failure:
         The user's file of layers that is wrong, where one is.
     reload : bool
         Whether opening the model anew may help.
+    lacks_weights : bool
+        Whether a ``.bin`` may help.
+    concerns_input : bool
+        Whether another input may help.
     """
 
     title: str
@@ -69,6 +73,8 @@ class Failure:
     suspect: str = ""
     layer_file: Path | None = None
     reload: bool = False
+    lacks_weights: bool = False
+    concerns_input: bool = False
 
 
 @dataclass(frozen=True, slots=True)

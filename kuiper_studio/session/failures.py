@@ -10,6 +10,7 @@ from engine.errors import (
     FeedError,
     InferenceError,
     LayerFileError,
+    ModelFileError,
     SessionStateError,
 )
 from engine.states import OperatorStatus
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "describe_failure",
+    "describe_missing_weights",
     "describe_opening",
     "describe_passed_by",
     "describe_supply",
@@ -60,12 +62,23 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
     if answer.record is not None:
         name = answer.record.operator.name
         return Failure(f"{name} failed", str(error), operator=name)
-    titles = {
-        FeedError: "The input cannot be used",
-        ExportError: "The dump was not written",
-    }
-    found = (title for kind, title in titles.items() if isinstance(error, kind))
-    return Failure(next(found, "That did not work"), str(error) or type(error).__name__)
+    reason = str(error) or type(error).__name__
+    if isinstance(error, FeedError):
+        return Failure("The input cannot be used", reason, concerns_input=True)
+    if isinstance(error, ExportError):
+        return Failure("The dump was not written", reason)
+    return Failure("That did not work", reason)
+
+
+def describe_missing_weights(graph: RuntimeGraph) -> Failure:
+    """Say that a model was opened without its weights."""
+    count = format_count(len(graph.unsupported), "operator")
+    return Failure(
+        f"The weights of {graph.param_path.name} are missing",
+        f"the model was opened without a .bin file, and {count} cannot run",
+        "Choose the .bin file that pnnx wrote together with it.",
+        lacks_weights=True,
+    )
 
 
 def describe_opening(
@@ -123,4 +136,5 @@ def describe_passed_by(
     if blocked:
         behind = format_count(blocked, "operator behind it is", "operators behind it are")
         hint = f"{behind} blocked. {hint}"
-    return Failure(title, first.reason, hint, first.name)
+    lacks_weights = isinstance(first.error, ModelFileError)
+    return Failure(title, first.reason, hint, first.name, lacks_weights=lacks_weights)

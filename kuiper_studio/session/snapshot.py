@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, overload
 
 from typing_extensions import override
 
-from engine.states import SessionState
+from engine.states import OperatorStatus, SessionState
 from kuiper_studio.engine_service.protocol import (
     Done,
     LayersLoaded,
@@ -37,6 +38,7 @@ _SHOWN: Final = {
     SessionState.FINISHED: RunState.FINISHED,
     SessionState.FAILED: RunState.FAILED,
 }
+_LEFT_OUT: Final = frozenset({OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED})
 
 
 class Records(Sequence["Record"]):
@@ -50,11 +52,17 @@ class Records(Sequence["Record"]):
     records : iterable of Record
     """
 
-    __slots__ = ("_count", "_shared")
+    __slots__ = ("_count", "_shared", "_skipped")
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._shared = list(records)  # only ever grows
         self._count = len(self._shared)
+        self._skipped = _count_left_out(self._shared)  # among the first one, two and so on
+
+    @property
+    def skipped(self) -> int:
+        """How many were passed by without running: without a layer, or blocked."""
+        return self._skipped[self._count - 1] if self._count else 0
 
     @override
     def __len__(self) -> int:
@@ -76,21 +84,28 @@ class Records(Sequence["Record"]):
         """The first records; these where there are no more."""
         if count >= self._count:
             return self
-        return self._of(self._shared, count)
+        return self._of(self._shared, self._skipped, count)
 
     def then(self, records: Sequence[Record]) -> Self:
         """These and more."""
-        shared = self._shared
+        shared, skipped = self._shared, self._skipped
         if len(shared) != self._count:  # another has gone on from here
-            shared = shared[: self._count]
+            shared, skipped = shared[: self._count], skipped[: self._count]
         shared.extend(records)
-        return self._of(shared, len(shared))
+        skipped.extend(_count_left_out(records, self.skipped))
+        return self._of(shared, skipped, len(shared))
 
     @classmethod
-    def _of(cls, shared: list[Record], count: int) -> Self:
+    def _of(cls, shared: list[Record], skipped: list[int], count: int) -> Self:
         made = cls()
-        made._shared, made._count = shared, count
+        made._shared, made._skipped, made._count = shared, skipped, count
         return made
+
+
+def _count_left_out(records: Iterable[Record], before: int = 0) -> list[int]:
+    """How many operators did not run up to each of some records."""
+    flags = (record.status in _LEFT_OUT for record in records)
+    return list(accumulate(flags, initial=before))[1:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

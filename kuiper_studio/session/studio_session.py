@@ -55,6 +55,7 @@ from kuiper_studio.session.client import EngineClient, RemoteWeights
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.failures import (
     describe_failure,
+    describe_missing_weights,
     describe_opening,
     describe_passed_by,
     describe_supply,
@@ -147,6 +148,13 @@ class StudioSession(SessionView):
             self._load_layers(files, opening)
         else:
             self._ask_for(opening)
+
+    def use_weights(self, bin_path: str | Path) -> None:
+        """Open the present model anew with another ``.bin``; inputs and the rest stay."""
+        opening = self._awaited() or self._as_it_is()
+        if opening is not None:
+            model = replace(opening.model, bin=Path(bin_path))
+            self._ask_for(replace(opening, model=model))
 
     def close_model(self) -> None:
         """Close the model, or what is being opened; what is under way is cancelled."""
@@ -626,6 +634,8 @@ class StudioSession(SessionView):
         if plan.misfit is not None:
             title = "What was asked for does not fit the model"
             self._report(Failure(title, str(plan.misfit)))
+        elif not graph.has_weights:
+            self._report(describe_missing_weights(graph))
         if plan.inputs:
             self._set_progress(Progress("Reading inputs"))
         self._refresh()
@@ -816,9 +826,10 @@ class StudioSession(SessionView):
             return
         self._refresh()
         is_open = self._graph is not None
-        self._report(
-            describe_opening(error, model.kernels_from, is_open=is_open, again=is_same)
-        )
+        failure = describe_opening(error, model.kernels_from, is_open=is_open, again=is_same)
+        if self._graph is not None and is_same:
+            failure = replace(failure, lacks_weights=not self._graph.has_weights)
+        self._report(failure)
         if self._model is not None and self._awaited() is None:
             self._backend = self._model.backend
             self.backend_changed.emit()

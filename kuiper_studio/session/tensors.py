@@ -38,7 +38,7 @@ class Tensors(QObject):
         Name of an operand whose value or summary has come, or cannot be had.
     """
 
-    recalled = Signal(str)
+    recalled = Signal(object)
 
     def __init__(
         self,
@@ -80,6 +80,16 @@ class Tensors(QObject):
         """Range, special values and picture of an operand's value; None until `want` got it."""
         key = self._key(operand)
         return self._values.summary(key) if key is not None else None
+
+    def is_nonfinite(self, operand: str) -> bool:
+        """Whether an operand is known to hold NaN or Inf, from the summary of its value."""
+        nonfinite = self._values.nonfinite
+        return bool(nonfinite) and self._key(operand) in nonfinite
+
+    @property
+    def nonfinite(self) -> tuple[str, ...]:
+        """The operands that are known to hold NaN or Inf."""
+        return tuple(k.operand for k in self._values.nonfinite if self._key(k.operand) == k)
 
     def statistics(self, operand: str) -> TensorStatistics | None:
         """Statistics of an operand's value, cached; None where it is no array that is here."""

@@ -10,6 +10,8 @@ from kuiper_studio.engine_service.protocol import CancelRequest, FetchRequest
 from kuiper_studio.engine_service.summary import Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from engine.values import Value
     from kuiper_studio.engine_service.protocol import Answer, Outputs
     from kuiper_studio.session.client import EngineClient
@@ -44,6 +46,7 @@ class Values:
         self._values: OrderedDict[Key, Value] = OrderedDict()  # the oldest first
         self._nbytes = 0
         self._summaries: dict[Key, Summary] = {}
+        self._nonfinite: set[Key] = set()
         self._wanted: dict[Key, None] = {}  # whose summaries are
         self._asked: dict[int, tuple[Key, Literal["value", "summary"]]] = {}
         self._evicted: set[Key] = set()  # that are computed again
@@ -60,6 +63,11 @@ class Values:
     def summary(self, key: Key) -> Summary | None:
         """A summary that is here."""
         return self._summaries.get(key)
+
+    @property
+    def nonfinite(self) -> AbstractSet[Key]:
+        """Values that are known to hold NaN or Inf, also of executions before."""
+        return self._nonfinite
 
     def put(self, key: Key, value: Value) -> None:
         """Take a value that came unasked."""
@@ -118,6 +126,8 @@ class Values:
             self._keep(key, answer.result)  # type: ignore[arg-type]
         elif answer.found and isinstance(answer.result, Summary):
             self._summaries[key] = answer.result
+            if not answer.result.is_finite:
+                self._nonfinite.add(key)
         elif answer.reason:
             self._refused[key] = answer.reason
         elif key not in self._refused:  # the engine had to do something else first
@@ -148,6 +158,7 @@ class Values:
             self._cancel_tickets()
         for each in (self._values, self._summaries, self._wanted, self._asked, self._refused):
             each.clear()
+        self._nonfinite.clear()
         self._evicted.clear()
         self._nbytes = 0
 

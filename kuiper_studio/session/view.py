@@ -51,7 +51,8 @@ _STEP_MS: Final = 50  # a single step that takes longer is announced as a run
 class SessionView(QObject):
     """The read side of `StudioSession`: all that views show, and when it is another one.
 
-    Lives on the GUI thread.
+    Lives on the GUI thread. Names are sent as objects, here and by the views: as a string, Qt
+    would take U+FEFF or U+FFFE at the start of one for a byte order mark.
 
     Parameters
     ----------
@@ -115,7 +116,7 @@ class SessionView(QObject):
     state_changed = Signal()
     position_changed = Signal()
     stepped = Signal(object)
-    stepped_back = Signal(str)
+    stepped_back = Signal(object)
     values_reset = Signal()
     inputs_changed = Signal()
     input_needed = Signal()
@@ -123,8 +124,8 @@ class SessionView(QObject):
     seed_changed = Signal()
     backend_changed = Signal()
     notes_changed = Signal()
-    selection_changed = Signal(str)
-    operand_changed = Signal(str)
+    selection_changed = Signal(object)
+    operand_changed = Signal(object)
     breakpoints_changed = Signal()
     memory_limit_changed = Signal()
     self_checked = Signal(object)
@@ -353,8 +354,20 @@ class SessionView(QObject):
     @property
     def skipped(self) -> int:
         """Number of operators passed by without running: without a layer, or blocked."""
-        left_out = {OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED}
-        return sum(record.status in left_out for record in self._snapshot.records)
+        return self._snapshot.records.skipped
+
+    def holds_nonfinite(self, operator: str) -> bool:
+        """Whether an output of an operator is known to hold NaN or Inf."""
+        record = self.record(operator)
+        return record is not None and any(map(self.tensors.is_nonfinite, record.outputs))
+
+    @property
+    def nonfinite(self) -> frozenset[int]:
+        """Indexes of the operators of which an output is known to hold NaN or Inf."""
+        if self._graph is None:
+            return frozenset()
+        found = (self._graph.operand(name).producer for name in self.tensors.nonfinite)
+        return frozenset(producer.index for producer in found if producer is not None)
 
     def is_evicted(self, operand: str) -> bool:
         """Whether a memory limit has dropped a value, which is computed again if looked at."""
@@ -447,7 +460,15 @@ class SessionView(QObject):
         if after.breakpoints != before.breakpoints:
             self.breakpoints_changed.emit()
         if after.state is not before.state:
+            if after.state is RunState.FINISHED:
+                self._want_results()
             self._tell_state()
+
+    def _want_results(self) -> None:
+        """Have it looked whether what the model gives is finite, whatever is in view."""
+        if self._graph is not None:
+            for operand in self._graph.output_operands:
+                self.tensors.want(operand.name)
 
     def _tell_state(self) -> None:
         self._long_step.stop()

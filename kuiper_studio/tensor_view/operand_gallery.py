@@ -110,8 +110,8 @@ class OperandGallery(QScrollArea):
         Name of the operator that computed one.
     """
 
-    operand_chosen = Signal(str)
-    producer_chosen = Signal(str)
+    operand_chosen = Signal(object)
+    producer_chosen = Signal(object)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -209,8 +209,8 @@ class _Picture(QWidget):
 class _Card(QWidget):
     """A picture with its description beside it."""
 
-    operand_chosen = Signal(str)
-    producer_chosen = Signal(str)
+    operand_chosen = Signal(object)
+    producer_chosen = Signal(object)
 
     def __init__(self, card: OperandCard, theme: Theme) -> None:
         super().__init__()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from typing_extensions import override
@@ -337,8 +337,10 @@ class TensorView(QWidget):
 
     @Slot()
     def _on_graph_changed(self) -> None:
+        blocker = QSignalBlocker(self.strip.tabs)  # no tab but the first has anything to show
         while self._locked:
             self.close_tab(len(self._locked))
+        blocker.unblock()
         self._shown = None
         self.pane.set_value("", None)
         self.pane.forget()
@@ -349,11 +351,11 @@ class TensorView(QWidget):
     def _on_labels_changed(self) -> None:
         self.pane.set_labels(self._session.workspace.labels)
 
-    @Slot(str)
+    @Slot(object)
     def _on_operand_changed(self, _name: str) -> None:
         self._refresh()
 
-    @Slot(str)
+    @Slot(object)
     def _on_recalled(self, name: str) -> None:
         if name == self.operand:
             self._refresh()

@@ -29,8 +29,11 @@ from engine.inputs import (
     parse_supply,
     read_image,
     read_labels,
+    thin_made_up,
+    thin_planes,
 )
 from engine.memory_bound import Room, bounded
+from engine.shapes import InputShapes
 
 
 @dataclass
@@ -525,3 +528,36 @@ def test_damaged_files_give_a_sentence(tmp_path, suffix):
         path.write_bytes(data)
         with contextlib.suppress(FeedError):
             load_input(parse_source(str(path)), FakeOperand())
+
+
+class TestThinned:
+    @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i8", "u1", "?"])
+    @pytest.mark.parametrize(
+        ("shape", "planes"),
+        [((1, 3, 9, 7), 3), ((2, 3, 9, 7), 3), ((1, 4, 7, 9), 1), ((3, 5), 1),
+         ((300_000, 3), 1), ((3, 300_001), 1), ((2, 1, 1, 600_000), 1)],
+    )  # fmt: skip
+    @pytest.mark.parametrize("source", [InputSource("random", seed=5), InputSource("constant")])
+    def test_made_up_numbers_are_those_of_the_input(self, shape, planes, dtype, source):
+        operand = FakeOperand(shape=shape, dtype=np.dtype(dtype))
+        made, kind, thinned = thin_made_up(source, operand, InputShapes(), 4)
+        whole = load_input(source, operand)
+        step = 1
+        while max(shape[-2:]) > 4 * step:
+            step += 1
+        first = whole.reshape(-1, *shape[-2:])[:planes]
+        assert (made, kind) == (shape, whole.dtype)
+        np.testing.assert_array_equal(thinned, first[:, ::step, ::step])
+        np.testing.assert_array_equal(thin_planes(whole, 4), thinned)
+
+    @pytest.mark.parametrize(("shape", "dtype"), [((7,), "f4"), ((), "f4"), ((2, 3), "c8")])
+    def test_what_is_no_plane(self, shape, dtype):
+        operand = FakeOperand(shape=shape, dtype=np.dtype(dtype))
+        made, kind, thinned = thin_made_up(InputSource("random"), operand, InputShapes(), 4)
+        assert (made, kind, thinned) == (shape, np.dtype(dtype), None)
+        assert thin_planes(np.zeros(shape, dtype), 4) is None
+
+    def test_too_much(self):
+        operand = FakeOperand(shape=(1, 1, 10**6, 10**6))
+        with pytest.raises(FeedError, match="1000000"):
+            thin_made_up(InputSource("random"), operand, InputShapes(), 4)

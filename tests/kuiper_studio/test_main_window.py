@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QAction, QDropEvent, QKeyEvent
+from PySide6.QtGui import QAccessible, QAction, QDropEvent, QKeyEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QApplication,
     QDialog,
     QFileDialog,
@@ -18,13 +19,15 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QToolButton,
+    QWidget,
 )
 from shiboken6 import isValid
 
 from engine.dump import DumpOptions
+from engine.inputs import InputSource
 from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, commands_on
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
-from kuiper_studio.item_models import OperatorColumn
+from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.open_commands import sizes_key
 from kuiper_studio.session import RunState
 
@@ -232,6 +235,129 @@ STRANGE = (
 )
 
 
+def press(qtbot, window, text):
+    button = next(b for b in window.banner.findChildren(QPushButton) if b.text() == text)
+    assert button.isVisible()
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not window.session.busy)
+
+
+def test_a_run_that_passes_operators_by_does_not_end_like_others(
+    qtbot, open_window, make_pair, image
+):
+    window = open_window(make_pair(*STRANGE), [image])
+    trigger(qtbot, window, "debug.continue")
+    assert window.session.state is RunState.FINISHED
+    assert label(window, "statusState") == "Finished in part"
+    assert label(window, "statusDetail") == "1 of 4 run, 3 cannot run"
+    assert (
+        window.theme.color("warn").name()
+        in window.findChild(QLabel, "statusState").styleSheet()
+    )
+    assert window.operators_panel.suffix == "1 / 4"
+
+
+class TestMissingWeights:
+    LINEAR = (
+        "pnnx.Input in 0 1 0 #0=(1,2)f32",
+        (
+            "nn.Linear fc 1 1 0 1 bias=False in_features=2 out_features=1 @weight=(1,2)f32 "
+            "#0=(1,2)f32 #1=(1,1)f32"
+        ),
+        "pnnx.Output out 1 0 1",
+    )
+
+    @pytest.fixture
+    def window(self, open_window, make_pair, tmp_path):
+        """A window with a model whose weights lie in another folder."""
+        param = make_pair(*self.LINEAR, weights={"fc.weight": np.float32([[3, 4]])}, name="m")
+        self.bin = tmp_path / "elsewhere" / "weights.bin"
+        self.bin.parent.mkdir()
+        param.with_suffix(".bin").rename(self.bin)
+        return open_window(param, [np.float32([[1, 10]])])
+
+    def test_the_bin_can_be_chosen(self, qtbot, window, monkeypatch):
+        assert window.banner.plain_text().startswith("The weights of m.pnnx.param are missing")
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(self.bin), ""))
+        press(qtbot, window, "Choose .bin…")
+        assert not window.banner.isVisible()
+        trigger(qtbot, window, "debug.continue")
+        assert window.session.fetch("1").tolist() == [[43.0]]  # of the same input
+
+    def test_a_wrong_one_leaves_the_choice(self, qtbot, window, monkeypatch, tmp_path):
+        wrong = tmp_path / "wrong.bin"
+        wrong.write_bytes(b"no archive")
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(wrong), ""))
+        press(qtbot, window, "Choose .bin…")
+        qtbot.waitUntil(lambda: "wrong.bin" in window.banner.plain_text())
+        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(self.bin), ""))
+        press(qtbot, window, "Choose .bin…")
+        assert window.session.graph.has_weights
+
+    def test_also_when_a_run_has_passed_them_by(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        assert window.banner.plain_text().startswith("fc cannot run")
+        names = {b.text() for b in window.banner.findChildren(QPushButton) if b.isVisible()}
+        assert "Choose .bin…" in names
+
+
+def test_a_message_about_an_input_goes_with_the_next_one(qtbot, window, tmp_path, image):
+    bad, good = tmp_path / "bad.npy", tmp_path / "good.npy"
+    np.save(bad, np.zeros((7, 7), np.float32))
+    np.save(good, image)
+    for path in (bad, tmp_path / "a.txt.gz"):
+        window.opening.feed_files([str(path)])
+        qtbot.waitUntil(window.banner.isVisible)
+        assert "The input cannot be used" in window.banner.plain_text()
+        window.opening.feed_files([str(good)])
+        qtbot.waitUntil(lambda: not window.session.busy)
+        assert not window.banner.isVisible()
+        assert window.session.failure is None
+
+
+def test_a_card_forgets_what_was_wrong_with_a_mended_file(qtbot, window, tmp_path, image):
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"no array")
+    card = window.input_panel.cards["0"]
+    card.use_file(str(path))
+    qtbot.waitUntil(lambda: card.findChild(QLabel, "inputError").isVisible())
+    np.save(path, image)
+    card.use_file(str(path))
+    qtbot.waitUntil(lambda: bool(window.session.fed_shapes) and not window.session.busy)
+    qtbot.waitUntil(lambda: "1×2×4×4" in card.preview.accessibleName())
+    assert not card.findChild(QLabel, "inputError").isVisible()
+
+
+def test_nan_is_marked_and_counted(qtbot, window):
+    poisoned = np.full((1, 2, 4, 4), np.nan, np.float32)
+    window.session.set_inputs({"0": InputSource("array", array=poisoned)})
+    qtbot.waitUntil(lambda: not window.session.busy)
+    trigger(qtbot, window, "debug.continue")
+    counted = window.findChild(QLabel, "statusNonfinite")
+    qtbot.waitUntil(lambda: counted.text() == "NaN or Inf in 3 operators")
+    model = window.operators_panel.model
+    marks = [model.index(row, 0).data(OperatorRole.IS_NONFINITE) for row in range(4)]
+    assert marks == [True, True, True, False]  # the last one gives nothing
+    assert window.timeline_panel.canvas.model.nonfinite == {0, 1, 2}
+    window.operators_panel.set_filter("state:nonfinite")
+    assert window.operators_panel.rows.rowCount() == 3
+    trigger(qtbot, window, "debug.stepBack")
+    trigger(qtbot, window, "debug.stepBack")
+    assert counted.text() == "NaN or Inf in 2 operators"
+    trigger(qtbot, window, "debug.restart")
+    assert not counted.isVisible()
+    assert window.timeline_panel.canvas.model.nonfinite == frozenset()
+
+
+def test_what_comes_out_is_looked_at_when_it_is_not_in_view(qtbot, window):
+    poisoned = np.full((1, 2, 4, 4), np.inf, np.float32)
+    window.graph_view.hide()
+    window.session.set_inputs({"0": InputSource("array", array=poisoned)})
+    qtbot.waitUntil(lambda: not window.session.busy)
+    trigger(qtbot, window, "debug.continue")
+    qtbot.waitUntil(lambda: 2 in window.session.nonfinite)
+
+
 class TestSupply:
     @pytest.fixture
     def fives(self, tmp_path, monkeypatch):
@@ -245,17 +371,11 @@ class TestSupply:
     def window(self, open_window, make_pair, image):
         return open_window(make_pair(*STRANGE), [image])
 
-    def press(self, qtbot, window, text):
-        button = next(b for b in window.banner.findChildren(QPushButton) if b.text() == text)
-        assert button.isVisible()
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        qtbot.waitUntil(lambda: not window.session.busy)
-
     def test_from_the_banner(self, qtbot, window, fives):
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
         assert "strange cannot run" in window.banner.plain_text()
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert not window.banner.isVisible()
         assert label(window, "statusDetail") == "after strange · 2 of 4 run"
         state = window.operators_panel.model.index(1, OperatorColumn.STATE)
@@ -298,11 +418,11 @@ class TestSupply:
         np.save(fives, np.zeros(3))
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         qtbot.waitUntil(lambda: "was not supplied" in window.banner.plain_text())
         assert "Operand 1 is 1×2×4×4" in window.banner.plain_text()
         np.save(fives, np.zeros((1, 2, 4, 4)))
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert window.session.supplied
 
     def test_dropped_on_its_box(self, qtbot, window, fives):
@@ -324,7 +444,7 @@ class TestSupply:
         np.save(fives, np.ones(3))
         trigger(qtbot, window, "debug.continue")
         qtbot.waitUntil(window.banner.isVisible)
-        self.press(qtbot, window, "Supply output…")
+        press(qtbot, window, "Supply output…")
         assert not window.banner.isVisible()
         trigger(qtbot, window, "debug.continue")
         assert window.session.state is RunState.FINISHED
@@ -763,3 +883,88 @@ class TestSeed:
 
     def test_without_a_model_there_is_nothing_to_draw(self, open_window):
         assert not enabled(open_window(), "debug.seed")
+
+
+class TestLayout:
+    """The layout of the first start, of later ones, and of View → Reset layout."""
+
+    @staticmethod
+    def places(window):
+        docks = (
+            window._docks[name] for name in ("operators", "input", "properties", "timeline")
+        )
+        return [dock.geometry().getRect() for dock in docks]
+
+    @staticmethod
+    def gap(window):
+        """Pixels between the operators and the graph."""
+        left = window._docks["operators"].geometry()
+        return window.centralWidget().geometry().left() - left.right() - 1
+
+    def test_separators_stay_thin_after_a_restart(self, qapp, open_window, make_pair, image):
+        path = make_pair(*CHAIN)
+        qapp.setStyleSheet("")  # as at the start of a program
+        first = open_window(path, [image])
+        places = self.places(first)
+        assert self.gap(first) == 1
+        first.close()
+        qapp.setStyleSheet("")
+        second = open_window(path, [image])
+        assert self.gap(second) == 1
+        assert self.places(second) == places
+
+    def test_a_reset_gives_the_layout_of_the_first_start(self, qtbot, open_window, make_pair):
+        window = open_window(make_pair(*CHAIN))
+        places = self.places(window)
+        window.resizeDocks([window._docks["timeline"]], [220], Qt.Orientation.Vertical)
+        window._docks["properties"].close()
+        trigger(qtbot, window, "view.resetLayout")
+        qtbot.waitUntil(lambda: self.places(window) == places)
+
+
+class TestKeyboard:
+    """What Tab and F6 lead to, and what a screen reader is told."""
+
+    def test_f6_goes_from_pane_to_pane(self, qtbot, window):
+        window.activateWindow()
+        panes = (
+            window.operators_panel, window.input_panel, window.graph_view,
+            window.tensor_view, window.properties_panel, window.timeline_panel,
+        )  # fmt: skip
+
+        def held():
+            return [pane.isAncestorOf(window.focusWidget()) for pane in panes].index(True)
+
+        window.operators_panel.focus_filter()
+        heard = []
+        for _ in range(7):
+            trigger(qtbot, window, "view.nextPane")
+            heard.append(held())
+        assert heard == [1, 2, 3, 4, 5, 0, 1]
+        assert window.focusWidget() is window.input_panel.cards["0"].choice
+        for _ in range(2):
+            trigger(qtbot, window, "view.previousPane")
+        assert held() == 5
+        window._docks["properties"].close()
+        trigger(qtbot, window, "view.previousPane")
+        assert held() == 3
+
+    def test_the_list_comes_behind_its_filter(self, window):
+        panel, seen = window.operators_panel, []
+        widget = panel.filter_box
+        while widget is not panel.table:
+            widget = widget.nextInFocusChain()
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                seen.append(widget)
+        assert seen == [panel._breakpoints_only, panel._problems_only, panel.table]
+
+    def test_what_takes_the_keyboard_has_a_name(self, window):
+        for widget in window.findChildren(QWidget):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isVisible():
+                spoken = QAccessible.queryAccessibleInterface(widget)
+                assert spoken.text(QAccessible.Text.Name) or isinstance(
+                    widget.parent(), QAbstractSpinBox
+                ), widget
+        for button in window.operators_panel.filter_box.findChildren(QToolButton):
+            spoken = QAccessible.queryAccessibleInterface(button)
+            assert spoken.text(QAccessible.Text.Name)

@@ -158,7 +158,7 @@ def test_measured_time(studio, model, step) -> None:
 def test_roles(studio, model, step) -> None:
     step(studio, 2)
     index = model.index(1, OperatorColumn.TYPE)
-    assert index.data(OperatorRole.NAME) == "layer1.conv"
+    assert index.data(OperatorRole.OPERATOR).name == "layer1.conv"
     assert index.data(OperatorRole.FAMILY).label == "CONV"
     assert index.data(OperatorRole.RECORD).status is OperatorStatus.EXECUTED
     assert index.data(OperatorRole.OPERATOR) is studio.graph.operator("layer1.conv")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -378,6 +379,20 @@ def test_preview_of_a_grey_picture(tmp_path, studio) -> None:
     Image.new("L", (6, 4), 128).save(path)
     operand = studio.graph.operand("0")
     assert load_preview(InputSource("image", path=path), operand).text == "6×4 grey"
+
+
+def test_preview_of_a_large_made_up_input_takes_little_memory(studio) -> None:
+    operand = studio.graph.operand("0")
+    tracemalloc.start()
+    try:
+        for source in (InputSource("random", seed=3), InputSource("constant", value=2.0)):
+            preview = load_preview(source, operand, (1, 3, 4000, 4000))
+            assert preview.text == "1×3×4000×4000 f32"
+            assert preview.image.size().toTuple() == (500, 500)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 64 << 20  # of 192 MB
 
 
 def test_preview_of_an_array_shows_its_values(studio) -> None:

@@ -44,7 +44,7 @@ def test_suffix_counts_what_ran(panel, studio, step) -> None:
 
 def test_the_session_selects(panel, studio) -> None:
     studio.select("add")
-    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+    assert panel.table.currentIndex().data(OperatorRole.OPERATOR).name == "add"
     assert len(panel.table.selectionModel().selectedRows()) == 1
 
 
@@ -92,7 +92,7 @@ def test_the_selection_outlives_the_filter(panel, studio) -> None:
     assert panel.table.selectionModel().selectedRows() == []
     assert studio.selected == "add"
     panel.set_filter("")
-    assert panel.table.currentIndex().data(OperatorRole.NAME) == "add"
+    assert panel.table.currentIndex().data(OperatorRole.OPERATOR).name == "add"
 
 
 def test_wrong_filter_is_explained(panel) -> None:
@@ -251,3 +251,11 @@ def test_selection_behind_what_is_in_view_shows_what_comes_next(panel, studio) -
     studio.select(studio.graph.operators[first_hidden].name)
     assert in_view(first_hidden)
     assert in_view(first_hidden + 1)
+
+
+def test_a_filter_says_how_many_it_leaves(panel) -> None:
+    assert panel.suffix == "0 / 8"
+    panel.set_filter("type:nn.ReLU")
+    assert panel.suffix == "0 / 8 · 2 of 8 listed"
+    panel.set_filter("")
+    assert panel.suffix == "0 / 8"

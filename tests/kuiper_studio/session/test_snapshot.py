@@ -41,6 +41,16 @@ def stepped():
 
 
 class TestRecords:
+    def test_skipped_are_counted_on_every_branch(self):
+        ran, missing, blocked = (
+            OperatorStatus.EXECUTED, OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED,
+        )  # fmt: skip
+        first = Records([record(0, ran), record(1, missing)])
+        long = first.then((record(2, blocked), record(3, ran)))
+        other = first.until(1).then((record(1, blocked), record(2, blocked)))
+        assert [each.skipped for each in (Records(), first, long, other)] == [0, 1, 2, 2]
+        assert [long.until(count).skipped for count in range(5)] == [0, 0, 1, 2, 2]
+
     def test_as_a_sequence(self):
         records = Records(map(record, range(4)))
         assert len(records) == 4
