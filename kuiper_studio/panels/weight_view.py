@@ -310,7 +310,8 @@ class WeightView(QWidget):
         return form, numbers
 
     def _make_pager(self) -> QWidget:
-        pager = QWidget()
+        # Of the body from the start: a widget that is shown without a parent is a window.
+        pager = QWidget(self.body)
         row = QHBoxLayout(pager)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
