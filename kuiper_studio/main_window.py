@@ -17,6 +17,7 @@ from PySide6.QtCore import (
     QEvent,
     QPoint,
     QPointF,
+    QRect,
     QSettings,
     Qt,
     Slot,
@@ -28,6 +29,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QSplitter,
     QStackedWidget,
+    QStyle,
     QVBoxLayout,
     QWidget,
 )
@@ -69,6 +71,8 @@ __all__ = ["MainWindow"]
 # Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 1
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
+_SIZE: Final = (1440, 900)  # that the docks were designed for
+_FRAME: Final = 8  # of a window manager, at most, below and at the sides
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -114,7 +118,7 @@ class MainWindow(QMainWindow):
         self.commands.connect_all()
         self._connect_session()
         self._connect_views()
-        self.resize(1440, 900)
+        self.resize(*_SIZE)
         self._default_state = self.saveState(_LAYOUT_VERSION)
         self._restore()
         self._on_graph_changed()
@@ -468,6 +472,28 @@ class MainWindow(QMainWindow):
             self.actions_by_id[command].setChecked(scheme is self.theme.scheme)
 
     # Settings remembered between runs
+
+    def fit_into(self, available: QRect) -> None:
+        """Have the window with its frame lie in a part of the desktop.
+
+        Parameters
+        ----------
+        available : QRect
+            What a screen leaves to windows.
+        """
+        if self.isMaximized() or self.isFullScreen():
+            return
+        # The frame comes with the first showing, and is not known before.
+        above = self.style().pixelMetric(QStyle.PixelMetric.PM_TitleBarHeight) + _FRAME
+        room = available.adjusted(_FRAME, above, -_FRAME, -_FRAME)
+        size = self.size().boundedTo(room.size())
+        if not self.testAttribute(Qt.WidgetAttribute.WA_Moved):
+            self.resize(size)  # the window manager finds the place
+            return
+        left = min(self.geometry().x(), room.right() + 1 - size.width())
+        top = min(self.geometry().y(), room.bottom() + 1 - size.height())
+        place = QPoint(max(room.left(), left), max(room.top(), top))
+        self.setGeometry(QRect(place, size))
 
     def _restore(self) -> None:
         geometry = self.settings.value("window/geometry")

@@ -95,7 +95,7 @@ class TensorView(QWidget):
         column.setSpacing(0)
         column.addWidget(self.strip)
         column.addWidget(self._stack, 1)
-        self.setMinimumHeight(260)
+        self.setMinimumHeight(200)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.addActions([self._lock, *self.pane.actions_table.all()])
         self._connect()
