@@ -763,3 +763,61 @@ class TestSeed:
 
     def test_without_a_model_there_is_nothing_to_draw(self, open_window):
         assert not enabled(open_window(), "debug.seed")
+
+
+class TestArchiveForSeveralInputs:
+    """An .npz with an array for each of two inputs, in order, whatever their names are."""
+
+    PLUS = (
+        "pnnx.Input a 0 1 0 #0=(2,3)f32",
+        "pnnx.Input b 0 1 1 #1=(4,2,3)f32",
+        "pnnx.Expression plus 2 1 0 1 2 expr=add(@0,@1) #2=(4,2,3)f32",
+        "pnnx.Output out 1 0 2",
+    )
+
+    @pytest.fixture
+    def arrays(self):
+        first = np.arange(6, dtype=np.float32).reshape(2, 3)
+        return [first, np.arange(24, dtype=np.float32).reshape(4, 2, 3)]
+
+    @pytest.fixture(params=[("x", "y"), ("1", "0")], ids=["in order", "by operand"])
+    def archive(self, request, tmp_path, arrays):
+        named = dict(zip(request.param, arrays, strict=True))
+        if "0" in named:  # named by operand, in another order
+            named = {"1": arrays[1], "0": arrays[0]}
+        np.savez(tmp_path / "both.npz", **named)
+        return tmp_path / "both.npz"
+
+    def told(self, window):
+        """What the cards say of their sources, and what is wrong with them."""
+        cards = window.input_panel.cards.values()
+        return [(card._facts.text().splitlines()[0], card._error.text()) for card in cards]
+
+    def check(self, qtbot, window, arrays):
+        qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)
+        qtbot.waitUntil(lambda: self.told(window) == [("2×3 f32", ""), ("4×2×3 f32", "")])
+        trigger(qtbot, window, "debug.continue")
+        np.testing.assert_array_equal(window.session.fetch("2"), arrays[0] + arrays[1])
+
+    def test_on_the_command_line(self, qtbot, open_window, make_pair, archive, arrays):
+        self.check(qtbot, open_window(make_pair(*self.PLUS), [archive]), arrays)
+
+    def test_dropped_on_the_window(self, qtbot, open_window, make_pair, archive, arrays):
+        window = open_window(make_pair(*self.PLUS))
+        drop(window, archive)
+        self.check(qtbot, window, arrays)
+
+    def test_chosen_in_each_card(self, qtbot, open_window, make_pair, archive, arrays):
+        window = open_window(make_pair(*self.PLUS))
+        first, second = window.input_panel.cards.values()
+        first.use_file(str(archive))
+        qtbot.waitUntil(lambda: self.told(window)[0] == ("2×3 f32", ""))
+        second.use_file(str(archive))
+        self.check(qtbot, window, arrays)
+
+    def test_chosen_in_one_card_beside_another_source(
+        self, qtbot, open_window, make_pair, archive, arrays
+    ):
+        window = open_window(make_pair(*self.PLUS), ["zeros", "ones"])
+        list(window.input_panel.cards.values())[1].use_file(str(archive))
+        self.check(qtbot, window, [np.zeros((2, 3)), arrays[1]])
