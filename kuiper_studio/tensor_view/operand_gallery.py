@@ -167,8 +167,8 @@ class _Picture(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setMinimumSize(80, 60)
         model = TensorViewModel()
-        model.channels_last = card.channels_last
         model.set_value(card.name, card.value)
+        model.set_channels_last(card.channels_last)
         if model.reading.kind is Kind.PLANES:
             known = card.channel if card.channel is not None else telling_channel(model.planes)
             model.set_channel(known)

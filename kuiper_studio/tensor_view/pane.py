@@ -199,6 +199,9 @@ class TensorPane(QWidget):
 
     def _show_value(self) -> None:
         model = self.model
+        self.actions_table.show_checked(
+            "tensor.channelsLast", checked=model.choice.channels_last
+        )
         self.tools.show_member(model.choice.member, model.members)
         self._show_parts()
         self._measured = ()

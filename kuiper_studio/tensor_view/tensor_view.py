@@ -84,7 +84,8 @@ class TensorView(QWidget):
         self._lock.setToolTip("Keep this tensor in its own tab")
         self.pane = TensorPane(theme)
         self.message, self.gallery = Message(), OperandGallery(theme)
-        self.strip = TabStrip(theme, self._lock)
+        channels_last = self.pane.actions_table["tensor.channelsLast"]
+        self.strip = TabStrip(theme, self._lock, channels_last)
         self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
         self._late.timeout.connect(self._on_late)
         self._stack = QStackedWidget()
@@ -228,7 +229,11 @@ class TensorView(QWidget):
     def _on_shown_changed(self) -> None:
         if self._stack.currentWidget() is self.pane:
             model = self.pane.model
-            self.strip.show_text(model.describe(), tip=model.reading.note)
+            self.strip.show_text(
+                model.describe(),
+                tip=model.reading.note,
+                channels_last=model.is_channels_last,
+            )
 
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
@@ -249,7 +254,7 @@ class TensorView(QWidget):
                     session.tensors.statistics(operand.name),
                     remembered.channel if remembered is not None else None,
                     missing=not session.tensors.has_value(operand.name),
-                    channels_last=self.pane.model.channels_last,
+                    channels_last=remembered is not None and remembered.channels_last,
                 )
             )
         self._leave_pane(self.gallery)

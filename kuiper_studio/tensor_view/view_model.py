@@ -85,6 +85,8 @@ class Choice:
         Range of the colours, and axis of the range bar.
     symmetric : bool or None
         Whether the range is symmetric about zero.
+    channels_last : bool
+        Whether the last dimension is read as the channel.
     """
 
     member: int = 0
@@ -96,6 +98,7 @@ class Choice:
     range: ValueRange | None = None
     axis: ValueRange | None = None
     symmetric: bool | None = None
+    channels_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +141,9 @@ class TensorViewModel:
         The value, or the chosen member of a tuple; None if that is not an array.
     reading : Reading
     choice : Choice
-    channels_last : bool
-        Whether the last dimension of arrays is the channel, for every operand.
     """
 
     def __init__(self) -> None:
-        self.channels_last = False
         self._choices: dict[str, Choice] = {}
         self.name = ""
         self.value: Value = None
@@ -200,15 +200,17 @@ class TensorViewModel:
         """Whether the channel dimension makes a difference."""
         return self.has_picture and self.array is not None and self.array.ndim > 2
 
+    @property
+    def is_channels_last(self) -> bool:
+        """Whether the last dimension is read as the channel."""
+        return self.choice.channels_last and self.has_channels
+
     def describe(self) -> str:
-        """Describe shape, dtype and an unusual reading: ``1×64×56×56 f32``."""
+        """Describe shape and dtype: ``1×64×56×56 f32``."""
         prefix = f"[{self.choice.member}] " if self.members else ""
         if self.array is None:
             return prefix + type(self.member_value).__name__
-        suffix = " · channels last" if self.channels_last and self.has_channels else ""
-        return (
-            f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}{suffix}"
-        )
+        return f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}"
 
     # Choices
 
@@ -219,8 +221,9 @@ class TensorViewModel:
 
     def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
         """Set the channel dimension: the last one, or the one before rows and columns."""
-        self.channels_last = channels_last
-        self.choice = replace(self.choice, fixed=(), channel=0, pick=None)
+        self.choice = replace(
+            self.choice, channels_last=channels_last, fixed=(), channel=0, pick=None
+        )
         self._adopt_member()
 
     def set_fixed(self, position: int, place: int) -> None:
@@ -294,7 +297,7 @@ class TensorViewModel:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
             data = self._sample().data
-            if self.channels_last:  # contiguous channels: each is measured alone
+            if self.is_channels_last:  # contiguous channels: each is measured alone
                 data = np.ascontiguousarray(data)
             self._planes = real_values(data)
         return self._planes
@@ -472,7 +475,7 @@ class TensorViewModel:
         value = self.member_value
         if isinstance(value, np.ndarray):
             self.array = value
-            self.reading = read_shape(value.shape, channels_last=self.channels_last)
+            self.reading = read_shape(value.shape, channels_last=self.choice.channels_last)
         else:
             self.array, self.reading = None, Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]

@@ -105,7 +105,7 @@ def test_messages(pane, name, title):
 
 
 def test_channels_last(pane):
-    """N, H, W, C: the channel is the last dimension, and stays so for other operands."""
+    """N, H, W, C: the channel is the last dimension, of this operand alone."""
     image = np.random.default_rng(5).normal(size=(2, 6, 9, 4)).astype(np.float32)
     pane.set_value("x", image)
     pane.show_channel(5)
@@ -114,7 +114,8 @@ def test_channels_last(pane):
     assert action(pane, "channelsLast").shortcut().toString() == "L"
     trigger(pane, "channelsLast")
     assert action(pane, "channelsLast").isChecked()
-    assert pane.model.describe() == "2×6×9×4 f32 · channels last"
+    assert pane.model.is_channels_last
+    assert pane.model.describe() == "2×6×9×4 f32"
     assert pane.tools.toolTip() == "2×6×9×4 read as batch × rows × columns × channel"
     np.testing.assert_array_equal(pane.model.page_planes(), image[0].transpose(2, 0, 1))
     pane.show_channel(3)
@@ -125,12 +126,27 @@ def test_channels_last(pane):
     assert element.index == (1, 4, 7, 3)
     assert element.value == image[1, 4, 7, 3]
     assert pane.model.expression(element.index) == "session.tensors.value('x')[1, 4, 7, 3]"
-    pane.forget()  # as when another model is opened
     pane.set_value("y", np.zeros((1, 5, 6, 2), np.float32))
-    assert pane.model.reading.channels == 2
-    trigger(pane, "channelsLast")
-    assert pane.model.describe() == "1×5×6×2 f32"
+    assert not action(pane, "channelsLast").isChecked()
+    assert not pane.model.is_channels_last
     assert pane.model.reading.channels == 5
+    pane.set_value("x", image)
+    assert action(pane, "channelsLast").isChecked()
+    assert (pane.model.reading.channels, pane.model.choice.channel) == (4, 3)
+    trigger(pane, "channelsLast")
+    assert not action(pane, "channelsLast").isChecked()
+    assert pane.model.reading.channels == 6
+
+
+def test_channels_last_ends_with_the_model(pane):
+    image = np.zeros((2, 6, 9, 4), np.float32)
+    pane.set_value("x", image)
+    trigger(pane, "channelsLast")
+    pane.set_value("", None)
+    pane.forget()  # another model is opened, which has an operand of the same name
+    pane.set_value("x", image)
+    assert not action(pane, "channelsLast").isChecked()
+    assert pane.model.reading.channels == 6
 
 
 @pytest.mark.parametrize(
@@ -142,7 +158,7 @@ def test_channels_last_where_there_are_channels(pane, name, possible):
     pane.set_value("x", VALUES[name])
     assert action(pane, "channelsLast").isEnabled() == possible
     assert action(pane, "channelsLast").toolTip() == (
-        "Read the last dimension of every tensor as its channels (L)"
+        "Read the last dimension of this tensor as its channels, or no longer (L)"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar, QToolButton
 
 from engine.errors import ExportError
 from kuiper_studio.session import RunState
@@ -299,15 +299,49 @@ def test_object_name(view):
     assert view.objectName() == "tensor"
 
 
-def test_channels_last_is_said_and_holds_for_the_inputs_of_what_fails(
+def test_channels_last_is_marked_and_holds_for_one_input_of_what_fails(
     view_of, open_model, failing, step
 ):
     session = open_model(failing)
     view = view_of(session)
+    mark = view.strip.findChild(QToolButton, "channelsLastMark")
+    step(session, 1)
+    assert not mark.isVisibleTo(view)
+    view.pane.actions_table["tensor.channelsLast"].trigger()
+    assert mark.isVisibleTo(view)
+    assert (mark.text(), mark.isChecked()) == ("channels last", True)
+    assert "× channel" in view.strip.findChild(QLabel, "tensorShape").toolTip()
+    step(session, 1)
+    assert session.operand == "1"
+    assert not mark.isVisibleTo(view)
+    session.show_operand("0")
+    assert mark.isVisibleTo(view)
+    session.show_operand("1")
+    step(session, 1)
+    assert session.state is RunState.FAILED
+    assert not mark.isVisibleTo(view)
+    # The sum takes operands 1 and 0.
+    assert [card.channels_last for card in view.gallery.cards] == [False, True]
+
+
+def test_the_mark_of_channels_last_switches_it_off(view, studio, step):
+    step(studio, 1)
+    view.pane.actions_table["tensor.channelsLast"].trigger()
+    assert view.pane.model.reading.channels == 8
+    view.strip.findChild(QToolButton, "channelsLastMark").click()
+    assert view.pane.model.reading.channels == 3
+    assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
+
+
+def test_channels_last_is_not_kept_for_the_next_model(
+    qtbot, view_of, open_model, residual, failing, step
+):
+    session = open_model(residual)
+    view = view_of(session)
     step(session, 1)
     view.pane.actions_table["tensor.channelsLast"].trigger()
-    assert shape(view).endswith(" · channels last")
-    assert "× channel" in view.strip.findChild(QLabel, "tensorShape").toolTip()
-    step(session, 2)
-    assert session.state is RunState.FAILED
-    assert {card.channels_last for card in view.gallery.cards} == {True}
+    open_model(failing)
+    step(session, 1)
+    assert session.operand == "0"
+    assert view.pane.model.reading.channels == 3
+    assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
