@@ -178,7 +178,7 @@ class TensorPane(QWidget):
     @Slot(int)
     def show_channel(self, channel: int) -> None:
         """Show a channel."""
-        if channel != self.model.choice.channel:
+        if channel != self.model.channel:
             self.model.set_channel(channel)
             self._show_channel()
 
@@ -264,10 +264,10 @@ class TensorPane(QWidget):
     def _show_channel(self) -> None:
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
-        self.tools.show_channel(model.choice.channel, model.reading.channels if pictures else 1)
+        self.tools.show_channel(model.channel, model.reading.channels if pictures else 1)
         if pictures:
             self._show_page()
-            self.mosaic.set_chosen(model.choice.channel)
+            self.mosaic.set_chosen(model.channel)
             self.plane.set_plane(model.plane)
         self._show_channel_facts()
         self._show_table()
@@ -326,7 +326,7 @@ class TensorPane(QWidget):
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
         channels = model.reading.channels if pictures else 1
-        channel = model.choice.channel if pictures else 0
+        channel = model.channel if pictures else 0
         self.actions_table.update(
             TensorState(
                 shown=pictures or model.reading.kind is Kind.VECTOR,
@@ -365,7 +365,7 @@ class TensorPane(QWidget):
         if not model.has_picture or model.data_range is None:
             return
         axis, values = model.axis, model.scoped_values()
-        channel = model.choice.channel if model.choice.scope is Scope.CHANNEL else -1
+        channel = model.channel if model.choice.scope is Scope.CHANNEL else -1
         wanted = (id(values), channel, axis)
         if wanted == self._measured:
             return
@@ -403,7 +403,7 @@ class TensorPane(QWidget):
             self.statistics.show_channel("", None)
             return
         facts = self._measurer.ask(What.CHANNEL, model.plane)
-        self.statistics.show_channel(f"Channel {model.choice.channel}", facts)
+        self.statistics.show_channel(f"Channel {model.channel}", facts)
 
     @Slot(object)
     def _on_answered(self, answer: Answer) -> None:
@@ -416,7 +416,7 @@ class TensorPane(QWidget):
                 self._show_page()
                 self.refresh_colors()
         elif answer.what is What.CHANNEL:
-            self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
+            self.statistics.show_channel(f"Channel {self.model.channel}", answer.result)
         else:
             self._facts = answer.result
             if self._facts is not None and np.isfinite(self._facts.min):
@@ -545,7 +545,7 @@ class TensorPane(QWidget):
         """Move by some channels, but not beyond the ends."""
         model = self.model
         if model.reading.kind is Kind.PLANES:
-            wanted = model.choice.channel + move
+            wanted = model.channel + move
             self.show_channel(min(max(wanted, 0), model.reading.channels - 1))
 
     @Slot()

@@ -21,6 +21,7 @@ from engine.pictures import (
     finite_range,
     fitted_range,
     real_values,
+    telling_channel,
 )
 from engine.tensor import Tensor
 from engine.text import format_dtype, format_shape
@@ -76,7 +77,7 @@ class Choice:
         Of a tuple.
     fixed : tuple of int
         Indexes of the fixed axes.
-    channel : int
+    channel : int or None
     pick : (int, int) or None
         Row and column of the picked element.
     color_map : str or None
@@ -91,7 +92,7 @@ class Choice:
 
     member: int = 0
     fixed: tuple[int, ...] = ()
-    channel: int = 0
+    channel: int | None = None
     pick: tuple[int, int] | None = None
     color_map: str | None = None
     scope: Scope = Scope.TENSOR
@@ -141,6 +142,8 @@ class TensorViewModel:
         The value, or the chosen member of a tuple; None if that is not an array.
     reading : Reading
     choice : Choice
+    channel : int
+        The one that is shown; the most telling one where the user chose none.
     """
 
     def __init__(self) -> None:
@@ -150,6 +153,7 @@ class TensorViewModel:
         self.array: Array | None = None
         self.reading = Reading(Kind.TEXT, ())
         self.choice = Choice()
+        self.channel = 0
         self._members: tuple[Value, ...] = ()
         self._all: Array | None = None
         self._ranged = False
@@ -222,7 +226,7 @@ class TensorViewModel:
     def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
         """Set the channel dimension: the last one, or the one before rows and columns."""
         self.choice = replace(
-            self.choice, channels_last=channels_last, fixed=(), channel=0, pick=None
+            self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None
         )
         self._adopt_member()
 
@@ -235,8 +239,8 @@ class TensorViewModel:
 
     def set_channel(self, channel: int) -> None:
         """Choose a channel."""
-        channel = _clamped(channel, self.reading.channels)
-        self.choice = replace(self.choice, channel=channel)
+        self.channel = _clamped(channel, self.reading.channels)
+        self.choice = replace(self.choice, channel=self.channel)
 
     def set_pick(self, pick: tuple[int, int] | None) -> None:
         """Pick an element by row and column; None for none."""
@@ -305,7 +309,7 @@ class TensorViewModel:
     @property
     def plane(self) -> Array:
         """Real values of the chosen channel, shape (H, W)."""
-        plane: Array = self.planes[self.choice.channel]
+        plane: Array = self.planes[self.channel]
         return plane
 
     @property
@@ -316,12 +320,12 @@ class TensorViewModel:
         sample = self._sample()
         if self.reading.kind is Kind.VECTOR:
             return sample.slice(0).T
-        return sample.slice(self.choice.channel)
+        return sample.slice(self.channel)
 
     @property
     def page(self) -> int:
         """Number of the page with the chosen channel."""
-        return self.choice.channel // PAGE_SIZE
+        return self.channel // PAGE_SIZE
 
     @property
     def pages(self) -> int:
@@ -384,7 +388,7 @@ class TensorViewModel:
     def data_range(self) -> tuple[float, float] | None:
         """Least and greatest finite value of the scope of the range."""
         if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
-            channel = self.choice.channel
+            channel = self.channel
             if channel not in self._plane_ranges:
                 self._plane_ranges[channel] = finite_range(self.plane)
             return self._plane_ranges[channel]
@@ -452,7 +456,7 @@ class TensorViewModel:
             return None
         if not (0 <= row < rows and 0 <= column < columns):
             return None
-        channel = self.choice.channel if channel is None else channel
+        channel = self.channel if channel is None else channel
         index = self.reading.index(self.choice.fixed, channel, row, column)
         value = self.array[index]
         return Element(index, value, str(value))
@@ -480,18 +484,21 @@ class TensorViewModel:
             self.array, self.reading = None, Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]
         fixed = self.choice.fixed if len(self.choice.fixed) == len(sizes) else (0,) * len(sizes)
-        self.choice = replace(
-            self.choice,
-            fixed=tuple(map(_clamped, fixed, sizes)),
-            channel=_clamped(self.choice.channel, self.reading.channels)
-            if self.reading.kind is not Kind.EMPTY
-            else 0,
-        )
+        self.choice = replace(self.choice, fixed=tuple(map(_clamped, fixed, sizes)))
         if self.choice.pick is not None and self.has_picture:
             self.set_pick(self.choice.pick)
         self._all = None
         self._ranged = False
         self._drop_sample()
+        self.channel = self._first_channel()
+
+    def _first_channel(self) -> int:
+        """The channel that was chosen, as far as it is there, or the most telling one."""
+        if self.reading.kind is not Kind.PLANES or self.reading.channels == 1:
+            return 0
+        if self.choice.channel is None:
+            return telling_channel(self.planes)
+        return _clamped(self.choice.channel, self.reading.channels)
 
     def _drop_sample(self) -> None:
         self._planes = None

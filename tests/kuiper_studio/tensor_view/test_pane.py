@@ -132,7 +132,7 @@ def test_channels_last(pane):
     assert pane.model.reading.channels == 5
     pane.set_value("x", image)
     assert action(pane, "channelsLast").isChecked()
-    assert (pane.model.reading.channels, pane.model.choice.channel) == (4, 3)
+    assert (pane.model.reading.channels, pane.model.channel) == (4, 3)
     trigger(pane, "channelsLast")
     assert not action(pane, "channelsLast").isChecked()
     assert pane.model.reading.channels == 6
@@ -217,6 +217,7 @@ def test_hovered_element_has_its_colour(pane, signed, qtbot):
 
 def test_pick_is_exact_and_stays_with_the_operand(pane, signed, qtbot):
     pane.set_value("x", signed)
+    pane.show_channel(0)
     with qtbot.waitSignal(pane.picked_changed) as picked:
         x, y, width, height = pane.plane.port.cell_rect(7, 9)
         at = QPoint(round(x + width / 2), round(y + height / 2))
@@ -246,7 +247,7 @@ def test_channel_keys(pane, signed, qtbot, key, expected, part):
     pane.set_value("x", signed)
     pane.show_channel(30)
     qtbot.keyClick(getattr(pane, part), key)
-    assert pane.model.choice.channel == expected
+    assert pane.model.channel == expected
     assert pane.tools.channel.box.value() == expected
 
 
@@ -254,13 +255,13 @@ def test_channel_by_mosaic_box_and_buttons(pane, signed, qtbot):
     pane.set_value("x", signed)
     at = pane.mosaic.tile_rect(44).center().toPoint()
     qtbot.mouseClick(pane.mosaic, Qt.MouseButton.LeftButton, pos=at)
-    assert pane.model.choice.channel == 44
+    assert pane.model.channel == 44
     pane.tools.channel.box.setValue(12)
-    assert pane.model.choice.channel == 12
+    assert pane.model.channel == 12
     trigger(pane, "nextChannel")
     trigger(pane, "nextChannel")
     trigger(pane, "previousChannel")
-    assert pane.model.choice.channel == 13
+    assert pane.model.channel == 13
     np.testing.assert_array_equal(pane.model.plane, signed[0, 13])
 
 
@@ -333,6 +334,7 @@ def test_maps_by_combo_and_menu(pane, signed):
 def test_scope(pane, signed):
     signed[0, 7] *= 10
     pane.set_value("x", signed)
+    pane.show_channel(0)
     pane.tools.scopes.activated.emit(0)
     assert pane.model.choice.scope is Scope.CHANNEL
     assert pane.model.range.high == pytest.approx(np.abs(signed[0, 0]).max())
@@ -364,6 +366,7 @@ def test_grid_and_single(pane, signed, qtbot):
 
 def test_table_and_picture_share_the_pick(pane, signed):
     pane.set_value("x", signed)
+    pane.show_channel(0)
     pane.plane.picked.emit(3, 4)
     trigger(pane, "table")
     assert pane.body.shown is pane.table
@@ -430,6 +433,7 @@ def test_letters_are_text_in_a_box(pane, signed, qtbot):
 def test_copying(pane, signed):
     clipboard = QGuiApplication.clipboard()
     pane.set_value("conv 1", signed)
+    pane.show_channel(0)
     pane.plane.picked.emit(1, 2)
     trigger(pane, "copy")
     assert clipboard.text() == str(signed[0, 0, 1, 2])

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar, QToolButton
 
 from engine.errors import ExportError
+from engine.inputs import InputSource
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view import TensorView
 
@@ -125,13 +126,13 @@ def test_choices_are_kept_from_run_to_run_and_dropped_with_the_model(
     studio.restart()
     settle(studio)
     step(studio, 2)
-    assert view.pane.model.choice.channel == 3
+    assert view.pane.model.channel == 3
     view.lock()
     studio.open(residual)
     qtbot.waitUntil(lambda: not studio.busy)
     assert view.locked == ()
     step(studio, 2)
-    assert view.pane.model.choice.channel == 0
+    assert view.pane.model.channel == 0
 
 
 # Signals
@@ -345,3 +346,25 @@ def test_channels_last_is_not_kept_for_the_next_model(
     assert session.operand == "0"
     assert view.pane.model.reading.channels == 3
     assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
+
+
+def test_the_channel_of_the_thumbnail_comes_first(qtbot, open_model, view_of, make_pair, step):
+    """Of a tensor whose first channels are zero."""
+    image = np.zeros((1, 5, 8, 8), np.float32)
+    image[0, 3] = np.arange(64).reshape(8, 8)
+    image[0, 4] = 7
+    model = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,5,8,8)f32",
+        "nn.ReLU relu 1 1 0 1 #1=(1,5,8,8)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    session = open_model(model, InputSource("array", array=image))
+    view = view_of(session)
+    step(session, 2)
+    assert view.operand == "1"
+    assert view.pane.tools.channel.box.value() == 3
+    np.testing.assert_array_equal(view.pane.model.plane, image[0, 3])
+    session.tensors.want("1")
+    qtbot.waitUntil(lambda: session.tensors.summary("1") is not None)
+    pixels = np.frombuffer(session.tensors.summary("1").pixels, np.uint8).reshape(33, 33, 4)
+    assert (pixels[0, 0] != pixels[-1, -1]).any()  # channel 3, which is not of one value
