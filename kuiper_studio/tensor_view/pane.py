@@ -100,6 +100,7 @@ class TensorPane(QWidget):
         self._measurer.answered.connect(self._on_answered)
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
+        self._is_output = False
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
         self._make_parts()
@@ -149,7 +150,14 @@ class TensorPane(QWidget):
 
     # What is shown
 
-    def set_value(self, name: str, value: Value, facts: TensorStatistics | None = None) -> None:
+    def set_value(
+        self,
+        name: str,
+        value: Value,
+        facts: TensorStatistics | None = None,
+        *,
+        is_output: bool = False,
+    ) -> None:
         """Show a value.
 
         Parameters
@@ -160,8 +168,11 @@ class TensorPane(QWidget):
             Its arrays must not change while they are shown.
         facts : TensorStatistics, optional
             Statistics of the value, if they are known.
+        is_output : bool
+            Whether it is an output of the model: a vector may then be the scores of
+            classes without labels.
         """
-        self._facts = facts
+        self._facts, self._is_output = facts, is_output
         self.model.set_value(name, value)
         self._show_value()
 
@@ -289,13 +300,14 @@ class TensorPane(QWidget):
             self.table.set_pick(self._table_pick())
 
     def _show_top(self) -> None:
-        """Show the best classes, if the vector has one entry per label."""
+        """Show the best classes of a vector with one entry per label, or of an output."""
         model = self.model
         vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
-        shown = bool(self._labels) and len(vector) == len(self._labels)
+        labels = self._labels if len(vector) == len(self._labels) else ()
+        shown = bool(len(vector)) and (bool(labels) or self._is_output)
         if shown:
             title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
-            self.top.set_scores(best_scores(vector, self._labels), title)
+            self.top.set_scores(best_scores(vector, labels), title)
         self.top.setVisible(shown)
 
     # Range and colours

@@ -221,7 +221,8 @@ class TensorView(QWidget):
         self._stack.setCurrentWidget(self.pane)
         if self._shown is None or self._shown[0] != name or self._shown[1] is not value:
             self._shown = name, value
-            self.pane.set_value(name, value, self._facts(name))
+            is_output = self._is_output(name)
+            self.pane.set_value(name, value, self._facts(name), is_output=is_output)
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
 
@@ -275,6 +276,11 @@ class TensorView(QWidget):
         value = self._session.tensors.value(name)
         small = isinstance(value, np.ndarray) and value.size <= AT_ONCE
         return self._session.tensors.statistics(name) if small else None
+
+    def _is_output(self, name: str) -> bool:
+        """Whether the model gives an operand."""
+        graph = self._session.graph
+        return graph is not None and any(op.is_output for op in graph.operand(name).consumers)
 
     def _failed_operator(self) -> RuntimeOperator | None:
         """Return the failed operator, while it is selected."""

@@ -519,6 +519,23 @@ def test_best_classes_by_label(pane, qtbot):
     assert not pane.top.isVisible()
 
 
+def test_best_classes_by_number_of_an_output_without_labels(pane):
+    scores = np.array([[0.5, 3, 1, -2, 7, 0.25, np.nan]], np.float32)
+    pane.set_value("x", scores)
+    assert not pane.top.isVisible()  # it may be anything
+    pane.set_value("y", scores, is_output=True)
+    assert pane.top.isVisible()
+    assert [(score.name, score.text) for score in pane.top.scores] == [
+        ("4", "7"), ("1", "3"), ("2", "1"), ("0", "0.5"), ("5", "0.25"),
+    ]  # fmt: skip
+    pane.top.chosen.emit(4)
+    assert pane.picked.index == (0, 4)
+    pane.set_labels(("cat", "dog", "bird"))  # of another model
+    assert pane.top.scores[0].name == "4"
+    pane.set_value("z", np.zeros((1, 4, 4, 4)), is_output=True)
+    assert not pane.top.isVisible()
+
+
 # Large values
 
 

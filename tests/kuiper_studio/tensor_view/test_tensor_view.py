@@ -110,7 +110,7 @@ def test_step_back_takes_the_value_away(view, studio, step, settle):
 def test_same_value_is_not_shown_again(view, studio, step, monkeypatch):
     step(studio, 2)
     calls = []
-    monkeypatch.setattr(view.pane, "set_value", lambda *args: calls.append(args))
+    monkeypatch.setattr(view.pane, "set_value", lambda *args, **_: calls.append(args))
     studio.select("layer1.conv")
     assert view.operand == "1"
     assert calls == []
@@ -169,6 +169,21 @@ def test_labels_of_the_session(view_of, open_model, make_pair, step):
     session.workspace.set_labels(("cat", "dog", "bird"))
     step(session)
     assert [score.name for score in view.pane.top.scores] == ["cat", "dog", "bird"]
+
+
+def test_scores_without_labels_are_named_by_number(view_of, open_model, make_pair, step):
+    scores = np.array([[1, 9, -3, 4]], np.float32)
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,4)f32",
+        "pnnx.Expression half 1 1 0 1 expr=div(@0,2) #1=(1,4)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    session = open_model(make_pair(*lines), InputSource("array", array=scores))
+    view = view_of(session)
+    step(session)
+    assert not view.pane.top.isVisible()  # the model goes on with it
+    step(session)
+    assert [score.name for score in view.pane.top.scores] == ["1", "3", "0", "2"]
 
 
 # Locking
