@@ -368,6 +368,9 @@ class TestSizes:
         window.close()
         again = open_window(path, ["random"])
         assert again.session.fed_shapes == {"x": (1, 2, 6, 7)}
+        again.close()
+        again = open_window(path, ["random"])  # and not for one time only
+        assert again.session.fed_shapes == {"x": (1, 2, 6, 7)}
         again.input_panel.cards["x"].sizes.reset.click()
         assert not again.session.input_shapes
         again.close()
