@@ -72,6 +72,8 @@ class CommandState:
         Whether layers of the user are loaded.
     has_pinned_kernels : bool
         Whether the kernels of a dump are in use.
+    can_go_back, can_go_forward : bool
+        Whether another operator was selected before the present one, or before going back.
     """
 
     run: RunState
@@ -83,6 +85,8 @@ class CommandState:
     lacks_layer: bool = False
     has_layer_files: bool = False
     has_pinned_kernels: bool = False
+    can_go_back: bool = False
+    can_go_forward: bool = False
 
 
 StateT = TypeVar("StateT")
@@ -160,6 +164,14 @@ def _has_layer_files(state: CommandState) -> bool:
 
 def _has_pinned_kernels(state: CommandState) -> bool:
     return state.has_pinned_kernels
+
+
+def _can_go_back(state: CommandState) -> bool:
+    return _open(state) and state.can_go_back
+
+
+def _can_go_forward(state: CommandState) -> bool:
+    return _open(state) and state.can_go_forward
 
 
 # Where a command appears
@@ -323,6 +335,9 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "List the operators of the selected operator's type",
             "operators_panel.filter_by_type", (Place(_S.EDIT, 1), Place(_S.OPERATORS, 2, 1)),
             icon="filter", enabled=_selected),
+    Command("edit.copy", "&Copy",
+            "Copy the picked value, line or text that has the keyboard, or else the selected "
+            "operator's line", "copy", (Place(_S.EDIT, 2),), ("Ctrl+C",), "copy", _open),
     Command("edit.copyName", "Copy &name", "Copy the selected operator's name",
             "operators_panel.copy_name", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
             icon="copy", enabled=_selected),
@@ -351,6 +366,16 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.centerCurrent", "Go to &next operator",
             "Centre the operator that runs next", "center_current",
             (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2)), ("Ctrl+J",), "target", _open),
+    Command("view.back", "Selection &back", "Select the operator that was selected before",
+            "history.go_back", (Place(_S.VIEW, 2),), ("Alt+Left",), "chevron-left",
+            _can_go_back),
+    Command("view.forward", "Selection for&ward",
+            "Select the operator that was selected before going back", "history.go_forward",
+            (Place(_S.VIEW, 2),), ("Alt+Right",), "chevron-right", _can_go_forward),
+    Command("view.sortByTime", "Sort operators by ti&me",
+            "List the slowest operators first, or all in execution order again",
+            "operators_panel.toggle_sort_by_time",
+            (Place(_S.VIEW, 2), Place(_S.OPERATORS, 2, 2)), icon="histogram", enabled=_open),
     Command("view.showOutput", "Show o&utput",
             "Show the selected operator's first output in the tensor view",
             "operators_panel.show_output", (Place(_S.VIEW, 2), Place(_S.OPERATORS, 1, 1)),

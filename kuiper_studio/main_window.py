@@ -57,6 +57,7 @@ from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
+from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
 from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.theme import Scheme, Theme
@@ -107,6 +108,7 @@ class MainWindow(QMainWindow):
         self.file_dialogs = dialogs = FileDialogs(self, settings)
         self.opening = OpenCommands(session, settings, dialogs, self.commands, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
+        self.history = SelectionHistory(session, self)
         self._make_views()
         self.exporting = ExportCommands(
             session, theme, dialogs, self.graph_view, self.tensor_view, self
@@ -284,6 +286,16 @@ class MainWindow(QMainWindow):
         docks = [dock.toggleViewAction() for dock in self._docks.values()]
         return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
 
+    def copy(self) -> None:
+        """Copy what has the keyboard, or else the selected operator's line."""
+        focus = self.focusWidget()
+        if focus is not None and self.tensor_view.isAncestorOf(focus):
+            self.tensor_view.pane.copy_value()
+            return
+        # Fields of text have this method, and tables that copy a line of their own.
+        copy = getattr(focus, "copy", self.operators_panel.copy_line)
+        copy()
+
     def find_operator(self) -> None:
         """Show the list of operators and focus its filter."""
         self._docks["operators"].show()
@@ -413,6 +425,8 @@ class MainWindow(QMainWindow):
             and isinstance(operator.error, UnsupportedOperatorError),
             has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
+            can_go_back=self.history.can_go_back,
+            can_go_forward=self.history.can_go_forward,
         )
 
     @Slot()

@@ -141,7 +141,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             keys=("F",), icon="fit", enabled=_shown),
     Command("tensor.copy", "&Copy value", "Copy the picked value, or the table's cells",
             "copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
-            enabled=_shown),
+            enabled=_shown, key_elsewhere=True),
     Command("tensor.copyIndex", "Copy &index", "Copy the index of the picked element",
             "copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
     Command("tensor.copyExpression", "Copy as Python &expression",

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QPushButton,
+    QTableView,
     QToolButton,
 )
 from shiboken6 import isValid
@@ -26,6 +27,7 @@ from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, comma
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.open_commands import sizes_key
+from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.session import RunState
 
 CHAIN = (
@@ -649,7 +651,8 @@ class TestCommandTable:
         )
         assert ids(Surface.OPERATORS) == (
             "debug.runToSelected debug.toggleBreakpoint view.showOutput debug.supplyOutput "
-            "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType"
+            "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType "
+            "view.sortByTime"
         )
         assert ids(Surface.TIMELINE) == "debug.runToSelected debug.toggleBreakpoint"
 
@@ -824,3 +827,139 @@ class TestArchiveForSeveralInputs:
         window = open_window(make_pair(*self.PLUS), ["zeros", "ones"])
         list(window.input_panel.cards.values())[1].use_file(str(archive))
         self.check(qtbot, window, [np.zeros((2, 3)), arrays[1]])
+
+
+class TestSelectionHistory:
+    def test_back_and_forward(self, qtbot, window):
+        session = window.session
+        assert not enabled(window, "view.back")
+        for name in ("relu", "out", "twice"):
+            session.select(name)
+        went = []
+        for command in ("back", "back", "forward", "back"):
+            trigger(qtbot, window, f"view.{command}")
+            went.append(session.selected)
+        assert went == ["out", "relu", "out", "relu"]
+        session.select("twice")  # what lay ahead is another way now
+        assert not enabled(window, "view.forward")
+        trigger(qtbot, window, "view.back")
+        assert session.selected == "relu"
+
+    def test_steps_count_once(self, qtbot, window):
+        session = window.session
+        session.select("out")
+        for _ in range(3):
+            trigger(qtbot, window, "debug.step")
+        assert session.selected == "out"
+        trigger(qtbot, window, "debug.stepBack")
+        assert session.selected == "twice"
+        trigger(qtbot, window, "view.back")
+        assert session.selected == "out"
+
+    def test_another_model_has_its_own(self, qtbot, window, make_pair):
+        window.session.select("twice")
+        assert enabled(window, "view.back")
+        window.session.open(make_pair(*CHAIN, name="other"))
+        qtbot.waitUntil(lambda: window.session.model_path.name == "other.pnnx.param")
+        qtbot.waitUntil(lambda: not window.session.busy)
+        assert not enabled(window, "view.back")
+
+
+class TestCopy:
+    @pytest.fixture(autouse=True)
+    def _active(self, qtbot, window):
+        window.activateWindow()
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        window.session.select("relu")
+
+    def copied(self, qtbot, window, widget):
+        widget.setFocus()
+        qtbot.waitUntil(widget.hasFocus)
+        QApplication.clipboard().setText("nothing")
+        qtbot.keyClick(widget, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        by_key = QApplication.clipboard().text()
+        QApplication.clipboard().setText("nothing")
+        trigger(qtbot, window, "edit.copy")
+        assert QApplication.clipboard().text() == by_key
+        return by_key
+
+    @pytest.mark.parametrize("view", ["table", "graph"])
+    def test_the_selected_operator(self, qtbot, window, view):
+        views = {"table": window.operators_panel.table, "graph": window.graph_view.canvas}
+        line = self.copied(qtbot, window, views[view]).split("\t")
+        assert line[:5] == ["executed", "1", "nn.ReLU", "relu", "2×4×4"]
+        assert float(line[5]) >= 0
+
+    def test_the_picked_element(self, qtbot, window, image):
+        pane = window.tensor_view.pane
+        pane.show_channel(1)
+        pane.plane.picked.emit(3, 2)
+        assert self.copied(qtbot, window, pane.plane) == str(image[0, 1, 3, 2])
+
+    def test_text_of_a_field(self, qtbot, window):
+        box = window.operators_panel.filter_box
+        box.setText("some words")
+        box.selectAll()
+        assert self.copied(qtbot, window, box) == "some words"
+
+    def test_a_line_of_the_log(self, qtbot, window):
+        tabs = window.findChild(TabbedPanels)
+        tabs.setCurrentWidget(window.log_panel)
+        table = window.log_panel.findChild(QTableView)
+        table.setCurrentIndex(table.model().index(0, 0))
+        assert "opened m.pnnx.param" in self.copied(qtbot, window, table)
+
+
+class TestSortByTime:
+    def rows(self, window):
+        rows = window.operators_panel.rows
+        return [rows.index(row, OperatorColumn.NAME).data() for row in range(rows.rowCount())]
+
+    def slowest_first(self, window):
+        """By a loop over the records; those without a time behind, in execution order."""
+        left = list(enumerate(window.session.snapshot.records))
+        found = []
+        while left:
+            slowest = left[0]
+            for candidate in left:
+                if candidate[1].seconds > slowest[1].seconds:
+                    slowest = candidate
+            left.remove(slowest)
+            found.append(slowest[1].operator.name)
+        rest = [op.name for op in window.session.graph.operators]
+        return found + [name for name in rest if name not in found]
+
+    def test_by_command_and_back(self, qtbot, window):
+        order = ["in", "relu", "twice", "out"]
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        assert self.rows(window) == order
+        trigger(qtbot, window, "view.sortByTime")
+        assert self.rows(window) == self.slowest_first(window)
+        assert self.rows(window)[-1] == "out"  # it has not run
+        trigger(qtbot, window, "debug.step")  # its time comes
+        assert self.rows(window) == self.slowest_first(window)
+        trigger(qtbot, window, "view.sortByTime")
+        assert self.rows(window) == order
+
+    def test_by_a_click_on_the_header(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        header = window.operators_panel.table.horizontalHeader()
+        for title in ("↓ms", "ms"):
+            left = header.sectionViewportPosition(OperatorColumn.MS)
+            qtbot.mouseClick(
+                header.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(left + 12, 8)
+            )
+            shown = header.model().headerData(OperatorColumn.MS, Qt.Orientation.Horizontal)
+            assert shown == title
+        assert self.rows(window) == ["in", "relu", "twice", "out"]
+
+    def test_the_selected_operator_stays(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        window.session.select("relu")
+        trigger(qtbot, window, "view.sortByTime")
+        table = window.operators_panel.table
+        row = self.slowest_first(window).index("relu")
+        assert (window.session.selected, table.currentIndex().row()) == ("relu", row)
