@@ -60,8 +60,8 @@ class CommandState:
     is_stepping : bool
         Whether single steps are under way and nothing else.
     selected : bool
-        Whether an operator is selected; the next five are about that operator.
-    has_output : bool
+        Whether an operator is selected; the next six are about that operator.
+    has_output, has_weights : bool
     can_supply : bool
         Whether its output may be supplied.
     is_supplied : bool
@@ -80,6 +80,7 @@ class CommandState:
     is_stepping: bool = False
     selected: bool = False
     has_output: bool = False
+    has_weights: bool = False
     can_supply: bool = False
     is_supplied: bool = False
     lacks_layer: bool = False
@@ -144,6 +145,10 @@ def _can_run_to(state: CommandState) -> bool:
 
 def _has_output(state: CommandState) -> bool:
     return _selected(state) and state.has_output
+
+
+def _has_weights(state: CommandState) -> bool:
+    return _selected(state) and state.has_weights
 
 
 def _can_supply(state: CommandState) -> bool:
@@ -380,6 +385,12 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "Show the selected operator's first output in the tensor view",
             "operators_panel.show_output", (Place(_S.VIEW, 2), Place(_S.OPERATORS, 1, 1)),
             icon="image", enabled=_has_output),
+    Command("view.showWeight", "Show &weight in tensor view",
+            "Show the selected operator's largest weight, or the one that has the keyboard",
+            "properties_panel.show_weight",
+            (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2, 2, only_if=_has_weights),
+             Place(_S.OPERATORS, 1, 1, only_if=_has_weights)),
+            icon="grid", enabled=_has_weights),
     Command("view.themeSystem", "&System theme", "Follow the desktop's theme",
             "use_system_theme", (Place(_S.VIEW, 3),), checkable=True),
     Command("view.themeLight", "&Light theme", "Use the light theme", "use_light_theme",

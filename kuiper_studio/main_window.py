@@ -261,6 +261,7 @@ class MainWindow(QMainWindow):
         self.start_page.sample_requested.connect(opening.open_sample)
         self.properties_panel.layers_requested.connect(opening.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
+        self.properties_panel.weight_requested.connect(tensor.show_weight)
         for banner in (self.banner, self.files_banner):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.reload_offered.connect(self.files_banner.give_way)
@@ -289,7 +290,7 @@ class MainWindow(QMainWindow):
     def copy(self) -> None:
         """Copy what has the keyboard, or else the selected operator's line."""
         focus = self.focusWidget()
-        if focus is not None and self.tensor_view.isAncestorOf(focus):
+        if self.tensor_view.isAncestorOf(focus):
             self.tensor_view.pane.copy_value()
             return
         # Fields of text have this method, and tables that copy a line of their own.
@@ -419,6 +420,8 @@ class MainWindow(QMainWindow):
             is_stepping=session.is_stepping,
             selected=operator is not None,
             has_output=operator is not None and bool(operator.outputs),
+            has_weights=operator is not None
+            and any(weight.is_stored for weight in operator.attributes.values()),
             can_supply=session.can_supply(selected),
             is_supplied=operator is not None and bool(session.supplied_text(selected)),
             lacks_layer=operator is not None

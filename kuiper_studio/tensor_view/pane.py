@@ -157,6 +157,7 @@ class TensorPane(QWidget):
         facts: TensorStatistics | None = None,
         *,
         is_output: bool = False,
+        expression: str = "",
     ) -> None:
         """Show a value.
 
@@ -171,9 +172,11 @@ class TensorPane(QWidget):
         is_output : bool
             Whether it is an output of the model: a vector may then be the scores of
             classes without labels.
+        expression : str, optional
+            Python expression of the value, if it is not an operand's.
         """
         self._facts, self._is_output = facts, is_output
-        self.model.set_value(name, value)
+        self.model.set_value(name, value, expression)
         self._show_value()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:

@@ -150,6 +150,7 @@ class TensorViewModel:
         self._choices: dict[str, Choice] = {}
         self.name = ""
         self.value: Value = None
+        self._expression = ""
         self.array: Array | None = None
         self.reading = Reading(Kind.TEXT, ())
         self.choice = Choice()
@@ -165,8 +166,12 @@ class TensorViewModel:
 
     # The value
 
-    def set_value(self, name: str, value: Value) -> None:
-        """Show a value, with the earlier choices for its name as far as they fit."""
+    def set_value(self, name: str, value: Value, expression: str = "") -> None:
+        """Show a value, with the earlier choices for its name as far as they fit.
+
+        `expression` gives the value in Python; by default that of an operand.
+        """
+        self._expression = expression or f"session.tensors.value({name!r})"
         self._choices[self.name] = self.choice
         self.name, self.value = name, value
         self._members = tuple(flatten_value(value))
@@ -469,7 +474,7 @@ class TensorViewModel:
         """Return the Python expression of an element, given an engine's session."""
         member = "".join(f"[{place}]" for place in self._member_path())
         place = f"[{', '.join(map(str, index))}]" if index else "[()]"
-        return f"session.tensors.value({self.name!r}){member}{place}"
+        return f"{self._expression}{member}{place}"
 
     # Helpers
 
