@@ -111,7 +111,7 @@ class MainWindow(QMainWindow):
         self.history = SelectionHistory(session, self)
         self._make_views()
         self.exporting = ExportCommands(
-            session, theme, dialogs, self.graph_view, self.tensor_view, self
+            session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
         self._make_central()
         self._make_docks()
@@ -363,6 +363,34 @@ class MainWindow(QMainWindow):
         from kuiper_studio.dialogs.shortcuts import ShortcutsSheet
 
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
+
+    def show_preferences(self) -> None:
+        """Ask for what holds for every model, and use it."""
+        from kuiper_studio.dialogs.preferences_dialog import Preferences, PreferencesDialog
+
+        session = self.session
+        present = Preferences(
+            self.theme.scheme,
+            session.backend,
+            session.memory_limit,
+            session.memory_bound,
+            session.seed,
+            self.file_dialogs.folder("dump"),
+            self.exporting.preferred_format,
+        )
+        dialog = PreferencesDialog(present, self)
+        if not dialog.exec():
+            return
+        chosen = dialog.preferences
+        if chosen.scheme is not present.scheme:
+            self._use_theme(chosen.scheme)
+        session.set_memory_limit(chosen.limit)
+        session.set_memory_bound(chosen.bound)
+        session.set_seed(chosen.seed)
+        if chosen.backend != present.backend:
+            self.debugging.set_preferred_backend(chosen.backend)
+        self.file_dialogs.set_folder("dump", chosen.folder)
+        self.exporting.set_preferred_format(chosen.format)
 
     def show_about(self) -> None:
         """Show version and licences."""
