@@ -43,10 +43,15 @@ __all__ = [
     "real_values",
     "render_picture",
     "shrink",
+    "telling_channel",
     "tile_grid",
     "tile_pictures",
     "tile_sheet",
 ]
+
+# Elements that are looked at for the channel to show: of all channels, and of each at least.
+_TELLING_SAMPLES: Final = 1 << 15
+_LEAST_SAMPLES: Final = 16
 
 # Entry (hexadecimal) and colour of each control point.
 _KNOTS: Final = {
@@ -169,6 +174,25 @@ def real_values(array: Array) -> Array:
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     return array.astype(np.float32) if array.dtype.itemsize == 2 and _floats(array) else array
+
+
+def telling_channel(planes: Array) -> int:
+    """Return the channel of the largest variance, estimated from evenly spaced elements.
+
+    Parameters
+    ----------
+    planes : ndarray of shape (C, H, W)
+        Real values, not empty. NaN and infinite ones count as 0.
+    """
+    if len(planes) == 1:
+        return 0
+    samples = max(_LEAST_SAMPLES, _TELLING_SAMPLES // len(planes))
+    step = math.ceil(math.sqrt(planes[0].size / samples))
+    sample = planes[:, ::step, ::step].astype(np.float64).reshape(len(planes), -1)
+    sample[~np.isfinite(sample)] = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = sample.var(axis=1)
+    return int(np.argmax(np.where(np.isfinite(variance), variance, -1.0)))
 
 
 def finite_range(array: Array) -> tuple[float, float] | None:

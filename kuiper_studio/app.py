@@ -207,6 +207,7 @@ def run_window(arguments: argparse.Namespace, options: ImageOptions) -> int:
         window = _window_of(arguments, options, wait=_FIRST_LOOK_SECONDS)
     handler = _LogHandler(_LogRelay(window.session))
     logging.getLogger().addHandler(handler)
+    window.fit_into(window.screen().availableGeometry())
     window.show()
     try:
         return application.exec()

@@ -60,8 +60,8 @@ class CommandState:
     is_stepping : bool
         Whether single steps are under way and nothing else.
     selected : bool
-        Whether an operator is selected; the next five are about that operator.
-    has_output : bool
+        Whether an operator is selected; the next six are about that operator.
+    has_output, has_weights : bool
     can_supply : bool
         Whether its output may be supplied.
     is_supplied : bool
@@ -72,17 +72,22 @@ class CommandState:
         Whether layers of the user are loaded.
     has_pinned_kernels : bool
         Whether the kernels of a dump are in use.
+    can_go_back, can_go_forward : bool
+        Whether another operator was selected before the present one, or before going back.
     """
 
     run: RunState
     is_stepping: bool = False
     selected: bool = False
     has_output: bool = False
+    has_weights: bool = False
     can_supply: bool = False
     is_supplied: bool = False
     lacks_layer: bool = False
     has_layer_files: bool = False
     has_pinned_kernels: bool = False
+    can_go_back: bool = False
+    can_go_forward: bool = False
 
 
 StateT = TypeVar("StateT")
@@ -142,6 +147,10 @@ def _has_output(state: CommandState) -> bool:
     return _selected(state) and state.has_output
 
 
+def _has_weights(state: CommandState) -> bool:
+    return _selected(state) and state.has_weights
+
+
 def _can_supply(state: CommandState) -> bool:
     return _at_rest(state) and state.can_supply
 
@@ -160,6 +169,14 @@ def _has_layer_files(state: CommandState) -> bool:
 
 def _has_pinned_kernels(state: CommandState) -> bool:
     return state.has_pinned_kernels
+
+
+def _can_go_back(state: CommandState) -> bool:
+    return _open(state) and state.can_go_back
+
+
+def _can_go_forward(state: CommandState) -> bool:
+    return _open(state) and state.can_go_forward
 
 
 # Where a command appears
@@ -323,6 +340,9 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             "List the operators of the selected operator's type",
             "operators_panel.filter_by_type", (Place(_S.EDIT, 1), Place(_S.OPERATORS, 2, 1)),
             icon="filter", enabled=_selected),
+    Command("edit.copy", "&Copy",
+            "Copy the picked value, line or text that has the keyboard, or else the selected "
+            "operator's line", "copy", (Place(_S.EDIT, 2),), ("Ctrl+C",), "copy", _open),
     Command("edit.copyName", "Copy &name", "Copy the selected operator's name",
             "operators_panel.copy_name", (Place(_S.EDIT, 2), Place(_S.OPERATORS, 2)),
             icon="copy", enabled=_selected),
@@ -331,6 +351,9 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             enabled=_selected),
     Command("view.commandPalette", "&Command palette…", "Search operators and run a command",
             "show_palette", (Place(_S.EDIT, 3),), ("Ctrl+Shift+P",), "search"),
+    Command("edit.preferences", "P&references…",
+            "Theme, backend, memory, random seed and exports", "show_preferences",
+            (Place(_S.EDIT, 4),), ("Ctrl+,",), enabled=_not_loading),
     Command("view.resetLayout", "&Reset layout", "Move the docks back to their places",
             "reset_layout", (Place(_S.VIEW, 1),), enabled=_open),
     Command("view.fit", "&Fit graph", "Show the whole graph", "graph_view.fit",
@@ -351,6 +374,16 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.centerCurrent", "Go to &next operator",
             "Centre the operator that runs next", "center_current",
             (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2)), ("Ctrl+J",), "target", _open),
+    Command("view.back", "Selection &back", "Select the operator that was selected before",
+            "history.go_back", (Place(_S.VIEW, 2),), ("Alt+Left",), "chevron-left",
+            _can_go_back),
+    Command("view.forward", "Selection for&ward",
+            "Select the operator that was selected before going back", "history.go_forward",
+            (Place(_S.VIEW, 2),), ("Alt+Right",), "chevron-right", _can_go_forward),
+    Command("view.sortByTime", "Sort operators by ti&me",
+            "List the slowest operators first, or all in execution order again",
+            "operators_panel.toggle_sort_by_time",
+            (Place(_S.VIEW, 2), Place(_S.OPERATORS, 2, 2)), icon="histogram", enabled=_open),
     Command("view.showOutput", "Show o&utput",
             "Show the selected operator's first output in the tensor view",
             "operators_panel.show_output", (Place(_S.VIEW, 2), Place(_S.OPERATORS, 1, 1)),
@@ -360,6 +393,12 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
     Command("view.previousPane", "Pre&vious pane",
             "Move the keyboard to the part of the window before", "previous_pane",
             (Place(_S.VIEW, 2),), ("Shift+F6",), enabled=_open),
+    Command("view.showWeight", "Show &weight in tensor view",
+            "Show the selected operator's largest weight, or the one that has the keyboard",
+            "properties_panel.show_weight",
+            (Place(_S.VIEW, 2), Place(_S.GRAPH_OPERATOR, 2, 2, only_if=_has_weights),
+             Place(_S.OPERATORS, 1, 1, only_if=_has_weights)),
+            icon="grid", enabled=_has_weights),
     Command("view.themeSystem", "&System theme", "Follow the desktop's theme",
             "use_system_theme", (Place(_S.VIEW, 3),), checkable=True),
     Command("view.themeLight", "&Light theme", "Use the light theme", "use_light_theme",

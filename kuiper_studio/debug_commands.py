@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from engine.backend_names import BACKEND_NAMES, missing_packages
 from engine.errors import EngineError
 from engine.inputs import parse_array_file, parse_seed
 from engine.text import parse_bytes
@@ -144,14 +145,24 @@ class DebugCommands(QObject):
     # Settings remembered between runs
 
     def restore(self) -> None:
-        """Set the session's seed and memory from the settings."""
+        """Set the session's seed, backend and memory from the settings."""
         with suppress(ValueError):  # the file was edited by hand
             self._session.set_seed(parse_seed(str(self._settings.value("seed", "0"))))
+        backend = str(self._settings.value("backend", ""))
+        asked = self._session.backend  # on the command line
+        if asked == "auto" and backend in BACKEND_NAMES and not missing_packages(backend):
+            self._session.set_backend(backend)
         # Both are read first, because setting one remembers both.
         limit = self._remembered_bytes("memoryLimit")
         bound = self._remembered_bytes("memoryBound")
         self._session.set_memory_limit(limit)
         self._session.set_memory_bound(bound)
+
+    def set_preferred_backend(self, name: str) -> None:
+        """Use a backend, now and in runs of the window to come."""
+        if name in BACKEND_NAMES:  # no dump's kernels, which are of a single model
+            self._settings.setValue("backend", name)
+            self._session.set_backend(name)
 
     def _remembered_bytes(self, key: str) -> int | None:
         try:

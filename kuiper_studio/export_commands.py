@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QWidget
 
+    from engine.dump import Format
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.summary import Summary
     from kuiper_studio.file_dialogs import FileDialogs
@@ -35,6 +37,7 @@ class ExportCommands(QObject):
     ----------
     session : StudioSession
     theme : Theme
+    settings : QSettings
     dialogs : FileDialogs
     graph_view : GraphView
     tensor_view : TensorView
@@ -53,6 +56,7 @@ class ExportCommands(QObject):
         self,
         session: StudioSession,
         theme: Theme,
+        settings: QSettings,
         dialogs: FileDialogs,
         graph_view: GraphView,
         tensor_view: TensorView,
@@ -60,15 +64,30 @@ class ExportCommands(QObject):
     ) -> None:
         super().__init__(window)
         self._session, self._theme, self._dialogs = session, theme, dialogs
+        self._settings = settings
         self._graph_view, self._tensor_view = graph_view, tensor_view
         self._window = window
+
+    @property
+    def preferred_format(self) -> Format:
+        """Format of dumps that is offered first."""
+        from engine.dump.options import FORMATS
+
+        stored = str(self._settings.value("export/format", ""))
+        return next((name for name in FORMATS if name == stored), "folder")
+
+    def set_preferred_format(self, name: Format) -> None:
+        """Offer another format of dumps first."""
+        self._settings.setValue("export/format", name)
 
     def export_dump(self) -> None:
         """Ask what to dump and where, and write it."""
         from kuiper_studio.dialogs.export_dialog import ExportDialog
 
         folder = self._dialogs.folder("dump")
-        dialog = ExportDialog(self._session, self._theme, folder, self._window)
+        dialog = ExportDialog(
+            self._session, self._theme, folder, self._window, preferred=self.preferred_format
+        )
         if dialog.exec() and dialog.request is not None:
             path, options = dialog.request
             self._dialogs.remember("dump", path)

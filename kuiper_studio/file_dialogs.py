@@ -32,9 +32,13 @@ class FileDialogs:
         """Folder of a kind of files; ``""`` before one was chosen."""
         return str(self._settings.value(f"folder/{kind}", ""))
 
+    def set_folder(self, kind: str, folder: str) -> None:
+        """Begin with another folder; ``""`` for none."""
+        self._settings.setValue(f"folder/{kind}", folder)
+
     def remember(self, kind: str, path: str | Path) -> None:
         """Remember the folder of a file."""
-        self._settings.setValue(f"folder/{kind}", str(Path(path).parent))
+        self.set_folder(kind, str(Path(path).parent))
 
     def choose(self, kind: str, title: str, filters: str) -> str:
         """Ask for one file; return ``""`` when the user cancels."""

@@ -17,6 +17,7 @@ from PySide6.QtCore import (
     QEvent,
     QPoint,
     QPointF,
+    QRect,
     QSettings,
     Qt,
     Slot,
@@ -28,6 +29,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QSplitter,
     QStackedWidget,
+    QStyle,
     QVBoxLayout,
     QWidget,
 )
@@ -55,6 +57,7 @@ from kuiper_studio.panels.status_bar import StatusBar
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
+from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
 from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.theme import Scheme, Theme
@@ -69,6 +72,8 @@ __all__ = ["MainWindow"]
 # Increase it when docks are added or removed, so that an older layout is not restored.
 _LAYOUT_VERSION: Final = 1
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
+_SIZE: Final = (1440, 900)  # that the docks were designed for
+_FRAME: Final = 8  # of a window manager, at most, below and at the sides
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
     "view.themeLight": Scheme.LIGHT,
@@ -103,9 +108,10 @@ class MainWindow(QMainWindow):
         self.file_dialogs = dialogs = FileDialogs(self, settings)
         self.opening = OpenCommands(session, settings, dialogs, self.commands, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
+        self.history = SelectionHistory(session, self)
         self._make_views()
         self.exporting = ExportCommands(
-            session, theme, dialogs, self.graph_view, self.tensor_view, self
+            session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
         self._make_central()
         self._make_docks()
@@ -114,7 +120,7 @@ class MainWindow(QMainWindow):
         self.commands.connect_all()
         self._connect_session()
         self._connect_views()
-        self.resize(1440, 900)
+        self.resize(*_SIZE)
         self._default_state = self.saveState(_LAYOUT_VERSION)
 
     # Building
@@ -250,6 +256,7 @@ class MainWindow(QMainWindow):
         self.start_page.sample_requested.connect(opening.open_sample)
         self.properties_panel.layers_requested.connect(opening.choose_layers)
         self.properties_panel.seed_requested.connect(self.actions_by_id["debug.seed"].trigger)
+        self.properties_panel.weight_requested.connect(tensor.show_weight)
         for banner in (self.banner, self.files_banner):
             banner.reload_requested.connect(self.actions_by_id["file.reload"].trigger)
         self.banner.reload_offered.connect(self.files_banner.give_way)
@@ -275,6 +282,16 @@ class MainWindow(QMainWindow):
     def _all_actions(self) -> list[QAction]:
         docks = [dock.toggleViewAction() for dock in self._docks.values()]
         return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
+
+    def copy(self) -> None:
+        """Copy what has the keyboard, or else the selected operator's line."""
+        focus = self.focusWidget()
+        if self.tensor_view.isAncestorOf(focus):
+            self.tensor_view.pane.copy_value()
+            return
+        # Fields of text have this method, and tables that copy a line of their own.
+        copy = getattr(focus, "copy", self.operators_panel.copy_line)
+        copy()
 
     def find_operator(self) -> None:
         """Show the list of operators and focus its filter."""
@@ -366,6 +383,34 @@ class MainWindow(QMainWindow):
 
         ShortcutsSheet(self._all_actions(), self.theme, self).exec()
 
+    def show_preferences(self) -> None:
+        """Ask for what holds for every model, and use it."""
+        from kuiper_studio.dialogs.preferences_dialog import Preferences, PreferencesDialog
+
+        session = self.session
+        present = Preferences(
+            self.theme.scheme,
+            session.backend,
+            session.memory_limit,
+            session.memory_bound,
+            session.seed,
+            self.file_dialogs.folder("dump"),
+            self.exporting.preferred_format,
+        )
+        dialog = PreferencesDialog(present, self)
+        if not dialog.exec():
+            return
+        chosen = dialog.preferences
+        if chosen.scheme is not present.scheme:
+            self._use_theme(chosen.scheme)
+        session.set_memory_limit(chosen.limit)
+        session.set_memory_bound(chosen.bound)
+        session.set_seed(chosen.seed)
+        if chosen.backend != present.backend:
+            self.debugging.set_preferred_backend(chosen.backend)
+        self.file_dialogs.set_folder("dump", chosen.folder)
+        self.exporting.set_preferred_format(chosen.format)
+
     def show_about(self) -> None:
         """Show version and licences."""
         from kuiper_studio.dialogs.about import AboutDialog
@@ -429,12 +474,16 @@ class MainWindow(QMainWindow):
             is_stepping=session.is_stepping,
             selected=operator is not None,
             has_output=operator is not None and bool(operator.outputs),
+            has_weights=operator is not None
+            and any(weight.is_stored for weight in operator.attributes.values()),
             can_supply=session.can_supply(selected),
             is_supplied=operator is not None and bool(session.supplied_text(selected)),
             lacks_layer=operator is not None
             and isinstance(operator.error, UnsupportedOperatorError),
             has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
+            can_go_back=self.history.can_go_back,
+            can_go_forward=self.history.can_go_forward,
         )
 
     @Slot()
@@ -501,6 +550,28 @@ class MainWindow(QMainWindow):
             self.actions_by_id[command].setChecked(scheme is self.theme.scheme)
 
     # Settings remembered between runs
+
+    def fit_into(self, available: QRect) -> None:
+        """Have the window with its frame lie in a part of the desktop.
+
+        Parameters
+        ----------
+        available : QRect
+            What a screen leaves to windows.
+        """
+        if self.isMaximized() or self.isFullScreen():
+            return
+        # The frame comes with the first showing, and is not known before.
+        above = self.style().pixelMetric(QStyle.PixelMetric.PM_TitleBarHeight) + _FRAME
+        room = available.adjusted(_FRAME, above, -_FRAME, -_FRAME)
+        size = self.size().boundedTo(room.size())
+        if not self.testAttribute(Qt.WidgetAttribute.WA_Moved):
+            self.resize(size)  # the window manager finds the place
+            return
+        left = min(self.geometry().x(), room.right() + 1 - size.width())
+        top = min(self.geometry().y(), room.bottom() + 1 - size.height())
+        place = QPoint(max(room.left(), left), max(room.top(), top))
+        self.setGeometry(QRect(place, size))
 
     def restore(self) -> None:
         """Take the places and sizes of the last run; called once, with the style sheet on.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from kuiper_studio.commands import Commands, Surface
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
+from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.sample_models import SampleModel, find_samples
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ class OpenCommands(QObject):
         self._dialogs, self._commands = dialogs, commands
         self.recent_models = Recents(settings)
         self.recent_layers = Recents(settings, key="recentLayers")
+        self._remembered = RememberedModels(settings)
         session.inputs_changed.connect(self._remember_sizes)
+        for changed in (session.inputs_changed, session.breakpoints_changed):
+            changed.connect(self._remember_choices)
 
     # Models
 
@@ -89,8 +92,9 @@ class OpenCommands(QObject):
 
     @Slot(str)
     def open_model(self, path: str | Path) -> None:
-        """Open a pair by either of its files, or by its folder."""
+        """Open a pair by either of its files, or by its folder, with what was chosen for it."""
         self._dialogs.remember("model", path)
+        self._prepare_choices(Path(path))
         self._session.open(path)
 
     @Slot()
@@ -200,6 +204,32 @@ class OpenCommands(QObject):
             action.triggered.connect(lambda *_, path=str(recent.path): open_(path))
         menu.addSeparator()
 
+    # What was chosen for a model
+
+    @Slot()
+    def _remember_choices(self) -> None:
+        session, graph = self._session, self._session.graph
+        if graph is None:
+            return
+        names = [operand.name for operand in graph.input_operands]
+        chosen = all(name in session.inputs for name in names)
+        sources = tuple(session.inputs[name] for name in names) if chosen else ()
+        choices = ModelChoices(sources, session.image_options, session.breakpoints)
+        self._remembered.store(graph.param_path, choices)
+
+    def _prepare_choices(self, path: Path) -> None:
+        """Give the model that is opened next the inputs and breakpoints that it had."""
+        param = _param_of(path)
+        choices = self._remembered.find(param) if param is not None else None
+        if param is None or choices is None:
+            return
+        self._session.prepare_breakpoints(choices.breakpoints)
+        if choices.missing:
+            text = f"inputs of {param.name} are gone: {', '.join(choices.missing)}"
+            self._session.workspace.log("warning", text)
+        elif choices.sources:
+            self._session.prepare_source_list(choices.sources, choices.options)
+
     # Sizes of inputs
 
     @Slot()
@@ -215,7 +245,9 @@ class OpenCommands(QObject):
             self._settings.remove(sizes_key(graph))
 
     def restore_sizes(self, graph: RuntimeGraph) -> None:
-        """Set the stored sizes of a model."""
+        """Set the stored sizes of a model, if it has no others."""
+        if self._session.input_shapes:
+            return
         kept = self._settings.value(sizes_key(graph), [])
         texts = (
             [kept] if isinstance(kept, str) else list(kept) if isinstance(kept, list) else []
@@ -229,5 +261,12 @@ class OpenCommands(QObject):
 
 def sizes_key(graph: RuntimeGraph) -> str:
     """Return the settings key of a model's input sizes."""
-    path = str(graph.param_path.absolute()).encode()
-    return f"sizes/{hashlib.sha256(path).hexdigest()[:16]}"
+    return settings_key("sizes", graph.param_path)
+
+
+def _param_of(path: Path) -> Path | None:
+    """Return the ``.param`` that a path names; None if it names none or several."""
+    if not path.is_dir():
+        return path.with_suffix(".param")
+    found = list(path.glob("*.param"))
+    return found[0] if len(found) == 1 else None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
-__all__ = ["ExportDialog"]
+__all__ = ["FORMAT_TITLES", "ExportDialog"]
 
 # Formats: title, what comes out, suffix of the destination.
 _FORMATS: Final[dict[Format, tuple[str, str, str]]] = {
@@ -48,6 +48,7 @@ _FORMATS: Final[dict[Format, tuple[str, str, str]]] = {
                     ".safetensors"),
     "png": ("Pictures", "a folder of PNG files as the tensor view shows them", ""),
 }  # fmt: skip
+FORMAT_TITLES: Final = {name: title for name, (title, _, _) in _FORMATS.items()}
 _WIDTH: Final = 640
 _ERROR_HEIGHT: Final = 32  # two lines
 _SUFFIXES: Final = frozenset(suffix for _, _, suffix in _FORMATS.values() if suffix)
@@ -71,6 +72,8 @@ class ExportDialog(QDialog):
     theme : Theme
     folder : str
         Where the last dump went; ``""`` for the home folder.
+    preferred : Format, optional
+        Chosen at first.
 
     Attributes
     ----------
@@ -79,7 +82,13 @@ class ExportDialog(QDialog):
     """
 
     def __init__(
-        self, session: StudioSession, theme: Theme, folder: str, parent: QWidget | None = None
+        self,
+        session: StudioSession,
+        theme: Theme,
+        folder: str,
+        parent: QWidget | None = None,
+        *,
+        preferred: Format = "folder",
     ) -> None:
         super().__init__(parent)
         self.setObjectName("exportDialog")
@@ -114,7 +123,7 @@ class ExportDialog(QDialog):
         self.export_button.setProperty("role", "primary")
         self.export_button.setDefault(True)
         self._build()
-        self._preset()
+        self._preset(preferred)
         self._connect()
         self._check()
 
@@ -226,11 +235,11 @@ class ExportDialog(QDialog):
         row.addWidget(self.export_button)
         return row
 
-    def _preset(self) -> None:
+    def _preset(self, preferred: Format) -> None:
         graph, selected = self._session.graph, self._session.selected
         count = len(graph.operators) if graph is not None else 0
         self.all_operators.setText(f"All {format_count(count, 'operator')}")
-        self.formats["folder"].setChecked(True)
+        self.formats[preferred].setChecked(True)
         self.all_operators.setChecked(True)
         shown = caption_text(elided(selected or "none", 60))
         self.selected_operator.setText(f"Only the selected one, {shown}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from engine.pictures import fitted_range
+from engine.pictures import fitted_range, telling_channel
 from engine.statistics import TensorStatistics, statistics
 from engine.values import flatten_value
 from kuiper_studio.colormaps import lookup_table
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["THUMBNAIL", "Summary", "summarise", "thumbnail"]
 
 THUMBNAIL: Final = 33
-_SAMPLES: Final = 4096  # elements per channel, to find the one that varies most
 _NAN: Final = (0xFF, 0x00, 0xC8, 0xFF)
 _PLUS_INF: Final = (0xFF, 0x8A, 0x00, 0xFF)
 _MINUS_INF: Final = (0x00, 0x91, 0xFF, 0xFF)
@@ -136,20 +135,11 @@ def _plane(array: Array) -> Array:
         array = array[0]
     if array.ndim >= 3 and array.shape[-2] * array.shape[-1] > 1:
         channels = array.reshape(-1, *array.shape[-2:])
-        plane: Array = channels[_most_varied(channels)]
+        plane: Array = channels[telling_channel(channels)]
         return plane
     if array.ndim == 2 and min(array.shape) > 1:
         return array
     return _wrapped(array.reshape(-1))
-
-
-def _most_varied(channels: Array) -> int:
-    if len(channels) == 1:
-        return 0
-    step = max(1, int((channels[0].size / _SAMPLES) ** 0.5))
-    sample = channels[:, ::step, ::step].astype(np.float64)
-    sample[~np.isfinite(sample)] = 0.0
-    return int(sample.var(axis=(1, 2)).argmax())
 
 
 def _wrapped(vector: Array) -> Array:

@@ -48,7 +48,7 @@ class GraphView(QWidget):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("graph")
-        self.setMinimumHeight(180)
+        self.setMinimumHeight(140)
         self._session = session
         self.header = Header(theme)
         self.canvas = GraphCanvas(session, theme)

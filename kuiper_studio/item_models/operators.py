@@ -185,6 +185,11 @@ class OperatorsModel(QAbstractTableModel):
         """Return the operator of a row."""
         return self._operators[row]
 
+    def seconds(self, row: int) -> float:
+        """Time that the operator of a row took; less than 0 where it has not run."""
+        record = self._session.record(self._operators[row].name)
+        return record.seconds if record is not None else -1.0
+
     def facts(self, row: int) -> OperatorFacts:
         """Return the properties of a row for filters."""
         return _RowFacts(self._session, self._operators[row])
@@ -386,7 +391,7 @@ def _alignment(column: int) -> Qt.AlignmentFlag:
 
 
 class OperatorsFilterModel(QSortFilterProxyModel):
-    """Rows of an `OperatorsModel` that a filter accepts.
+    """Rows of an `OperatorsModel` that a filter accepts, in its order or by time.
 
     Parameters
     ----------
@@ -430,6 +435,21 @@ class OperatorsFilterModel(QSortFilterProxyModel):
         self._filter = parsed
         self.invalidate()
 
+    @property
+    def is_by_time(self) -> bool:
+        """Whether the slowest come first."""
+        return self.sortColumn() == OperatorColumn.MS
+
+    def sort_by_time(self, *, on: bool) -> None:
+        """Put the slowest first, also as times come; or all in the source's order again."""
+        if on:
+            self.sort(OperatorColumn.MS, Qt.SortOrder.DescendingOrder)
+        else:
+            self.sort(-1)
+        self.headerDataChanged.emit(
+            Qt.Orientation.Horizontal, OperatorColumn.MS, OperatorColumn.MS
+        )
+
     def _set_hint(self, hint: str) -> None:
         if hint != self._hint:
             self._hint = hint
@@ -441,3 +461,23 @@ class OperatorsFilterModel(QSortFilterProxyModel):
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:
         # A direct call instead of a role: a model may have fifty thousand rows.
         return not self._filter.tests or self._filter.accepts(self._source.facts(source_row))
+
+    @override
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> Any:
+        title = super().headerData(section, orientation, role)
+        of_times = section == OperatorColumn.MS and orientation is Qt.Orientation.Horizontal
+        # The style's own arrow would cover the title of so narrow a column.
+        if of_times and role == Qt.ItemDataRole.DisplayRole and self.is_by_time:
+            return f"↓{title}"
+        return title
+
+    @override
+    def lessThan(self, source_left: Index, source_right: Index) -> bool:
+        """Sort by time, and by execution order where that is the same."""
+        left, right = source_left.row(), source_right.row()
+        return (self._source.seconds(left), -left) < (self._source.seconds(right), -right)

@@ -770,7 +770,8 @@ class InputPanel(Panel):
             return
         card.show_facts(None, options)
         if not card.is_made_up or shape is not None:
-            self._background.submit(key, partial(load_preview, source, card.operand, shape))
+            load = partial(load_preview, source, card.operand, self._operands, shape)
+            self._background.submit(key, load)
 
     @Slot(object)
     def _on_preview_loaded(self, done: Done) -> None:

@@ -18,6 +18,8 @@ from engine.text import format_dtype, format_shape
 from kuiper_studio.icons import pixmap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from PySide6.QtGui import QPaintEvent
 
     from engine.inputs import InputSource
@@ -52,7 +54,10 @@ class PreviewPicture:
 
 
 def load_preview(
-    source: InputSource, operand: RuntimeOperand, shape: tuple[int, ...] | None = None
+    source: InputSource,
+    operand: RuntimeOperand,
+    inputs: Sequence[RuntimeOperand],
+    shape: tuple[int, ...] | None = None,
 ) -> PreviewPicture:
     """Load a preview; takes longer for a larger file.
 
@@ -61,6 +66,8 @@ def load_preview(
     source : InputSource
     operand : RuntimeOperand
         The input that it is meant for.
+    inputs : sequence of RuntimeOperand
+        All inputs of the model, in order; arrays of an ``.npz`` belong to them in order.
     shape : tuple of int, optional
         Shape of generated values; default the operand's.
     """
@@ -71,7 +78,7 @@ def load_preview(
         if source.kind in {"random", "constant"}:
             made, dtype, planes = thin_made_up(source, operand, asked, _SIDE)
         else:
-            array = load_input(source, operand, shapes=asked)
+            array = load_input(source, operand, shapes=asked, inputs=inputs)
             made, dtype, planes = array.shape, array.dtype, thin_planes(array, _SIDE)
     except EngineError as exc:
         return PreviewPicture("", error=str(exc))

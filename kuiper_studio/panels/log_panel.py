@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRect, QSize, Slot
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QPainter
+from PySide6.QtGui import QAction, QGuiApplication, QPainter
 from PySide6.QtWidgets import QHeaderView, QVBoxLayout, QWidget
 from typing_extensions import override
 
@@ -16,8 +16,6 @@ from kuiper_studio.panels.table import Index, RowDelegate, Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from PySide6.QtGui import QKeyEvent
 
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
@@ -50,14 +48,12 @@ class _LogDelegate(RowDelegate):
 class _LogTable(Table):
     """The table of lines; Ctrl+C copies the selected one."""
 
-    @override
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.matches(QKeySequence.StandardKey.Copy) and self.currentIndex().isValid():
+    def copy(self) -> None:
+        """Copy the selected line."""
+        if self.currentIndex().isValid():
             row = self.currentIndex().row()
             texts = [self.model().index(row, c).data() for c in LogColumn]
             QGuiApplication.clipboard().setText("\t".join(texts))
-            return
-        super().keyPressEvent(event)
 
 
 class LogPanel(Panel):

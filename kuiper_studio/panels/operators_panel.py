@@ -5,12 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QPoint, QRect, QRectF, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QPoint,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+    Slot,
+)
 from PySide6.QtGui import (
     QAction,
     QFontMetrics,
     QGuiApplication,
-    QKeySequence,
     QPainter,
     QPixmap,
 )
@@ -54,6 +64,9 @@ RANDOM_MARK: Final = 12  # side of the die beside a random operator
 TIME_WIDTH: Final = 30
 END_GAP: Final = 5  # to the right of the times without a scroll bar
 SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
+_COPIED: Final = tuple(
+    c for c in OperatorColumn if c not in {OperatorColumn.BREAKPOINT, OperatorColumn.FAMILY}
+)
 
 
 class OperatorDelegate(RowDelegate):
@@ -223,11 +236,6 @@ class OperatorTable(Table):
 
     @override
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.matches(QKeySequence.StandardKey.Copy):
-            index = self.currentIndex()
-            if index.isValid():
-                QGuiApplication.clipboard().setText(index.data(OperatorRole.OPERATOR).name)
-            return
         if event.key() == Qt.Key.Key_Up and self.currentIndex().row() == 0:
             self.left_at_top.emit()
             return
@@ -239,6 +247,12 @@ def _short_type(type_: str, font: QFont, width: int) -> str:
     """A type, without what stands before its last dot where it has no room."""
     fits = QFontMetrics(font).horizontalAdvance(type_) <= width
     return type_ if fits else type_.rpartition(".")[2]
+
+
+def _line(model: QAbstractItemModel, row: int) -> str:
+    """A row as text, its cells apart by tabs."""
+    role = Qt.ItemDataRole.AccessibleTextRole
+    return "\t".join(str(model.index(row, c).data(role)) for c in _COPIED)
 
 
 def _widest(texts: Iterable[str], font: QFont) -> int:
@@ -346,7 +360,9 @@ class OperatorsPanel(Panel):
         table.setAccessibleName("Operators in execution order")
         table.setModel(self.rows)
         table.setItemDelegate(OperatorDelegate(self.theme, table))
-        table.setSortingEnabled(False)
+        header = table.horizontalHeader()
+        header.setSectionsClickable(True)
+        header.sectionClicked.connect(self._on_header_clicked)
         return table
 
     def _make_more_action(self) -> QAction:
@@ -478,6 +494,12 @@ class OperatorsPanel(Panel):
         if operator is not None:
             self._show_output(operator)
 
+    def copy_line(self) -> None:
+        """Copy the selected operator's line of the table."""
+        operator = self._selected()
+        if operator is not None:
+            QGuiApplication.clipboard().setText(_line(self.model, operator.index))
+
     def copy_name(self) -> None:
         """Copy the selected operator's name."""
         operator = self._selected()
@@ -490,6 +512,26 @@ class OperatorsPanel(Panel):
         if operator is not None:
             QGuiApplication.clipboard().setText(operator.type)
 
+    @Slot(int)
+    def _on_header_clicked(self, column: int) -> None:
+        if column == OperatorColumn.MS:
+            self.toggle_sort_by_time()
+        elif column == OperatorColumn.INDEX:
+            self.sort_by_time(on=False)
+
+    def toggle_sort_by_time(self) -> None:
+        """List the slowest operators first, or all in execution order again."""
+        self.sort_by_time(on=not self.rows.is_by_time)
+
+    def sort_by_time(self, *, on: bool) -> None:
+        """List the slowest operators first, or all in execution order."""
+        self.rows.sort_by_time(on=on)
+        order = "by time" if on else "in execution order"
+        self.table.setAccessibleName(f"Operators {order}")
+        self._on_selection_changed(self.session.selected)
+        if on:
+            self.table.scrollToTop()
+
     def filter_by_type(self) -> None:
         """List the operators of the selected operator's type."""
         operator = self._selected()
@@ -498,11 +540,8 @@ class OperatorsPanel(Panel):
 
     @Slot()
     def _copy_table(self) -> None:
-        columns = [c for c in OperatorColumn if c.name not in {"BREAKPOINT", "FAMILY"}]
-        lines = ["\t".join(c.name.lower() for c in columns)]
-        for row in range(self.rows.rowCount()):
-            role = Qt.ItemDataRole.AccessibleTextRole
-            lines.append("\t".join(str(self.rows.index(row, c).data(role)) for c in columns))
+        lines = ["\t".join(c.name.lower() for c in _COPIED)]
+        lines += [_line(self.rows, row) for row in range(self.rows.rowCount())]
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     @Slot()

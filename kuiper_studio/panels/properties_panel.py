@@ -325,10 +325,13 @@ class PropertiesPanel(Panel):
         The user wants to load a layer for an operator that has none.
     seed_requested
         The user wants to choose the seed that an operator draws by.
+    weight_requested : (str, str, ndarray)
+        The user wants to see a weight in the tensor view: operator, name and values.
     """
 
     layers_requested = Signal()
     seed_requested = Signal()
+    weight_requested = Signal(str, str, object)
 
     def __init__(
         self,
@@ -346,6 +349,7 @@ class PropertiesPanel(Panel):
         self._summaries: dict[WeightKey, WeightSummary] = {}
         self._weight_views: dict[str, WeightView] = {}
         self._asked: set[WeightKey] = set()
+        self._to_show: WeightKey | None = None  # when it has been read
         self._graph_number = 0
         self._is_stale = False
         self._background = Background(self)
@@ -603,6 +607,7 @@ class PropertiesPanel(Panel):
         for name, attribute in sorted(attributes.items(), key=lambda item: -item[1].size):
             view = WeightView(operator.name, name, attribute, self.theme, transposed=transposed)
             view.unfolded.connect(partial(self._request, view, asked=True))
+            view.tensor_requested.connect(partial(self._show_tensor, view))
             self._weight_column.addWidget(view)
             view.show()
             self._weight_views[name] = view
@@ -641,6 +646,33 @@ class PropertiesPanel(Panel):
             self._asked.add(key)
             self._background.submit(key, _summary_of, attribute)
 
+    def show_weight(self) -> None:
+        """Show in the tensor view the weight that has the keyboard, or else the largest."""
+        self._lock.setChecked(False)
+        self.catch_up()
+        views = list(self._weight_views.values())
+        focus = self.focusWidget()
+        chosen = [view for view in views if view.isAncestorOf(focus)]
+        if views:
+            self._show_tensor((chosen or views)[0])
+
+    def _show_tensor(self, view: WeightView) -> None:
+        """Show a weight in the tensor view, at once or when it has been read."""
+        operator, attribute = self._operator, view.attribute
+        if operator is None or not attribute.is_stored:
+            view.unfold()  # it says that it is not there
+            return
+        key = WeightKey(self._graph_number, operator.name, view.name)
+        if key not in self._summaries and attribute.size > AT_ONCE:
+            self._to_show = key
+            view.unfold()
+            self._request(view, asked=True)
+            return
+        try:
+            self.weight_requested.emit(operator.name, view.name, attribute.array)
+        except EngineError as exc:
+            view.show_message(f"{exc}.")
+
     @Slot(object)
     def _on_summarized(self, done: Done) -> None:
         key = done.key
@@ -654,6 +686,9 @@ class PropertiesPanel(Panel):
         view = self._weight_views[key.name]
         if isinstance(done.result, WeightSummary):
             view.show_summary(done.result, view.attribute.array)
+            if key == self._to_show:
+                self._to_show = None
+                self._show_tensor(view)
         else:
             view.show_message(f"No statistics: {done.error}.")
 

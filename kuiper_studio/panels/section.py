@@ -100,13 +100,13 @@ class Section(QWidget):
     ) -> None:
         super().__init__(parent)
         self.head = SectionHead(title, theme)
-        self.head.setVisible(bool(title))
         self.body = body
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.head)
         column.addWidget(body)
+        self.head.setVisible(bool(title))
         self.head.toggled.connect(body.setVisible)
 
     def unfold(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QFontMetrics, QGuiApplication, QPainter, QPen
+from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QPainter, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
     QFormLayout,
@@ -34,7 +34,7 @@ from kuiper_studio.panels.weight_canvas import (
 from kuiper_studio.panels.weights import TilePages
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QEnterEvent, QPaintEvent
+    from PySide6.QtGui import QEnterEvent, QMouseEvent, QPaintEvent
 
     from engine.runtime import RuntimeAttribute
     from engine.values import Array
@@ -115,6 +115,11 @@ class _Head(QAbstractButton):
         self.update()
 
     @override
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.toggle()  # as it was before the first of the two clicks
+        event.ignore()
+
+    @override
     def sizeHint(self) -> QSize:
         return QSize(120, HEAD_HEIGHT)
 
@@ -167,9 +172,12 @@ class WeightView(QWidget):
     -------
     unfolded
         The user wants to see it.
+    tensor_requested
+        The user wants to see it in the tensor view.
     """
 
     unfolded = Signal()
+    tensor_requested = Signal()
 
     def __init__(
         self,
@@ -207,6 +215,7 @@ class WeightView(QWidget):
         self._found: WeightSummary | None = None
         self._filled = False
         self.head.toggled.connect(self._on_toggled)
+        self._make_menu()
 
     def unfold(self) -> None:
         """Show the body."""
@@ -250,6 +259,17 @@ class WeightView(QWidget):
         self.body.hide()
 
     # Building
+
+    def _make_menu(self) -> None:
+        """Have a context menu on the head and on the body."""
+        show = QAction("Show in tensor view", self)
+        show.setObjectName("showWeight")
+        show.setEnabled(self.attribute.is_stored)
+        show.triggered.connect(self.tensor_requested)
+        copy = QAction("Copy Python expression", self)
+        copy.triggered.connect(self._copy)
+        self.addActions([show, copy])
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
     def _make_head_row(self) -> QWidget:
         row = QWidget()
@@ -310,7 +330,8 @@ class WeightView(QWidget):
         return form, numbers
 
     def _make_pager(self) -> QWidget:
-        pager = QWidget()
+        # Of the body from the start: a widget that is shown without a parent is a window.
+        pager = QWidget(self.body)
         row = QHBoxLayout(pager)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
@@ -377,6 +398,13 @@ class WeightView(QWidget):
     @Slot()
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self._expression)
+
+    # Overrides of Qt methods
+
+    @override
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Go to the tensor view; the picture, the numbers and the head leave this to us."""
+        self.tensor_requested.emit()
 
 
 def _number(value: float) -> str:

@@ -171,7 +171,7 @@ class StudioSession(SessionView):
         self._told = Snapshot(seed=self._told.seed)
         self._set_progress(None)
         self.workspace.set_labels(())
-        self._adopt(None)
+        self._adopt(None, InputShapes())
         self._refresh()
         self.backend_changed.emit()
 
@@ -307,6 +307,11 @@ class StudioSession(SessionView):
             Name of the operand or operator, and the file.
         """
         self._prepare(supplies=tuple(supplies))
+
+    def prepare_breakpoints(self, breakpoints: frozenset[str]) -> None:
+        """Set breakpoints in the model that is opened next, where it has these operators."""
+        plan, looks = self._prepared
+        self._prepared = plan, replace(looks, breakpoints=breakpoints)
 
     def prepare_labels(self, labels: tuple[str, ...]) -> None:
         """Choose the class labels of the model that is opened next."""
@@ -573,13 +578,13 @@ class StudioSession(SessionView):
         self._described = DescribedLayers(answer.graph)
         return graph_of(answer.graph, self._described, self._weights)
 
-    def _adopt(self, graph: RuntimeGraph | None) -> None:
+    def _adopt(self, graph: RuntimeGraph | None, shapes: InputShapes) -> None:
         """Show another model, or none."""
         self._graph = graph
         self._files.watch(graph.file.versions if graph is not None else ())
         self._set_notice(None)
         self._failure = None
-        self._shapes = InputShapes()
+        self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
         self._snapshot = replace(self._told, seed=self.seed)
@@ -615,10 +620,9 @@ class StudioSession(SessionView):
         names = {operator.name for operator in graph.operators}
         breakpoints = opening.looks.breakpoints & names
         self._told = replace(advance(self._told, answer), breakpoints=breakpoints)
-        self._sources = plan.inputs
+        self._sources, self._image_options = plan.inputs, plan.options
         with collector_paused():  # views make objects for every operator and operand
-            self._adopt(graph)
-        self._shapes, self._image_options = plan.shapes, plan.options
+            self._adopt(graph, plan.shapes)
         self._log_opened(graph, answer, before)
         self.backend_changed.emit()
         self._look_at(graph, opening.looks)

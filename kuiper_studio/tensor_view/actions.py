@@ -81,9 +81,9 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
             enabled=_shown, checkable=True),
     Command("tensor.channelsLast", "Channels last (N, H, W, C)",
-            "Read the last dimension of every tensor as its channels",
+            "Read the last dimension of this tensor as its channels, or no longer",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
-            enabled=_has_channels, checkable=True),
+            enabled=_has_channels, checkable=True, label="channels last"),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",
             "show_previous_channel", (Place(_S.TENSOR_VIEW, 2),), keys=("PgUp",),
             icon="chevron-left", enabled=_has_previous, key_elsewhere=True),
@@ -141,7 +141,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             keys=("F",), icon="fit", enabled=_shown),
     Command("tensor.copy", "&Copy value", "Copy the picked value, or the table's cells",
             "copy_value", (Place(_S.TENSOR_VIEW, 6),), keys=("Ctrl+C",), icon="copy",
-            enabled=_shown),
+            enabled=_shown, key_elsewhere=True),
     Command("tensor.copyIndex", "Copy &index", "Copy the index of the picked element",
             "copy_index", (Place(_S.TENSOR_VIEW, 6),), enabled=_shown),
     Command("tensor.copyExpression", "Copy as Python &expression",
@@ -253,7 +253,8 @@ class TensorActions(QObject):
         action.blockSignals(True)  # noqa: FBT003 - Qt's signature
         action.setChecked(checked)
         action.blockSignals(False)  # noqa: FBT003
-        self._tint(action)
+        if action.data():
+            self._tint(action)
 
     def _make(self, command: Command[TensorState]) -> QAction:
         action = QAction(command.text, self)

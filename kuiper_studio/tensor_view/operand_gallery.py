@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from engine.values import Array, Value
     from kuiper_studio.theme import Theme
 
-__all__ = ["OperandCard", "OperandGallery", "telling_channel"]
+__all__ = ["OperandCard", "OperandGallery"]
 
-_SAMPLES: Final = 4096  # number of elements per channel that estimate its variance
 _CARD_WIDTH: Final = 300
 # Shifted by its padding, to line up with the text above.
 _LINK_STYLE: Final = (
@@ -78,21 +77,6 @@ class OperandCard:
     channel: int | None = None
     missing: bool = False
     channels_last: bool = False
-
-
-def telling_channel(planes: Array) -> int:
-    """Return the channel of the largest variance, estimated from evenly spaced elements.
-
-    Parameters
-    ----------
-    planes : ndarray of shape (C, H, W)
-        Real values.
-    """
-    flat = planes.reshape(len(planes), -1)
-    step = max(1, flat.shape[1] // _SAMPLES)
-    with np.errstate(all="ignore"):
-        variance = flat[:, ::step].astype(np.float64).var(axis=1)
-    return int(np.argmax(np.where(np.isfinite(variance), variance, -1.0)))
 
 
 class OperandGallery(QScrollArea):
@@ -167,11 +151,12 @@ class _Picture(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setMinimumSize(80, 60)
         model = TensorViewModel()
-        model.channels_last = card.channels_last
         model.set_value(card.name, card.value)
+        if card.channels_last:
+            model.set_channels_last(True)
         if model.reading.kind is Kind.PLANES:
-            known = card.channel if card.channel is not None else telling_channel(model.planes)
-            model.set_channel(known)
+            if card.channel is not None:
+                model.set_channel(card.channel)
             self._plane = model.plane
             low, high = finite_range(self._plane) or (0.0, 1.0)
             name = default_map(*(model.tensor_range or (0.0, 1.0)))

@@ -100,6 +100,7 @@ class TensorPane(QWidget):
         self._measurer.answered.connect(self._on_answered)
         self._labels: tuple[str, ...] = ()
         self._facts: TensorStatistics | None = None
+        self._is_output = False
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
         self._make_parts()
@@ -149,7 +150,15 @@ class TensorPane(QWidget):
 
     # What is shown
 
-    def set_value(self, name: str, value: Value, facts: TensorStatistics | None = None) -> None:
+    def set_value(
+        self,
+        name: str,
+        value: Value,
+        facts: TensorStatistics | None = None,
+        *,
+        is_output: bool = False,
+        expression: str = "",
+    ) -> None:
         """Show a value.
 
         Parameters
@@ -160,9 +169,14 @@ class TensorPane(QWidget):
             Its arrays must not change while they are shown.
         facts : TensorStatistics, optional
             Statistics of the value, if they are known.
+        is_output : bool
+            Whether it is an output of the model: a vector may then be the scores of
+            classes without labels.
+        expression : str, optional
+            Python expression of the value, if it is not an operand's.
         """
-        self._facts = facts
-        self.model.set_value(name, value)
+        self._facts, self._is_output = facts, is_output
+        self.model.set_value(name, value, expression)
         self._show_value()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
@@ -178,7 +192,7 @@ class TensorPane(QWidget):
     @Slot(int)
     def show_channel(self, channel: int) -> None:
         """Show a channel."""
-        if channel != self.model.choice.channel:
+        if channel != self.model.channel:
             self.model.set_channel(channel)
             self._show_channel()
 
@@ -199,6 +213,9 @@ class TensorPane(QWidget):
 
     def _show_value(self) -> None:
         model = self.model
+        self.actions_table.show_checked(
+            "tensor.channelsLast", checked=model.choice.channels_last
+        )
         self.tools.show_member(model.choice.member, model.members)
         self._show_parts()
         self._measured = ()
@@ -261,10 +278,10 @@ class TensorPane(QWidget):
     def _show_channel(self) -> None:
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
-        self.tools.show_channel(model.choice.channel, model.reading.channels if pictures else 1)
+        self.tools.show_channel(model.channel, model.reading.channels if pictures else 1)
         if pictures:
             self._show_page()
-            self.mosaic.set_chosen(model.choice.channel)
+            self.mosaic.set_chosen(model.channel)
             self.plane.set_plane(model.plane)
         self._show_channel_facts()
         self._show_table()
@@ -286,13 +303,14 @@ class TensorPane(QWidget):
             self.table.set_pick(self._table_pick())
 
     def _show_top(self) -> None:
-        """Show the best classes, if the vector has one entry per label."""
+        """Show the best classes of a vector with one entry per label, or of an output."""
         model = self.model
         vector = model.planes[0, 0] if model.reading.kind is Kind.VECTOR else np.empty(0)
-        shown = bool(self._labels) and len(vector) == len(self._labels)
+        labels = self._labels if len(vector) == len(self._labels) else ()
+        shown = bool(len(vector)) and (bool(labels) or self._is_output)
         if shown:
             title = "Top 5, probabilities" if are_probabilities(vector) else "Top 5, scores"
-            self.top.set_scores(best_scores(vector, self._labels), title)
+            self.top.set_scores(best_scores(vector, labels), title)
         self.top.setVisible(shown)
 
     # Range and colours
@@ -323,7 +341,7 @@ class TensorPane(QWidget):
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
         channels = model.reading.channels if pictures else 1
-        channel = model.choice.channel if pictures else 0
+        channel = model.channel if pictures else 0
         self.actions_table.update(
             TensorState(
                 shown=pictures or model.reading.kind is Kind.VECTOR,
@@ -362,7 +380,7 @@ class TensorPane(QWidget):
         if not model.has_picture or model.data_range is None:
             return
         axis, values = model.axis, model.scoped_values()
-        channel = model.choice.channel if model.choice.scope is Scope.CHANNEL else -1
+        channel = model.channel if model.choice.scope is Scope.CHANNEL else -1
         wanted = (id(values), channel, axis)
         if wanted == self._measured:
             return
@@ -400,7 +418,7 @@ class TensorPane(QWidget):
             self.statistics.show_channel("", None)
             return
         facts = self._measurer.ask(What.CHANNEL, model.plane)
-        self.statistics.show_channel(f"Channel {model.choice.channel}", facts)
+        self.statistics.show_channel(f"Channel {model.channel}", facts)
 
     @Slot(object)
     def _on_answered(self, answer: Answer) -> None:
@@ -413,7 +431,7 @@ class TensorPane(QWidget):
                 self._show_page()
                 self.refresh_colors()
         elif answer.what is What.CHANNEL:
-            self.statistics.show_channel(f"Channel {self.model.choice.channel}", answer.result)
+            self.statistics.show_channel(f"Channel {self.model.channel}", answer.result)
         else:
             self._facts = answer.result
             if self._facts is not None and np.isfinite(self._facts.min):
@@ -542,7 +560,7 @@ class TensorPane(QWidget):
         """Move by some channels, but not beyond the ends."""
         model = self.model
         if model.reading.kind is Kind.PLANES:
-            wanted = model.choice.channel + move
+            wanted = model.channel + move
             self.show_channel(min(max(wanted, 0), model.reading.channels - 1))
 
     @Slot()

@@ -180,6 +180,8 @@ class TabStrip(QFrame):
     theme : Theme
     lock : QAction
         Keeps the current tensor in its own tab.
+    channels_last : QAction
+        Switched on where the last dimension is read as the channel; marked then.
 
     Attributes
     ----------
@@ -197,7 +199,13 @@ class TabStrip(QFrame):
     close_requested = Signal(int)
     menu_requested = Signal(object)
 
-    def __init__(self, theme: Theme, lock: QAction, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        theme: Theme,
+        lock: QAction,
+        channels_last: QAction,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._theme = theme
         self.setObjectName("tensorTabStrip")
@@ -207,6 +215,8 @@ class TabStrip(QFrame):
         self._text = QLabel()
         self._text.setObjectName("tensorShape")
         self._text.setProperty("role", "mono2")
+        self._mark = tool_button(channels_last)
+        self._mark.setObjectName("channelsLastMark")
         self._more = QToolButton()
         self._more.setIcon(icon("more", theme))
         self._more.setIconSize(QSize(_ICON, _ICON))
@@ -221,9 +231,11 @@ class TabStrip(QFrame):
         row.addWidget(self.tabs)
         row.addWidget(tool_button(lock))
         row.addStretch(1)
+        row.addWidget(self._mark)
         row.addWidget(self._text)
         row.addSpacing(4)
         row.addWidget(self._more)
+        self._mark.hide()
         theme.changed.connect(self.update)
 
     def add_locked(self, label: TabLabel) -> int:
@@ -241,8 +253,11 @@ class TabStrip(QFrame):
         self.tabs.setTabButton(index, QTabBar.ButtonPosition.RightSide, close)
         return index
 
-    def show_text(self, text: str, *, words: bool = False, tip: str = "") -> None:
-        """Show a shape, or a description, at the right."""
+    def show_text(
+        self, text: str, *, words: bool = False, tip: str = "", channels_last: bool = False
+    ) -> None:
+        """Show a shape, or a description, at the right, and mark how the shape is read."""
+        self._mark.setVisible(channels_last)
         self._text.setText(text)
         self._text.setToolTip(tip)
         role = "secondary" if words else "mono2"

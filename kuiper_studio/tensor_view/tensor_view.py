@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from engine.runtime import RuntimeOperator
     from engine.statistics import TensorStatistics
-    from engine.values import Value
+    from engine.values import Array, Value
     from kuiper_studio.session import StudioSession
     from kuiper_studio.tensor_view.view_model import Element
     from kuiper_studio.theme import Theme
@@ -39,8 +40,33 @@ _LATE_MS: Final = 150  # a message appears if fetching a value takes longer
 _FOLLOWING: Final = 0  # index of the tab that follows the session
 
 
+@dataclass(frozen=True, slots=True)
+class _Weight:
+    """A weight that has a tab.
+
+    Attributes
+    ----------
+    operator, name : str
+    array : ndarray
+    """
+
+    operator: str
+    name: str
+    array: Array = field(repr=False, compare=False)
+
+    @property
+    def key(self) -> str:
+        """What its tab is found by; no operand of a file has a space in its name."""
+        return f"{self.operator} @{self.name}"
+
+    @property
+    def expression(self) -> str:
+        """What gives it in Python."""
+        return f"graph.operator({self.operator!r}).attributes[{self.name!r}]"
+
+
 class TensorView(QWidget):
-    """Shows the session's operand, and locked ones, as pictures and numbers.
+    """Shows the session's operand, locked ones and weights, as pictures and numbers.
 
     Parameters
     ----------
@@ -77,6 +103,7 @@ class TensorView(QWidget):
         self.setAccessibleName("Tensor")
         self._session, self._theme = session, theme
         self._locked: list[str] = []
+        self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._shown: tuple[str, Value] | None = None
         self._lock = QAction("&Lock in a tab", self)
         self._lock.setObjectName("tensor.lock")
@@ -84,7 +111,8 @@ class TensorView(QWidget):
         self._lock.setToolTip("Keep this tensor in its own tab")
         self.pane = TensorPane(theme)
         self.message, self.gallery = Message(), OperandGallery(theme)
-        self.strip = TabStrip(theme, self._lock)
+        channels_last = self.pane.actions_table["tensor.channelsLast"]
+        self.strip = TabStrip(theme, self._lock, channels_last)
         self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
         self._late.timeout.connect(self._on_late)
         self._stack = QStackedWidget()
@@ -95,7 +123,7 @@ class TensorView(QWidget):
         column.setSpacing(0)
         column.addWidget(self.strip)
         column.addWidget(self._stack, 1)
-        self.setMinimumHeight(260)
+        self.setMinimumHeight(200)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.addActions([self._lock, *self.pane.actions_table.all()])
         self._connect()
@@ -152,15 +180,24 @@ class TensorView(QWidget):
 
     @property
     def locked(self) -> tuple[str, ...]:
-        """Names of the operands in locked tabs."""
+        """Names of the operands, and keys of the weights, in locked tabs."""
         return tuple(self._locked)
 
     @Slot()
     def lock(self) -> None:
         """Keep the current operand in its own tab."""
-        name = self.operand
-        if not name:
-            return
+        if self.operand:
+            self._go_to_tab(self.operand)
+
+    @Slot(str, str, object)
+    def show_weight(self, operator: str, name: str, array: Array) -> None:
+        """Show a weight in its own tab."""
+        weight = _Weight(operator, name, array)
+        self._weights[weight.key] = weight
+        self._go_to_tab(weight.key)
+
+    def _go_to_tab(self, name: str) -> None:
+        """Go to the tab of an operand or a weight, which is added if there is none."""
         if name not in self._locked:
             self._locked.append(name)
             self.strip.add_locked(self._label(name, locked=True))
@@ -170,7 +207,7 @@ class TensorView(QWidget):
     def close_tab(self, index: int) -> None:
         """Close a tab, unless it is the one that follows the session."""
         if index != _FOLLOWING:
-            del self._locked[index - 1]
+            self._weights.pop(self._locked.pop(index - 1), None)
             self.strip.tabs.removeTab(index)
 
     def save_picture(self, path: Path) -> None:
@@ -205,7 +242,11 @@ class TensorView(QWidget):
         self._label_tabs()
         self._lock.setEnabled(bool(name) and following)
         failed = self._failed_operator() if following else None
-        if failed is not None:
+        weight = self._weights.get(name)
+        if weight is not None:
+            self._late.stop()
+            self._show_value(name, weight.array)
+        elif failed is not None:
             self._show_gallery(failed)
         elif name and session.tensors.look(name):
             self._late.stop()
@@ -220,7 +261,12 @@ class TensorView(QWidget):
         self._stack.setCurrentWidget(self.pane)
         if self._shown is None or self._shown[0] != name or self._shown[1] is not value:
             self._shown = name, value
-            self.pane.set_value(name, value, self._facts(name))
+            weight = self._weights.get(name)
+            if weight is not None:
+                self.pane.set_value(name, value, expression=weight.expression)
+            else:
+                is_output = self._is_output(name)
+                self.pane.set_value(name, value, self._facts(name), is_output=is_output)
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
 
@@ -228,7 +274,11 @@ class TensorView(QWidget):
     def _on_shown_changed(self) -> None:
         if self._stack.currentWidget() is self.pane:
             model = self.pane.model
-            self.strip.show_text(model.describe(), tip=model.reading.note)
+            self.strip.show_text(
+                model.describe(),
+                tip=model.reading.note,
+                channels_last=model.is_channels_last,
+            )
 
     def _show_message(self, title: str, detail: str) -> None:
         self._leave_pane(self.message)
@@ -249,7 +299,7 @@ class TensorView(QWidget):
                     session.tensors.statistics(operand.name),
                     remembered.channel if remembered is not None else None,
                     missing=not session.tensors.has_value(operand.name),
-                    channels_last=self.pane.model.channels_last,
+                    channels_last=remembered is not None and remembered.channels_last,
                 )
             )
         self._leave_pane(self.gallery)
@@ -270,6 +320,11 @@ class TensorView(QWidget):
         value = self._session.tensors.value(name)
         small = isinstance(value, np.ndarray) and value.size <= AT_ONCE
         return self._session.tensors.statistics(name) if small else None
+
+    def _is_output(self, name: str) -> bool:
+        """Whether the model gives an operand."""
+        graph = self._session.graph
+        return graph is not None and any(op.is_output for op in graph.operand(name).consumers)
 
     def _failed_operator(self) -> RuntimeOperator | None:
         """Return the failed operator, while it is selected."""
@@ -323,6 +378,10 @@ class TensorView(QWidget):
         session = self._session
         if session.graph is None or not name:
             return TabLabel("Tensor", tip="Follows the selection")
+        weight = self._weights.get(name)
+        if weight is not None:
+            tip = f"Weight {weight.name} of {weight.operator}"
+            return TabLabel(weight.operator, weight.name, "lock", tip)
         operand = session.graph.operand(name)
         title, glyph = operand.producer.name if operand.producer else name, "lock"
         source = session.inputs.get(name)

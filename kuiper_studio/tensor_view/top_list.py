@@ -1,4 +1,4 @@
-"""The five best classes of a vector of scores, by name."""
+"""The five best classes of a vector of scores, by name or by number."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ class Score:
     entry : int
         Index in the vector.
     name : str
+        Of the class; its number where classes have no names.
     text : str
         The formatted score.
     share : float
@@ -61,7 +62,7 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
     Parameters
     ----------
     values : ndarray of shape (K,)
-    labels : sequence of K str
+    labels : sequence of K str, or empty
     count : int, optional
 
     Returns
@@ -70,9 +71,13 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
         Scores are formatted as percentages if they are probabilities.
     """
     finite = np.flatnonzero(np.isfinite(values))
-    order = finite[np.argsort(-values[finite].astype(np.float64), kind="stable")][:count]
-    if not order.size:
+    if not finite.size:
         return []
+    best = finite
+    if finite.size > count:  # sorting them all takes long where there are many
+        least = np.partition(values[finite], -count)[-count]
+        best = finite[values[finite] >= least]
+    order = best[np.argsort(-values[best].astype(np.float64), kind="stable")][:count]
     certain = are_probabilities(values)
     top = float(values[order[0]])
     bottom = 0.0 if certain else min(0.0, float(values[finite].min()))
@@ -81,7 +86,7 @@ def best_scores(values: Array, labels: Sequence[str], count: int = 5) -> list[Sc
         value = float(values[entry])
         text = f"{100 * value:.1f} %" if certain else format_brief(value, 4)
         share = value if certain else (value - bottom) / (top - bottom or 1.0)
-        found.append(Score(entry, labels[entry], text, share))
+        found.append(Score(entry, labels[entry] if labels else str(entry), text, share))
     return found
 
 

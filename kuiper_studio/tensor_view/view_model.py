@@ -21,6 +21,7 @@ from engine.pictures import (
     finite_range,
     fitted_range,
     real_values,
+    telling_channel,
 )
 from engine.tensor import Tensor
 from engine.text import format_dtype, format_shape
@@ -76,7 +77,7 @@ class Choice:
         Of a tuple.
     fixed : tuple of int
         Indexes of the fixed axes.
-    channel : int
+    channel : int or None
     pick : (int, int) or None
         Row and column of the picked element.
     color_map : str or None
@@ -85,17 +86,20 @@ class Choice:
         Range of the colours, and axis of the range bar.
     symmetric : bool or None
         Whether the range is symmetric about zero.
+    channels_last : bool
+        Whether the last dimension is read as the channel.
     """
 
     member: int = 0
     fixed: tuple[int, ...] = ()
-    channel: int = 0
+    channel: int | None = None
     pick: tuple[int, int] | None = None
     color_map: str | None = None
     scope: Scope = Scope.TENSOR
     range: ValueRange | None = None
     axis: ValueRange | None = None
     symmetric: bool | None = None
+    channels_last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +142,19 @@ class TensorViewModel:
         The value, or the chosen member of a tuple; None if that is not an array.
     reading : Reading
     choice : Choice
-    channels_last : bool
-        Whether the last dimension of arrays is the channel, for every operand.
+    channel : int
+        The one that is shown; the most telling one where the user chose none.
     """
 
     def __init__(self) -> None:
-        self.channels_last = False
         self._choices: dict[str, Choice] = {}
         self.name = ""
         self.value: Value = None
+        self._expression = ""
         self.array: Array | None = None
         self.reading = Reading(Kind.TEXT, ())
         self.choice = Choice()
+        self.channel = 0
         self._members: tuple[Value, ...] = ()
         self._all: Array | None = None
         self._ranged = False
@@ -161,8 +166,12 @@ class TensorViewModel:
 
     # The value
 
-    def set_value(self, name: str, value: Value) -> None:
-        """Show a value, with the earlier choices for its name as far as they fit."""
+    def set_value(self, name: str, value: Value, expression: str = "") -> None:
+        """Show a value, with the earlier choices for its name as far as they fit.
+
+        `expression` gives the value in Python; by default that of an operand.
+        """
+        self._expression = expression or f"session.tensors.value({name!r})"
         self._choices[self.name] = self.choice
         self.name, self.value = name, value
         self._members = tuple(flatten_value(value))
@@ -200,15 +209,17 @@ class TensorViewModel:
         """Whether the channel dimension makes a difference."""
         return self.has_picture and self.array is not None and self.array.ndim > 2
 
+    @property
+    def is_channels_last(self) -> bool:
+        """Whether the last dimension is read as the channel."""
+        return self.choice.channels_last and self.has_channels
+
     def describe(self) -> str:
-        """Describe shape, dtype and an unusual reading: ``1×64×56×56 f32``."""
+        """Describe shape and dtype: ``1×64×56×56 f32``."""
         prefix = f"[{self.choice.member}] " if self.members else ""
         if self.array is None:
             return prefix + type(self.member_value).__name__
-        suffix = " · channels last" if self.channels_last and self.has_channels else ""
-        return (
-            f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}{suffix}"
-        )
+        return f"{prefix}{format_shape(self.array.shape)} {format_dtype(self.array.dtype)}"
 
     # Choices
 
@@ -219,8 +230,9 @@ class TensorViewModel:
 
     def set_channels_last(self, channels_last: bool) -> None:  # noqa: FBT001 - from a menu
         """Set the channel dimension: the last one, or the one before rows and columns."""
-        self.channels_last = channels_last
-        self.choice = replace(self.choice, fixed=(), channel=0, pick=None)
+        self.choice = replace(
+            self.choice, channels_last=channels_last, fixed=(), channel=None, pick=None
+        )
         self._adopt_member()
 
     def set_fixed(self, position: int, place: int) -> None:
@@ -232,8 +244,8 @@ class TensorViewModel:
 
     def set_channel(self, channel: int) -> None:
         """Choose a channel."""
-        channel = _clamped(channel, self.reading.channels)
-        self.choice = replace(self.choice, channel=channel)
+        self.channel = _clamped(channel, self.reading.channels)
+        self.choice = replace(self.choice, channel=self.channel)
 
     def set_pick(self, pick: tuple[int, int] | None) -> None:
         """Pick an element by row and column; None for none."""
@@ -294,7 +306,7 @@ class TensorViewModel:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
             data = self._sample().data
-            if self.channels_last:  # contiguous channels: each is measured alone
+            if self.is_channels_last:  # contiguous channels: each is measured alone
                 data = np.ascontiguousarray(data)
             self._planes = real_values(data)
         return self._planes
@@ -302,7 +314,7 @@ class TensorViewModel:
     @property
     def plane(self) -> Array:
         """Real values of the chosen channel, shape (H, W)."""
-        plane: Array = self.planes[self.choice.channel]
+        plane: Array = self.planes[self.channel]
         return plane
 
     @property
@@ -313,12 +325,12 @@ class TensorViewModel:
         sample = self._sample()
         if self.reading.kind is Kind.VECTOR:
             return sample.slice(0).T
-        return sample.slice(self.choice.channel)
+        return sample.slice(self.channel)
 
     @property
     def page(self) -> int:
         """Number of the page with the chosen channel."""
-        return self.choice.channel // PAGE_SIZE
+        return self.channel // PAGE_SIZE
 
     @property
     def pages(self) -> int:
@@ -381,7 +393,7 @@ class TensorViewModel:
     def data_range(self) -> tuple[float, float] | None:
         """Least and greatest finite value of the scope of the range."""
         if self.choice.scope is Scope.CHANNEL and self.reading.kind is Kind.PLANES:
-            channel = self.choice.channel
+            channel = self.channel
             if channel not in self._plane_ranges:
                 self._plane_ranges[channel] = finite_range(self.plane)
             return self._plane_ranges[channel]
@@ -449,7 +461,7 @@ class TensorViewModel:
             return None
         if not (0 <= row < rows and 0 <= column < columns):
             return None
-        channel = self.choice.channel if channel is None else channel
+        channel = self.channel if channel is None else channel
         index = self.reading.index(self.choice.fixed, channel, row, column)
         value = self.array[index]
         return Element(index, value, str(value))
@@ -462,7 +474,7 @@ class TensorViewModel:
         """Return the Python expression of an element, given an engine's session."""
         member = "".join(f"[{place}]" for place in self._member_path())
         place = f"[{', '.join(map(str, index))}]" if index else "[()]"
-        return f"session.tensors.value({self.name!r}){member}{place}"
+        return f"{self._expression}{member}{place}"
 
     # Helpers
 
@@ -472,23 +484,26 @@ class TensorViewModel:
         value = self.member_value
         if isinstance(value, np.ndarray):
             self.array = value
-            self.reading = read_shape(value.shape, channels_last=self.channels_last)
+            self.reading = read_shape(value.shape, channels_last=self.choice.channels_last)
         else:
             self.array, self.reading = None, Reading(Kind.TEXT, ())
         sizes = [axis.size for axis in self.reading.fixed]
         fixed = self.choice.fixed if len(self.choice.fixed) == len(sizes) else (0,) * len(sizes)
-        self.choice = replace(
-            self.choice,
-            fixed=tuple(map(_clamped, fixed, sizes)),
-            channel=_clamped(self.choice.channel, self.reading.channels)
-            if self.reading.kind is not Kind.EMPTY
-            else 0,
-        )
+        self.choice = replace(self.choice, fixed=tuple(map(_clamped, fixed, sizes)))
         if self.choice.pick is not None and self.has_picture:
             self.set_pick(self.choice.pick)
         self._all = None
         self._ranged = False
         self._drop_sample()
+        self.channel = self._first_channel()
+
+    def _first_channel(self) -> int:
+        """The channel that was chosen, as far as it is there, or the most telling one."""
+        if self.reading.kind is not Kind.PLANES or self.reading.channels == 1:
+            return 0
+        if self.choice.channel is None:
+            return telling_channel(self.planes)
+        return _clamped(self.choice.channel, self.reading.channels)
 
     def _drop_sample(self) -> None:
         self._planes = None

@@ -22,6 +22,7 @@ from engine.pictures import (
     real_values,
     render_picture,
     shrink,
+    telling_channel,
     tile_grid,
     tile_pictures,
     tile_sheet,
@@ -134,6 +135,43 @@ def test_real_values(array, expected, dtype):
     values = real_values(array)
     assert values.dtype == dtype
     assert values.tolist() == expected
+
+
+class TestTellingChannel:
+    def test_most_variance(self):
+        """Against a loop over the elements of planes so small that all are looked at."""
+        planes = (
+            np.random.default_rng(4).normal(size=(7, 5, 6)) * np.arange(1, 8)[::-1, None, None]
+        )
+        planes[3] *= 20
+        spread = []
+        for plane in planes.tolist():
+            values = [value for row in plane for value in row]
+            mean = sum(values) / len(values)
+            spread.append(sum((value - mean) ** 2 for value in values) / len(values))
+        assert telling_channel(planes) == spread.index(max(spread)) == 3
+
+    def test_zeros_are_passed_over_in_large_planes(self):
+        planes = np.zeros((300, 200, 100), np.float16)
+        planes[211] = np.linspace(-1, 1, 100)
+        assert telling_channel(planes) == 211
+
+    def test_the_first_of_equals(self):
+        assert telling_channel(np.ones((4, 3, 3))) == 0
+
+    def test_a_single_one(self):
+        assert telling_channel(np.full((1, 3, 3), np.nan)) == 0
+
+    def test_special_values_count_as_zero(self):
+        planes = np.full((3, 2, 2), np.nan, np.float32)
+        planes[0, 0, 0] = np.inf
+        planes[2] = [[0, 1], [2, 3]]
+        assert telling_channel(planes) == 2
+
+    def test_numbers_whose_squares_are_infinite(self):
+        planes = np.ones((2, 2, 2))
+        planes[1] = [[1e308, -1e308], [0, 0]]
+        assert telling_channel(planes) == 0
 
 
 def test_real_values_are_not_copied():

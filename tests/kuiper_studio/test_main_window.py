@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QPushButton,
+    QTableView,
     QToolButton,
     QWidget,
 )
@@ -29,6 +31,8 @@ from kuiper_studio.commands import COMMANDS, MENUS, CommandState, Surface, comma
 from kuiper_studio.dialogs.seed_dialog import SeedDialog
 from kuiper_studio.item_models import OperatorColumn, OperatorRole
 from kuiper_studio.open_commands import sizes_key
+from kuiper_studio.panels.tabbed_panels import TabbedPanels
+from kuiper_studio.panels.weight_view import WeightView
 from kuiper_studio.session import RunState
 
 CHAIN = (
@@ -488,6 +492,9 @@ class TestSizes:
         window.close()
         again = open_window(path, ["random"])
         assert again.session.fed_shapes == {"x": (1, 2, 6, 7)}
+        again.close()
+        again = open_window(path, ["random"])  # and not for one time only
+        assert again.session.fed_shapes == {"x": (1, 2, 6, 7)}
         again.input_panel.cards["x"].sizes.reset.click()
         assert not again.session.input_shapes
         again.close()
@@ -761,12 +768,15 @@ class TestCommandTable:
             "view.fit view.zoomReset view.orientation view.legend file.exportGraph"
         )
         assert ids(Surface.GRAPH_OPERATOR) == (
-            "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump  "
+            "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump "
+            "view.showWeight  "
             "debug.supplyOutput debug.withdrawOutput file.loadLayers  help.operator"
         )
         assert ids(Surface.OPERATORS) == (
-            "debug.runToSelected debug.toggleBreakpoint view.showOutput debug.supplyOutput "
-            "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType"
+            "debug.runToSelected debug.toggleBreakpoint view.showOutput view.showWeight "
+            "debug.supplyOutput "
+            "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType "
+            "view.sortByTime"
         )
         assert ids(Surface.TIMELINE) == "debug.runToSelected debug.toggleBreakpoint"
 
@@ -968,3 +978,281 @@ class TestKeyboard:
         for button in window.operators_panel.filter_box.findChildren(QToolButton):
             spoken = QAccessible.queryAccessibleInterface(button)
             assert spoken.text(QAccessible.Text.Name)
+
+
+class TestArchiveForSeveralInputs:
+    """An .npz with an array for each of two inputs, in order, whatever their names are."""
+
+    PLUS = (
+        "pnnx.Input a 0 1 0 #0=(2,3)f32",
+        "pnnx.Input b 0 1 1 #1=(4,2,3)f32",
+        "pnnx.Expression plus 2 1 0 1 2 expr=add(@0,@1) #2=(4,2,3)f32",
+        "pnnx.Output out 1 0 2",
+    )
+
+    @pytest.fixture
+    def arrays(self):
+        first = np.arange(6, dtype=np.float32).reshape(2, 3)
+        return [first, np.arange(24, dtype=np.float32).reshape(4, 2, 3)]
+
+    @pytest.fixture(params=[("x", "y"), ("1", "0")], ids=["in order", "by operand"])
+    def archive(self, request, tmp_path, arrays):
+        named = dict(zip(request.param, arrays, strict=True))
+        if "0" in named:  # named by operand, in another order
+            named = {"1": arrays[1], "0": arrays[0]}
+        np.savez(tmp_path / "both.npz", **named)
+        return tmp_path / "both.npz"
+
+    def told(self, window):
+        """What the cards say of their sources, and what is wrong with them."""
+        cards = window.input_panel.cards.values()
+        return [(card._facts.text().splitlines()[0], card._error.text()) for card in cards]
+
+    def check(self, qtbot, window, arrays):
+        qtbot.waitUntil(lambda: window.session.state is RunState.READY, timeout=10_000)
+        qtbot.waitUntil(lambda: self.told(window) == [("2×3 f32", ""), ("4×2×3 f32", "")])
+        trigger(qtbot, window, "debug.continue")
+        np.testing.assert_array_equal(window.session.fetch("2"), arrays[0] + arrays[1])
+
+    def test_on_the_command_line(self, qtbot, open_window, make_pair, archive, arrays):
+        self.check(qtbot, open_window(make_pair(*self.PLUS), [archive]), arrays)
+
+    def test_dropped_on_the_window(self, qtbot, open_window, make_pair, archive, arrays):
+        window = open_window(make_pair(*self.PLUS))
+        drop(window, archive)
+        self.check(qtbot, window, arrays)
+
+    def test_chosen_in_each_card(self, qtbot, open_window, make_pair, archive, arrays):
+        window = open_window(make_pair(*self.PLUS))
+        first, second = window.input_panel.cards.values()
+        first.use_file(str(archive))
+        qtbot.waitUntil(lambda: self.told(window)[0] == ("2×3 f32", ""))
+        second.use_file(str(archive))
+        self.check(qtbot, window, arrays)
+
+    def test_chosen_in_one_card_beside_another_source(
+        self, qtbot, open_window, make_pair, archive, arrays
+    ):
+        window = open_window(make_pair(*self.PLUS), ["zeros", "ones"])
+        list(window.input_panel.cards.values())[1].use_file(str(archive))
+        self.check(qtbot, window, [np.zeros((2, 3)), arrays[1]])
+
+
+class TestSelectionHistory:
+    def test_back_and_forward(self, qtbot, window):
+        session = window.session
+        assert not enabled(window, "view.back")
+        for name in ("relu", "out", "twice"):
+            session.select(name)
+        went = []
+        for command in ("back", "back", "forward", "back"):
+            trigger(qtbot, window, f"view.{command}")
+            went.append(session.selected)
+        assert went == ["out", "relu", "out", "relu"]
+        session.select("twice")  # what lay ahead is another way now
+        assert not enabled(window, "view.forward")
+        trigger(qtbot, window, "view.back")
+        assert session.selected == "relu"
+
+    def test_steps_count_once(self, qtbot, window):
+        session = window.session
+        session.select("out")
+        for _ in range(3):
+            trigger(qtbot, window, "debug.step")
+        assert session.selected == "out"
+        trigger(qtbot, window, "debug.stepBack")
+        assert session.selected == "twice"
+        trigger(qtbot, window, "view.back")
+        assert session.selected == "out"
+
+    def test_another_model_has_its_own(self, qtbot, window, make_pair):
+        window.session.select("twice")
+        assert enabled(window, "view.back")
+        window.session.open(make_pair(*CHAIN, name="other"))
+        qtbot.waitUntil(lambda: window.session.model_path.name == "other.pnnx.param")
+        qtbot.waitUntil(lambda: not window.session.busy)
+        assert not enabled(window, "view.back")
+
+
+class TestCopy:
+    @pytest.fixture(autouse=True)
+    def _active(self, qtbot, window):
+        window.activateWindow()
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        window.session.select("relu")
+
+    def copied(self, qtbot, window, widget):
+        widget.setFocus()
+        qtbot.waitUntil(widget.hasFocus)
+        QApplication.clipboard().setText("nothing")
+        qtbot.keyClick(widget, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+        by_key = QApplication.clipboard().text()
+        QApplication.clipboard().setText("nothing")
+        trigger(qtbot, window, "edit.copy")
+        assert QApplication.clipboard().text() == by_key
+        return by_key
+
+    @pytest.mark.parametrize("view", ["table", "graph"])
+    def test_the_selected_operator(self, qtbot, window, view):
+        views = {"table": window.operators_panel.table, "graph": window.graph_view.canvas}
+        line = self.copied(qtbot, window, views[view]).split("\t")
+        assert line[:5] == ["executed", "1", "nn.ReLU", "relu", "2×4×4"]
+        assert float(line[5]) >= 0
+
+    def test_the_picked_element(self, qtbot, window, image):
+        pane = window.tensor_view.pane
+        pane.show_channel(1)
+        pane.plane.picked.emit(3, 2)
+        assert self.copied(qtbot, window, pane.plane) == str(image[0, 1, 3, 2])
+
+    def test_text_of_a_field(self, qtbot, window):
+        box = window.operators_panel.filter_box
+        box.setText("some words")
+        box.selectAll()
+        assert self.copied(qtbot, window, box) == "some words"
+
+    def test_a_line_of_the_log(self, qtbot, window):
+        tabs = window.findChild(TabbedPanels)
+        tabs.setCurrentWidget(window.log_panel)
+        table = window.log_panel.findChild(QTableView)
+        table.setCurrentIndex(table.model().index(0, 0))
+        assert "opened m.pnnx.param" in self.copied(qtbot, window, table)
+
+
+class TestSortByTime:
+    def rows(self, window):
+        rows = window.operators_panel.rows
+        return [rows.index(row, OperatorColumn.NAME).data() for row in range(rows.rowCount())]
+
+    def slowest_first(self, window):
+        """By a loop over the records; those without a time behind, in execution order."""
+        left = list(enumerate(window.session.snapshot.records))
+        found = []
+        while left:
+            slowest = left[0]
+            for candidate in left:
+                if candidate[1].seconds > slowest[1].seconds:
+                    slowest = candidate
+            left.remove(slowest)
+            found.append(slowest[1].operator.name)
+        rest = [op.name for op in window.session.graph.operators]
+        return found + [name for name in rest if name not in found]
+
+    def test_by_command_and_back(self, qtbot, window):
+        order = ["in", "relu", "twice", "out"]
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        assert self.rows(window) == order
+        trigger(qtbot, window, "view.sortByTime")
+        assert self.rows(window) == self.slowest_first(window)
+        assert self.rows(window)[-1] == "out"  # it has not run
+        trigger(qtbot, window, "debug.step")  # its time comes
+        assert self.rows(window) == self.slowest_first(window)
+        trigger(qtbot, window, "view.sortByTime")
+        assert self.rows(window) == order
+
+    def test_by_a_click_on_the_header(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        header = window.operators_panel.table.horizontalHeader()
+        for title in ("↓ms", "ms"):
+            left = header.sectionViewportPosition(OperatorColumn.MS)
+            qtbot.mouseClick(
+                header.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(left + 12, 8)
+            )
+            shown = header.model().headerData(OperatorColumn.MS, Qt.Orientation.Horizontal)
+            assert shown == title
+        assert self.rows(window) == ["in", "relu", "twice", "out"]
+
+    def test_the_selected_operator_stays(self, qtbot, window):
+        trigger(qtbot, window, "debug.continue")
+        window.session.select("relu")
+        trigger(qtbot, window, "view.sortByTime")
+        table = window.operators_panel.table
+        row = self.slowest_first(window).index("relu")
+        assert (window.session.selected, table.currentIndex().row()) == ("relu", row)
+
+
+class TestWeights:
+    """Those of layer1.conv: a bias of 4, and a weight of 4x3x3x3."""
+
+    @pytest.fixture
+    def window(self, open_window, residual):
+        return open_window(residual, ["ones"])
+
+    @pytest.fixture
+    def weight(self, window):
+        """Read from the file, which has a weight's bytes as they are."""
+        path = window.session.graph.bin_path
+        with zipfile.ZipFile(path) as archive:
+            found = np.frombuffer(archive.read("layer1.conv.weight"), np.float32)
+        return found.reshape(4, 3, 3, 3)
+
+    def weight_view(self, window, name):
+        window.properties_panel.catch_up()
+        views = window.properties_panel.findChildren(WeightView)
+        return next(view for view in views if view.name == name and view.isVisibleTo(window))
+
+    def test_by_command(self, qtbot, window, weight):
+        assert not enabled(window, "view.showWeight")
+        window.session.select("layer1.conv")
+        trigger(qtbot, window, "view.showWeight")
+        view = window.tensor_view
+        np.testing.assert_array_equal(view.pane.model.value, weight)
+        assert view.strip.tabs.currentIndex() == 1
+        assert view.strip.tabs.tabText(1) == "layer1.conv weight"
+        pane = view.pane
+        pane.show_channel(2)
+        pane.plane.picked.emit(1, 0)
+        assert pane.picked.value == weight[0, 2, 1, 0]
+        pane.copy_expression()
+        assert QApplication.clipboard().text() == (
+            "graph.operator('layer1.conv').attributes['weight'][0, 2, 1, 0]"
+        )
+
+    @pytest.mark.parametrize("place", ["head", "body"])
+    def test_by_double_click(self, qtbot, window, weight, place):
+        window.session.select("layer1.conv")
+        shown = self.weight_view(window, "weight")
+        was_open = shown.head.isChecked()
+        for click in (qtbot.mouseClick, qtbot.mouseDClick):  # what Qt sends, in this order
+            click(getattr(shown, place), Qt.MouseButton.LeftButton, pos=QPoint(8, 8))
+        np.testing.assert_array_equal(window.tensor_view.pane.model.value, weight)
+        assert shown.head.isChecked() == was_open
+
+    def test_by_the_context_menu(self, qtbot, window):
+        window.session.select("layer1.conv")
+        shown = self.weight_view(window, "bias")
+        assert shown.contextMenuPolicy() is Qt.ContextMenuPolicy.ActionsContextMenu
+        shown.findChild(QAction, "showWeight").trigger()
+        values = window.tensor_view.pane.model.value
+        np.testing.assert_array_equal(values, np.array([0.5, -0.25, 0, 1], np.float32))
+
+    def test_its_tab_stays_while_the_model_runs_and_goes_with_it(self, qtbot, window, weight):
+        view = window.tensor_view
+        window.session.select("layer1.conv")
+        trigger(qtbot, window, "view.showWeight")
+        trigger(qtbot, window, "debug.step")
+        trigger(qtbot, window, "debug.step")
+        np.testing.assert_array_equal(view.pane.model.value, weight)
+        view.strip.tabs.setCurrentIndex(0)
+        assert view.pane.model.name == view.operand == "1"
+        window.session.select("layer1.conv")
+        trigger(qtbot, window, "view.showWeight")
+        assert view.strip.tabs.count() == 2  # the same tab
+        trigger(qtbot, window, "file.reload")
+        qtbot.waitUntil(lambda: view.strip.tabs.count() == 1)
+
+    def test_a_large_one_is_read_in_the_background(self, qtbot, window, monkeypatch, weight):
+        monkeypatch.setattr("kuiper_studio.panels.properties_panel.AT_ONCE", 10)
+        window.session.select("layer1.conv")
+        trigger(qtbot, window, "view.showWeight")
+        qtbot.waitUntil(lambda: window.tensor_view.strip.tabs.count() == 2)
+        np.testing.assert_array_equal(window.tensor_view.pane.model.value, weight)
+
+    def test_without_the_bin_there_is_none(self, qtbot, open_window, residual):
+        residual.with_suffix(".bin").unlink()
+        window = open_window(residual)
+        window.session.select("layer1.conv")
+        assert not enabled(window, "view.showWeight")

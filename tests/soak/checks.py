@@ -134,8 +134,8 @@ def _of_views(window: MainWindow) -> Iterator[str]:
         return
     for index, operator in enumerate(graph.operators):
         cell = model.index(index, 0)
-        if cell.data(OperatorRole.NAME) != operator.name:
-            yield f"row {index} of the table is {cell.data(OperatorRole.NAME)}"
+        if cell.data(OperatorRole.OPERATOR).name != operator.name:
+            yield f"row {index} of the table is {cell.data(OperatorRole.OPERATOR).name}"
         record = session.record(operator.name)
         if record is None or session.is_current(operator.name):
             continue

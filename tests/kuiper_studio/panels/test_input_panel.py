@@ -377,8 +377,9 @@ class TestSizes:
 def test_preview_of_a_grey_picture(tmp_path, studio) -> None:
     path = tmp_path / "grey.png"
     Image.new("L", (6, 4), 128).save(path)
-    operand = studio.graph.operand("0")
-    assert load_preview(InputSource("image", path=path), operand).text == "6×4 grey"
+    inputs = studio.graph.input_operands
+    preview = load_preview(InputSource("image", path=path), inputs[0], inputs)
+    assert preview.text == "6×4 grey"
 
 
 def test_preview_of_a_large_made_up_input_takes_little_memory(studio) -> None:
@@ -398,7 +399,8 @@ def test_preview_of_a_large_made_up_input_takes_little_memory(studio) -> None:
 def test_preview_of_an_array_shows_its_values(studio) -> None:
     array = np.zeros((1, 1, 2, 3), np.float32)
     array[0, 0, 1, 2] = 5
-    preview = load_preview(InputSource("array", array=array), studio.graph.operand("0"))
+    inputs = studio.graph.input_operands
+    preview = load_preview(InputSource("array", array=array), inputs[0], inputs)
     assert preview.text == "1×1×2×3 f32"
     assert preview.image.pixelColor(2, 1).name() == "#ffffff"
     assert preview.image.pixelColor(0, 0).name() == "#000000"
@@ -406,6 +408,7 @@ def test_preview_of_an_array_shows_its_values(studio) -> None:
 
 def test_preview_of_an_array_that_is_not_finite(studio) -> None:
     array = np.array([[[[np.nan, np.inf], [-np.inf, 1e308]]]])
-    preview = load_preview(InputSource("array", array=array), studio.graph.operand("0"))
+    inputs = studio.graph.input_operands
+    preview = load_preview(InputSource("array", array=array), inputs[0], inputs)
     assert preview.image is not None
     assert not preview.error

@@ -143,8 +143,8 @@ def test_no_operator_is_selected(qtbot, empty_session, theme) -> None:
 
 def test_copying(qtbot, panel, studio) -> None:
     studio.select("add")
-    qtbot.keyClick(panel.table, Qt.Key_C, Qt.ControlModifier)
-    assert QGuiApplication.clipboard().text() == "add"
+    panel.copy_line()
+    assert QGuiApplication.clipboard().text() == "pending\t3\tpnnx.Expression\tadd\t4×8×8\t"
     panel._copy_table()
     lines = QGuiApplication.clipboard().text().splitlines()
     assert lines[0] == "state\tindex\ttype\tname\toutput\tms"

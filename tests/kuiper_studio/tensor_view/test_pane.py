@@ -105,7 +105,7 @@ def test_messages(pane, name, title):
 
 
 def test_channels_last(pane):
-    """N, H, W, C: the channel is the last dimension, and stays so for other operands."""
+    """N, H, W, C: the channel is the last dimension, of this operand alone."""
     image = np.random.default_rng(5).normal(size=(2, 6, 9, 4)).astype(np.float32)
     pane.set_value("x", image)
     pane.show_channel(5)
@@ -114,7 +114,8 @@ def test_channels_last(pane):
     assert action(pane, "channelsLast").shortcut().toString() == "L"
     trigger(pane, "channelsLast")
     assert action(pane, "channelsLast").isChecked()
-    assert pane.model.describe() == "2×6×9×4 f32 · channels last"
+    assert pane.model.is_channels_last
+    assert pane.model.describe() == "2×6×9×4 f32"
     assert pane.tools.toolTip() == "2×6×9×4 read as batch × rows × columns × channel"
     np.testing.assert_array_equal(pane.model.page_planes(), image[0].transpose(2, 0, 1))
     pane.show_channel(3)
@@ -125,12 +126,27 @@ def test_channels_last(pane):
     assert element.index == (1, 4, 7, 3)
     assert element.value == image[1, 4, 7, 3]
     assert pane.model.expression(element.index) == "session.tensors.value('x')[1, 4, 7, 3]"
-    pane.forget()  # as when another model is opened
     pane.set_value("y", np.zeros((1, 5, 6, 2), np.float32))
-    assert pane.model.reading.channels == 2
-    trigger(pane, "channelsLast")
-    assert pane.model.describe() == "1×5×6×2 f32"
+    assert not action(pane, "channelsLast").isChecked()
+    assert not pane.model.is_channels_last
     assert pane.model.reading.channels == 5
+    pane.set_value("x", image)
+    assert action(pane, "channelsLast").isChecked()
+    assert (pane.model.reading.channels, pane.model.channel) == (4, 3)
+    trigger(pane, "channelsLast")
+    assert not action(pane, "channelsLast").isChecked()
+    assert pane.model.reading.channels == 6
+
+
+def test_channels_last_ends_with_the_model(pane):
+    image = np.zeros((2, 6, 9, 4), np.float32)
+    pane.set_value("x", image)
+    trigger(pane, "channelsLast")
+    pane.set_value("", None)
+    pane.forget()  # another model is opened, which has an operand of the same name
+    pane.set_value("x", image)
+    assert not action(pane, "channelsLast").isChecked()
+    assert pane.model.reading.channels == 6
 
 
 @pytest.mark.parametrize(
@@ -142,7 +158,7 @@ def test_channels_last_where_there_are_channels(pane, name, possible):
     pane.set_value("x", VALUES[name])
     assert action(pane, "channelsLast").isEnabled() == possible
     assert action(pane, "channelsLast").toolTip() == (
-        "Read the last dimension of every tensor as its channels (L)"
+        "Read the last dimension of this tensor as its channels, or no longer (L)"
     )
 
 
@@ -201,6 +217,7 @@ def test_hovered_element_has_its_colour(pane, signed, qtbot):
 
 def test_pick_is_exact_and_stays_with_the_operand(pane, signed, qtbot):
     pane.set_value("x", signed)
+    pane.show_channel(0)
     with qtbot.waitSignal(pane.picked_changed) as picked:
         x, y, width, height = pane.plane.port.cell_rect(7, 9)
         at = QPoint(round(x + width / 2), round(y + height / 2))
@@ -230,7 +247,7 @@ def test_channel_keys(pane, signed, qtbot, key, expected, part):
     pane.set_value("x", signed)
     pane.show_channel(30)
     qtbot.keyClick(getattr(pane, part), key)
-    assert pane.model.choice.channel == expected
+    assert pane.model.channel == expected
     assert pane.tools.channel.box.value() == expected
 
 
@@ -238,13 +255,13 @@ def test_channel_by_mosaic_box_and_buttons(pane, signed, qtbot):
     pane.set_value("x", signed)
     at = pane.mosaic.tile_rect(44).center().toPoint()
     qtbot.mouseClick(pane.mosaic, Qt.MouseButton.LeftButton, pos=at)
-    assert pane.model.choice.channel == 44
+    assert pane.model.channel == 44
     pane.tools.channel.box.setValue(12)
-    assert pane.model.choice.channel == 12
+    assert pane.model.channel == 12
     trigger(pane, "nextChannel")
     trigger(pane, "nextChannel")
     trigger(pane, "previousChannel")
-    assert pane.model.choice.channel == 13
+    assert pane.model.channel == 13
     np.testing.assert_array_equal(pane.model.plane, signed[0, 13])
 
 
@@ -317,6 +334,7 @@ def test_maps_by_combo_and_menu(pane, signed):
 def test_scope(pane, signed):
     signed[0, 7] *= 10
     pane.set_value("x", signed)
+    pane.show_channel(0)
     pane.tools.scopes.activated.emit(0)
     assert pane.model.choice.scope is Scope.CHANNEL
     assert pane.model.range.high == pytest.approx(np.abs(signed[0, 0]).max())
@@ -348,6 +366,7 @@ def test_grid_and_single(pane, signed, qtbot):
 
 def test_table_and_picture_share_the_pick(pane, signed):
     pane.set_value("x", signed)
+    pane.show_channel(0)
     pane.plane.picked.emit(3, 4)
     trigger(pane, "table")
     assert pane.body.shown is pane.table
@@ -414,6 +433,7 @@ def test_letters_are_text_in_a_box(pane, signed, qtbot):
 def test_copying(pane, signed):
     clipboard = QGuiApplication.clipboard()
     pane.set_value("conv 1", signed)
+    pane.show_channel(0)
     pane.plane.picked.emit(1, 2)
     trigger(pane, "copy")
     assert clipboard.text() == str(signed[0, 0, 1, 2])
@@ -496,6 +516,23 @@ def test_best_classes_by_label(pane, qtbot):
     pane.top.chosen.emit(1)
     assert pane.picked.index == (0, 1)
     pane.set_value("y", np.arange(4.0))
+    assert not pane.top.isVisible()
+
+
+def test_best_classes_by_number_of_an_output_without_labels(pane):
+    scores = np.array([[0.5, 3, 1, -2, 7, 0.25, np.nan]], np.float32)
+    pane.set_value("x", scores)
+    assert not pane.top.isVisible()  # it may be anything
+    pane.set_value("y", scores, is_output=True)
+    assert pane.top.isVisible()
+    assert [(score.name, score.text) for score in pane.top.scores] == [
+        ("4", "7"), ("1", "3"), ("2", "1"), ("0", "0.5"), ("5", "0.25"),
+    ]  # fmt: skip
+    pane.top.chosen.emit(4)
+    assert pane.picked.index == (0, 4)
+    pane.set_labels(("cat", "dog", "bird"))  # of another model
+    assert pane.top.scores[0].name == "4"
+    pane.set_value("z", np.zeros((1, 4, 4, 4)), is_output=True)
     assert not pane.top.isVisible()
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar
+from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QTabBar, QToolButton
 
 from engine.errors import ExportError
+from engine.inputs import InputSource
 from kuiper_studio.session import RunState
 from kuiper_studio.tensor_view import TensorView
 
@@ -109,7 +110,7 @@ def test_step_back_takes_the_value_away(view, studio, step, settle):
 def test_same_value_is_not_shown_again(view, studio, step, monkeypatch):
     step(studio, 2)
     calls = []
-    monkeypatch.setattr(view.pane, "set_value", lambda *args: calls.append(args))
+    monkeypatch.setattr(view.pane, "set_value", lambda *args, **_: calls.append(args))
     studio.select("layer1.conv")
     assert view.operand == "1"
     assert calls == []
@@ -125,13 +126,13 @@ def test_choices_are_kept_from_run_to_run_and_dropped_with_the_model(
     studio.restart()
     settle(studio)
     step(studio, 2)
-    assert view.pane.model.choice.channel == 3
+    assert view.pane.model.channel == 3
     view.lock()
     studio.open(residual)
     qtbot.waitUntil(lambda: not studio.busy)
     assert view.locked == ()
     step(studio, 2)
-    assert view.pane.model.choice.channel == 0
+    assert view.pane.model.channel == 0
 
 
 # Signals
@@ -168,6 +169,21 @@ def test_labels_of_the_session(view_of, open_model, make_pair, step):
     session.workspace.set_labels(("cat", "dog", "bird"))
     step(session)
     assert [score.name for score in view.pane.top.scores] == ["cat", "dog", "bird"]
+
+
+def test_scores_without_labels_are_named_by_number(view_of, open_model, make_pair, step):
+    scores = np.array([[1, 9, -3, 4]], np.float32)
+    lines = (
+        "pnnx.Input in 0 1 0 #0=(1,4)f32",
+        "pnnx.Expression half 1 1 0 1 expr=div(@0,2) #1=(1,4)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    session = open_model(make_pair(*lines), InputSource("array", array=scores))
+    view = view_of(session)
+    step(session)
+    assert not view.pane.top.isVisible()  # the model goes on with it
+    step(session)
+    assert [score.name for score in view.pane.top.scores] == ["1", "3", "0", "2"]
 
 
 # Locking
@@ -299,15 +315,71 @@ def test_object_name(view):
     assert view.objectName() == "tensor"
 
 
-def test_channels_last_is_said_and_holds_for_the_inputs_of_what_fails(
+def test_channels_last_is_marked_and_holds_for_one_input_of_what_fails(
     view_of, open_model, failing, step
 ):
     session = open_model(failing)
     view = view_of(session)
+    mark = view.strip.findChild(QToolButton, "channelsLastMark")
+    step(session, 1)
+    assert not mark.isVisibleTo(view)
+    view.pane.actions_table["tensor.channelsLast"].trigger()
+    assert mark.isVisibleTo(view)
+    assert (mark.text(), mark.isChecked()) == ("channels last", True)
+    assert "× channel" in view.strip.findChild(QLabel, "tensorShape").toolTip()
+    step(session, 1)
+    assert session.operand == "1"
+    assert not mark.isVisibleTo(view)
+    session.show_operand("0")
+    assert mark.isVisibleTo(view)
+    session.show_operand("1")
+    step(session, 1)
+    assert session.state is RunState.FAILED
+    assert not mark.isVisibleTo(view)
+    # The sum takes operands 1 and 0.
+    assert [card.channels_last for card in view.gallery.cards] == [False, True]
+
+
+def test_the_mark_of_channels_last_switches_it_off(view, studio, step):
+    step(studio, 1)
+    view.pane.actions_table["tensor.channelsLast"].trigger()
+    assert view.pane.model.reading.channels == 8
+    view.strip.findChild(QToolButton, "channelsLastMark").click()
+    assert view.pane.model.reading.channels == 3
+    assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
+
+
+def test_channels_last_is_not_kept_for_the_next_model(
+    qtbot, view_of, open_model, residual, failing, step
+):
+    session = open_model(residual)
+    view = view_of(session)
     step(session, 1)
     view.pane.actions_table["tensor.channelsLast"].trigger()
-    assert shape(view).endswith(" · channels last")
-    assert "× channel" in view.strip.findChild(QLabel, "tensorShape").toolTip()
+    open_model(failing)
+    step(session, 1)
+    assert session.operand == "0"
+    assert view.pane.model.reading.channels == 3
+    assert not view.pane.actions_table["tensor.channelsLast"].isChecked()
+
+
+def test_the_channel_of_the_thumbnail_comes_first(qtbot, open_model, view_of, make_pair, step):
+    """Of a tensor whose first channels are zero."""
+    image = np.zeros((1, 5, 8, 8), np.float32)
+    image[0, 3] = np.arange(64).reshape(8, 8)
+    image[0, 4] = 7
+    model = make_pair(
+        "pnnx.Input in 0 1 0 #0=(1,5,8,8)f32",
+        "nn.ReLU relu 1 1 0 1 #1=(1,5,8,8)f32",
+        "pnnx.Output out 1 0 1",
+    )
+    session = open_model(model, InputSource("array", array=image))
+    view = view_of(session)
     step(session, 2)
-    assert session.state is RunState.FAILED
-    assert {card.channels_last for card in view.gallery.cards} == {True}
+    assert view.operand == "1"
+    assert view.pane.tools.channel.box.value() == 3
+    np.testing.assert_array_equal(view.pane.model.plane, image[0, 3])
+    session.tensors.want("1")
+    qtbot.waitUntil(lambda: session.tensors.summary("1") is not None)
+    pixels = np.frombuffer(session.tensors.summary("1").pixels, np.uint8).reshape(33, 33, 4)
+    assert (pixels[0, 0] != pixels[-1, -1]).any()  # channel 3, which is not of one value

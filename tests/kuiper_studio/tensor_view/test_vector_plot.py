@@ -497,6 +497,15 @@ def test_no_finite_score():
     assert best_scores(np.array([np.nan]), ("cat",)) == []
 
 
+def test_the_best_of_many_scores_are_found_in_order():
+    """The first of equal ones comes first, also where they are the last that count."""
+    values = np.zeros(100_000, np.float32)
+    values[[70_000, 9, 400]] = (5, 7, 6)
+    values[[50_000, 20, 90_000]] = 3
+    found = [score.entry for score in best_scores(values, ())]
+    assert found == [9, 400, 70_000, 20, 50_000]
+
+
 @pytest.fixture
 def top(shown, theme):
     made = shown(TopList(theme), 216, 260)

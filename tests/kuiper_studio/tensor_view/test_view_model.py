@@ -11,6 +11,8 @@ from kuiper_studio.tensor_view.facts import channel_facts, percentile_range, thi
 from kuiper_studio.tensor_view.view_model import Scope, TensorViewModel, ValueRange
 
 SIGNED = np.linspace(-1, 3, 2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+# Of three channels the second varies most, and the last not at all.
+WAVES = np.outer([1, 4, 0], np.linspace(-1, 1, 20)).reshape(1, 3, 4, 5)
 POSITIVE = np.linspace(0, 8, 3 * 4 * 5, dtype=np.float32).reshape(1, 3, 4, 5)
 
 
@@ -94,7 +96,7 @@ def test_indexes_stay_within_a_smaller_value(model):
     model.set_pick((19, 19))
     show(model, np.zeros((2, 8, 5, 6)))
     assert model.choice.fixed == (1,)
-    assert model.choice.channel == 7
+    assert model.channel == 7
     assert model.choice.pick == (4, 5)
 
 
@@ -267,13 +269,13 @@ def test_choices_are_remembered_by_operand(model):
     model.set_channel(2)
     model.set_range(1, 2)
     model.set_map("magma")
-    show(model, SIGNED, "b")
-    assert (model.choice.channel, model.color_map) == (0, "RdBu_r")
+    show(model, WAVES, "b")
+    assert (model.channel, model.color_map) == (1, "RdBu_r")
     show(model, POSITIVE * 2, "a")
-    assert model.choice.channel == 2
+    assert model.channel == 2
     assert model.range == ValueRange(1, 2)
     assert model.color_map == "magma"
-    assert model.remembered("b").channel == 0
+    assert model.remembered("b").channel is None
     assert model.remembered("c") is None
 
 
@@ -284,10 +286,37 @@ def test_automatic_range_follows_the_values(model):
 
 
 def test_forget(model):
-    show(model, POSITIVE, "a").set_channel(2)
+    show(model, WAVES, "a").set_channel(2)
     model.forget_choices()
-    show(model, POSITIVE, "a")
-    assert model.choice.channel == 0
+    show(model, WAVES, "a")
+    assert model.channel == 1
+
+
+def test_a_channel_that_tells_something_comes_first(model):
+    image = np.zeros((1, 6, 8, 8), np.float32)
+    image[0, 4, 2:5] = 3
+    show(model, image, "a")
+    assert model.channel == 4
+    assert model.choice.channel is None
+
+
+def test_another_value_may_have_another_telling_channel_until_one_is_chosen(model):
+    image = np.zeros((1, 6, 8, 8), np.float32)
+    image[0, 4, 2:5] = 3
+    show(model, image, "a")
+    show(model, np.roll(image, 1, axis=1), "a")
+    assert model.channel == 5
+    model.set_channel(0)
+    show(model, image, "a")
+    assert model.channel == 0
+
+
+def test_the_channel_stays_from_sample_to_sample(model):
+    image = np.zeros((2, 6, 8, 8), np.float32)
+    image[0, 4, 2:5] = image[1, 1, 2:5] = 3
+    show(model, image, "a")
+    model.set_fixed(0, 1)
+    assert model.channel == 4
 
 
 # Facts

@@ -1,0 +1,133 @@
+"""What the user chose for each model, remembered between runs: inputs and breakpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.inputs import ImageOptions, InputSource
+
+if TYPE_CHECKING:
+    from PySide6.QtCore import QSettings
+
+__all__ = ["ModelChoices", "RememberedModels", "settings_key"]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoices:
+    """What the user chose for a model.
+
+    Attributes
+    ----------
+    sources : tuple of InputSource
+        One per input, in order; empty where not all are known.
+    options : ImageOptions
+        How pictures become tensors.
+    breakpoints : frozenset of str
+        Names of operators.
+    """
+
+    sources: tuple[InputSource, ...] = ()
+    options: ImageOptions = field(default_factory=ImageOptions)
+    breakpoints: frozenset[str] = frozenset()
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files of inputs that are gone, each once."""
+        paths = (source.path for source in self.sources)
+        return tuple(dict.fromkeys(str(p) for p in paths if p is not None and not p.is_file()))
+
+
+class RememberedModels:
+    """The choices in the settings, by the path of the model.
+
+    Parameters
+    ----------
+    settings : QSettings
+    """
+
+    def __init__(self, settings: QSettings) -> None:
+        self._settings = settings
+
+    def find(self, param: Path) -> ModelChoices | None:
+        """What was chosen for a model; None where nothing was, or it cannot be read."""
+        text = str(self._settings.value(settings_key("choices", param), ""))
+        if not text:
+            return None
+        try:
+            return _from_json(text)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None  # somebody has written into the file, or another version has
+
+    def store(self, param: Path, choices: ModelChoices) -> None:
+        """Remember what is chosen for a model.
+
+        Inputs that are arrays of this process cannot be; what was remembered before stays.
+        """
+        if not choices.sources or any(source.kind == "array" for source in choices.sources):
+            before = self.find(param) or ModelChoices()
+            choices = ModelChoices(before.sources, before.options, choices.breakpoints)
+        self._settings.setValue(settings_key("choices", param), _to_json(choices))
+
+
+def settings_key(kind: str, param: Path) -> str:
+    """Where the settings keep something about a model."""
+    path = str(param.absolute()).encode()
+    return f"{kind}/{hashlib.sha256(path).hexdigest()[:16]}"
+
+
+def _to_json(choices: ModelChoices) -> str:
+    sources = [
+        {
+            "kind": source.kind,
+            "path": str(source.path.absolute()) if source.path is not None else None,
+            "member": source.member,
+            "seed": source.seed,
+            "value": source.value,
+        }
+        for source in choices.sources
+    ]
+    return json.dumps(
+        {
+            "sources": sources,
+            "options": asdict(choices.options),
+            "breakpoints": sorted(choices.breakpoints),
+        }
+    )
+
+
+def _from_json(text: str) -> ModelChoices:
+    found = json.loads(text)
+    return ModelChoices(
+        tuple(_source(item) for item in found["sources"]),
+        _options(found["options"]),
+        frozenset(str(name) for name in found["breakpoints"]),
+    )
+
+
+def _source(item: dict[str, Any]) -> InputSource:
+    if item["kind"] not in {"image", "npy", "npz", "random", "constant"}:
+        raise ValueError(f"{item['kind']!r} is no kind of input")
+    path = Path(item["path"]) if item["path"] is not None else None
+    return InputSource(
+        item["kind"],
+        path=path,
+        member=str(item["member"]),
+        seed=int(item["seed"]),
+        value=float(item["value"]),
+    )
+
+
+def _options(item: dict[str, Any]) -> ImageOptions:
+    size = item["size"]
+    return ImageOptions(
+        size=(int(size[0]), int(size[1])) if size else None,
+        fit="crop" if item["fit"] == "crop" else "resize",
+        order="BGR" if item["order"] == "BGR" else "RGB",
+        scale=float(item["scale"]),
+        mean=tuple(float(number) for number in item["mean"]),
+        std=tuple(float(number) for number in item["std"]),
+    )
