@@ -266,7 +266,7 @@ def sizes_key(graph: RuntimeGraph) -> str:
 
 def _param_of(path: Path) -> Path | None:
     """Return the ``.param`` that a path names; None if it names none or several."""
-    if not path.is_dir():
+    if not is_folder(path):
         return path.with_suffix(".param")
     found = list(path.glob("*.param"))
     return found[0] if len(found) == 1 else None

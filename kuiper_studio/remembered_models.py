@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.inputs import ImageOptions, InputSource
+from engine.paths import is_file
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QSettings
@@ -38,7 +39,7 @@ class ModelChoices:
     def missing(self) -> tuple[str, ...]:
         """Files of inputs that are gone, each once."""
         paths = (source.path for source in self.sources)
-        return tuple(dict.fromkeys(str(p) for p in paths if p is not None and not p.is_file()))
+        return tuple(dict.fromkeys(str(p) for p in paths if p is not None and not is_file(p)))
 
 
 class RememberedModels:

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from engine.atomic import format_os_error
 from engine.dump import DumpOptions, check_destination, select_operators
 from engine.errors import ExportError, UnknownNameError
+from engine.paths import is_folder
 from engine.text import format_bytes, format_count
 from engine.values import flatten_value, value_nbytes
 from kuiper_studio.icons import icon
@@ -95,7 +96,7 @@ class ExportDialog(QDialog):
         self.setWindowTitle("Export a dump of tensors")
         self._session = session
         self._theme = theme
-        self._folder = Path(folder) if folder and Path(folder).is_dir() else home_folder()
+        self._folder = Path(folder) if folder and is_folder(folder) else home_folder()
         self._proposed = ""
         self.request: tuple[Path, DumpOptions] | None = None
         self.formats: dict[Format, QRadioButton] = {}

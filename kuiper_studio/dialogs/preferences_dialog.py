@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Slot
@@ -22,6 +21,7 @@ from engine.backend_names import BACKEND_NAMES, missing_packages
 from engine.errors import capitalized
 from engine.inputs import parse_seed
 from engine.memory_bound import default_bound
+from engine.paths import is_folder
 from engine.text import format_bytes, format_exact_bytes, parse_bytes
 from kuiper_studio.dialogs.export_dialog import FORMAT_TITLES
 from kuiper_studio.dialogs.question import Question
@@ -173,6 +173,6 @@ def _bytes_of(field: QLineEdit) -> int | None:
 
 def _folder_of(field: QLineEdit) -> str:
     text = field.text().strip()
-    if text and not Path(text).is_dir():
+    if text and not is_folder(text):
         raise ValueError(f"{text} is no folder")
     return text

@@ -387,7 +387,7 @@ def test_preview_of_a_large_made_up_input_takes_little_memory(studio) -> None:
     tracemalloc.start()
     try:
         for source in (InputSource("random", seed=3), InputSource("constant", value=2.0)):
-            preview = load_preview(source, operand, (1, 3, 4000, 4000))
+            preview = load_preview(source, operand, [operand], (1, 3, 4000, 4000))
             assert preview.text == "1×3×4000×4000 f32"
             assert preview.image.size().toTuple() == (500, 500)
         _, most = tracemalloc.get_traced_memory()
