@@ -81,7 +81,7 @@ __all__ = ["EngineServer"]
 _log = logging.getLogger(__name__)
 
 # Records are sent in bundles while a model runs freely: a window repaints at most so often.
-_SECONDS_BETWEEN_REPORTS: Final = 1 / 15
+_SECONDS_BETWEEN_REPORTS: Final = 1 / 10
 _LONG: Final = 0.2  # seconds, after which computing a value again shows its progress
 # Weights are copied ahead in pieces that take 10 ms, and of files that take a third of a second
 # in all. Larger ones are read when they are needed: the copy takes as much room on the disk.

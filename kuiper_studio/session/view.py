@@ -45,7 +45,7 @@ __all__ = ["SessionView"]
 
 _SHORT: Final = (FeedRequest, RestartRequest, StepBackRequest)  # steps may wait for these
 _WAKE_MS: Final = 10
-_STEP_MS: Final = 50  # a single step that takes longer is announced as a run
+_STEP_MS: Final = 100  # a run or a step that takes longer is announced
 
 
 class SessionView(QObject):
@@ -72,7 +72,7 @@ class SessionView(QObject):
     graph_changed
         Another model is open, or none.
     state_changed
-        `state` is another one. That a single step is RUNNING is told only when it takes a
+        `state` is another one. RUNNING is told only when a run or step takes a
         while: everything would be disabled and enabled again within one frame.
     position_changed
         Another operator is next.
