@@ -412,7 +412,7 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             (Place(_S.VIEW, 4),), ("Shift+Alt+Return",), checkable=True),
     Command("debug.continue", "&Continue", "Run to the next breakpoint or the end",
             "session.resume", (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, 1, with_text=True)),
-            ("F5",), "continue", _runnable),
+            ("F5",), "continue", _can_step),
     Command("debug.step", "&Step", "Run one operator", "session.step",
             (Place(_S.DEBUG, 1), Place(_S.TOOL_BAR, 2, with_text=True)), ("F10",), "step",
             _can_step),

@@ -473,8 +473,7 @@ class StudioSession(SessionView):
     def _run(self, steps: int | None = None, until: str | None = None) -> None:
         if self.state is RunState.NEED_INPUT and not self.busy:
             self.input_needed.emit()
-        can_run = self.state in _RUNNABLE or (steps == 1 and self.is_stepping)
-        if self._graph is None or not can_run:
+        if self._graph is None or not (self.state in _RUNNABLE or self.is_stepping):
             return
         self._failure = None
         breakpoints = self.breakpoints

@@ -147,12 +147,15 @@ def test_every_press_of_a_key_counts(qtbot, open_window, make_pair, gate):
     QTest.keyClick(window, Qt.Key.Key_F10)
     QTest.keyClick(window, Qt.Key.Key_F10)
     qtbot.waitUntil(lambda: enabled(window, "debug.stop") and gate.reached.is_set())
-    qtbot.waitUntil(lambda: not enabled(window, "debug.continue"))
+    qtbot.waitUntil(lambda: not enabled(window, "debug.stepBack"))
     for _ in range(8):
         QTest.keyClick(window, Qt.Key.Key_F10)
     gate.open()
     qtbot.waitUntil(lambda: not session.busy, timeout=10_000)
     assert session.position == 10
+    QTest.keyClick(window, Qt.Key.Key_F10)
+    QTest.keyClick(window, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: session.state is RunState.FINISHED, timeout=10_000)
 
 
 def test_continue_restart_and_back(qtbot, window):
