@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MainToolBar"]
 
+_ABOUT_MODEL: Final = "aboutModel"  # actions that are hidden without a model
+
 _TIPS: Final = {
     "auto": "for each operator the fastest kernel that agrees with NumPy, measured",
     "numpy": "the reference, for every operator",
@@ -71,7 +73,7 @@ class MainToolBar(QToolBar):
         self.setIconSize(QSize(18, 18))
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self._add_commands(Surface.TOOL_BAR, actions)
-        self._about_model: list[QAction] = [self.addSeparator()]
+        self.addSeparator().setObjectName(_ABOUT_MODEL)
         self._add_choices()
         spring = QWidget()
         spring.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -113,7 +115,7 @@ class MainToolBar(QToolBar):
         self._input.setIcon(icon("image", self._theme, "text2"))
         self._input.clicked.connect(self.input_requested)
         for caption, widget in (("Backend", self._backend), ("Input", self._input)):
-            self._about_model.append(self.addWidget(_captioned(caption, widget)))
+            self.addWidget(_captioned(caption, widget)).setObjectName(_ABOUT_MODEL)
 
     def _make_search_box(self, action: QAction) -> QPushButton:
         key = action.shortcut().toString()
@@ -148,8 +150,10 @@ class MainToolBar(QToolBar):
     @Slot()
     def _on_inputs_changed(self) -> None:
         graph = self._session.graph
-        for action in self._about_model:
-            action.setVisible(graph is not None)
+        # Asked for each time: PySide6 may drop its own objects of actions that Qt has made.
+        for action in self.actions():
+            if action.objectName() == _ABOUT_MODEL:
+                action.setVisible(graph is not None)
         sources = list(self._session.inputs.values())
         names = [s.path.name if s.path is not None else s.text for s in sources]
         text = names[0] if names else "none yet"

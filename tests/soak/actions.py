@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAction, QContextMenuEvent
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -234,7 +234,7 @@ class Actions:
     def _command(self) -> str:
         actions = [
             action
-            for action in self._window.findChildren(QAction)
+            for action in self._window._all_actions()
             if action.objectName() and action.isEnabled() and not action.text().endswith("…")
             if action.objectName() not in _LEFT_OUT
         ]
