@@ -150,11 +150,13 @@ class Bench:
 
 
 @pytest.fixture(autouse=True)
-def _heeds_ctrl_c():
-    """Let children heed Ctrl+C, which a shell has its background jobs ignore."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _heeds_signals():
+    """Let children heed Ctrl+C and hanging up, which background jobs and nohup ignore."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
