@@ -23,6 +23,8 @@ def cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     try:
-        return user_cache_path("kuiper-studio", appauthor=False)
+        folder = user_cache_path("kuiper-studio", appauthor=False)
     except RuntimeError:
-        return Path(os.devnull, "kuiper-studio")
+        folder = Path()
+    # Older platformdirs give a path that begins with "~" to a user without a home.
+    return folder if folder.is_absolute() else Path(os.devnull, "kuiper-studio")
