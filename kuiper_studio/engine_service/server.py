@@ -24,7 +24,6 @@ from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
 from engine.layers import layer_files
 from engine.memory_bound import default_bound
-from engine.pnnx import pair
 from engine.pnnx.archive import Archive
 from engine.runtime.description import collect_notes, describe
 from engine.states import OperatorStatus, SessionState, StopReason
@@ -792,7 +791,7 @@ def _packed(value: Value) -> Value:
 
 
 def _load(model: Path, bin_path: Path | None) -> _Loaded:
-    graph = engine.load(*pair(model, bin_path))
+    graph = engine.load(model, bin_path)
     return graph, describe(graph)
 
 
