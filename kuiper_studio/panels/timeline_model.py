@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from engine.cost import ValueSource
     from engine.runtime import RuntimeOperator
+    from engine.values import ValueMetadata
     from kuiper_studio.session import Record
 
 __all__ = [
@@ -119,6 +120,7 @@ class TimelineModel:
         costs = [cost(operator) for operator in operators]
         self.macs: Floats = np.array([float(found.macs) for found in costs])
         self._nbytes: Floats = np.array([float(found.nbytes) for found in costs])
+        self._costed: list[tuple[ValueMetadata | None, ...]] = [()] * len(costs)
         self._known: Floats = np.full(len(costs), np.nan)
         self._supplied = np.zeros(len(costs), np.bool_)
         self.status = np.zeros(len(costs), np.int8)
@@ -147,8 +149,16 @@ class TimelineModel:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
-                found = cost(self.operators[place], values)
-                self.macs[place], self._nbytes[place] = found.macs, found.nbytes
+                self._note_cost(place, values)
+
+    def _note_cost(self, place: int, values: ValueSource) -> None:
+        operator = self.operators[place]
+        operands = (*operator.inputs, *operator.outputs)
+        metadata = tuple(values.metadata(operand.name) for operand in operands)
+        if metadata != self._costed[place]:  # most passes have the shapes of the one before
+            self._costed[place] = metadata
+            found = cost(operator, values)
+            self.macs[place], self._nbytes[place] = found.macs, found.nbytes
 
     def forget(self, index: int | None = None) -> None:
         """Reset an operator, or all; measured times are kept."""

@@ -92,6 +92,7 @@ class TimelinePanel(Panel):
         self.summary.setProperty("role", "mono2")
         self.summary.setTextFormat(Qt.TextFormat.PlainText)
         self.measure_box = self._make_measure_box()
+        self._shown = session.snapshot
         self._scale_action = self._make_scale_action()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -140,11 +141,9 @@ class TimelinePanel(Panel):
         session.stepped.connect(self._on_stepped)
         session.stepped_back.connect(self._on_stepped_back)
         session.values_reset.connect(self._on_values_reset)
-        session.position_changed.connect(self._refresh)
-        session.state_changed.connect(self._refresh)
+        session.settled.connect(self._on_settled)
         session.breakpoints_changed.connect(self.canvas.refresh)
         session.tensors.recalled.connect(self._on_recalled)
-        session.selection_changed.connect(self._on_selection_changed)
         self.measure_box.currentIndexChanged.connect(self._on_measure_chosen)
         self.canvas.bar_size_changed.connect(self._update_summary)
 
@@ -174,7 +173,6 @@ class TimelinePanel(Panel):
     @Slot(object)
     def _on_stepped(self, records: tuple[Record, ...]) -> None:
         self.canvas.model.note(records, self.session.tensors)
-        self._refresh()
 
     @Slot(object)
     def _on_stepped_back(self, operator: str) -> None:
@@ -193,12 +191,16 @@ class TimelinePanel(Panel):
         if self.session.nonfinite != self.canvas.model.nonfinite:
             self._refresh()
 
-    @Slot(object)
-    def _on_selection_changed(self, _name: str) -> None:
-        self.canvas.show_selection()
+    @Slot()
+    def _on_settled(self) -> None:
+        if self.session.snapshot is not self._shown:
+            self._refresh()
+        else:  # another selection
+            self.canvas.show_selection()
 
     @Slot()
     def _refresh(self) -> None:
+        self._shown = self.session.snapshot
         self.canvas.model.nonfinite = self.session.nonfinite
         self.canvas.refresh()
         self._update_summary()

@@ -604,10 +604,12 @@ class StudioSession(SessionView):
 
     @Slot(object, object)
     def _on_received(self, reply: object, request: Request | None) -> None:
-        if request is None:
-            self._handlers[type(reply)](reply)
-        else:
-            self._handlers[type(reply)](reply, request)
+        handle = self._handlers[type(reply)]
+        with self._replying():
+            if request is None:
+                handle(reply)
+            else:
+                handle(reply, request)
 
     def _on_opened(self, answer: Opened, request: OpenRequest) -> None:
         opening = self._openings.pop(answer.run_id)

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QCoreApplication, QDeadlineTimer, QEventLoop, QObject, QTimer, Signal
+from PySide6.QtCore import (
+    QCoreApplication,
+    QDeadlineTimer,
+    QEventLoop,
+    QObject,
+    QTimer,
+    Signal,
+    Slot,
+)
 
 from engine.inputs import ImageOptions, InputSource
 from engine.runtime.kernel import SUPPLIED, backend_of
@@ -110,6 +119,9 @@ class SessionView(QObject):
         A `Progress`, or None when nothing long is under way.
     failed
         A `Failure`.
+    settled
+        After changes that a view may show: once after all that one reply of the engine
+        brings, and after each that the user makes. A view of several things refreshes by it.
     """
 
     graph_changed = Signal()
@@ -132,6 +144,7 @@ class SessionView(QObject):
     files_changed = Signal()
     progress_changed = Signal(object)
     failed = Signal(object)
+    settled = Signal()
 
     def __init__(
         self, client: EngineClient, backend: str, parent: QObject | None = None
@@ -157,11 +170,24 @@ class SessionView(QObject):
         self._progress: Progress | None = None
         self._long_step = QTimer(self, singleShot=True, interval=_STEP_MS)
         self._long_step.timeout.connect(self.state_changed)
+        self._is_replying = False  # one reply brings several changes
+        self._is_unsettled = False
         # What the user has chosen
         self._selected = self._operand = ""
         self._sources: dict[str, InputSource] = {}
         self._shapes = InputShapes()
         self._image_options = ImageOptions()
+        for changed in (
+            self.state_changed,
+            self.position_changed,
+            self.stepped,
+            self.stepped_back,
+            self.values_reset,
+            self.inputs_changed,
+            self.selection_changed,
+            self.operand_changed,
+        ):
+            changed.connect(self._on_changed)
 
     # What there is to see
 
@@ -436,6 +462,25 @@ class SessionView(QObject):
         self._failure = None
 
     # What is shown
+
+    @Slot()
+    def _on_changed(self) -> None:
+        if self._is_replying:
+            self._is_unsettled = True
+        else:
+            self.settled.emit()
+
+    @contextmanager
+    def _replying(self) -> Iterator[None]:
+        """Tell that all has settled at the end only, and only after a change."""
+        self._is_replying = True
+        try:
+            yield
+        finally:
+            self._is_replying = False
+            if self._is_unsettled:
+                self._is_unsettled = False
+                self.settled.emit()
 
     def _tell(self, told: Snapshot) -> None:
         """Take over what the engine or the user says."""

@@ -148,17 +148,8 @@ class TensorView(QWidget):
         self.gallery.producer_chosen.connect(session.select)
         session.graph_changed.connect(self._on_graph_changed)
         session.workspace.labels_changed.connect(self._on_labels_changed)
-        session.operand_changed.connect(self._on_operand_changed)
         session.tensors.recalled.connect(self._on_recalled)
-        for changed in (
-            session.stepped,
-            session.stepped_back,
-            session.values_reset,
-            session.state_changed,
-            session.selection_changed,
-            session.inputs_changed,
-        ):
-            changed.connect(self._on_values_changed)
+        session.settled.connect(self._refresh)
 
     # What is shown
 
@@ -411,10 +402,6 @@ class TensorView(QWidget):
         self.pane.set_labels(self._session.workspace.labels)
 
     @Slot(object)
-    def _on_operand_changed(self, _name: str) -> None:
-        self._refresh()
-
-    @Slot(object)
     def _on_recalled(self, name: str) -> None:
         if name == self.operand:
             self._refresh()
@@ -422,10 +409,6 @@ class TensorView(QWidget):
     @Slot()
     def _on_late(self) -> None:
         self._show_message(*self._absence(self.operand))
-
-    @Slot()
-    def _on_values_changed(self) -> None:
-        self._refresh()
 
     @Slot(object)
     def _on_menu_requested(self, position: QPoint) -> None:

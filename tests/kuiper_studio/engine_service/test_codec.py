@@ -56,6 +56,17 @@ def test_a_record():
     assert found.values["1"].dtype == np.int16
 
 
+def test_a_record_is_sent_without_the_names_of_its_fields():
+    label = OperatorLabel(2, "nn.ReLU", "relu")
+    records = [
+        Record(index, label, Outputs(5, {}), 0.25, OperatorStatus.EXECUTED)
+        for index in range(100)
+    ]
+    data, _ = encode(records)
+    assert b"by_operand" not in data
+    assert [record.index for record in decode(data, [])] == list(range(100))
+
+
 def test_arrays_are_not_copied_into_the_message():
     value = np.zeros(100_000, np.float32)
     data, (buffer,) = encode(Answer(1, value, found=True))

@@ -91,12 +91,14 @@ def test_step_back_takes_one_back(graph, model):
 
 def test_macs_follow_the_shapes_that_came(graph, model):
     operator = graph.operator("a")
-    values = {"0": np.zeros((5, 3), "f4"), "1": np.zeros((5, 4), "f4")}
+    values = {}
     source = SimpleNamespace(
         has_value=values.__contains__, metadata=lambda name: metadata_of(values[name])
     )
-    model.note([record(graph, "a", 1)], source)
-    assert model.macs[operator.index] == 60
+    for rows, macs in ((5, 60), (5, 60), (2, 24)):
+        values.update({"0": np.zeros((rows, 3), "f4"), "1": np.zeros((rows, 4), "f4")})
+        model.note([record(graph, "a", 1)], source)
+        assert model.macs[operator.index] == macs
 
 
 def test_bars_of_one_operator_each(graph, model):

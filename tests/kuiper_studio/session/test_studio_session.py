@@ -93,6 +93,31 @@ def test_step_follows(qtbot, opened):
     assert opened.tensors.statistics("2") is None
 
 
+def test_a_step_settles_once_when_all_is_told(qtbot, opened):
+    opened.step()
+    settle(qtbot, opened)
+    told = []
+    for name in ("stepped", "position_changed", "selection_changed", "operand_changed"):
+        getattr(opened, name).connect(lambda *_, name=name: told.append(name))
+    opened.settled.connect(lambda: told.append(f"settled at {opened.selected}"))
+    opened.step()
+    settle(qtbot, opened)
+    assert sorted(told[:-1]) == [
+        "operand_changed",
+        "position_changed",
+        "selection_changed",
+        "stepped",
+    ]
+    assert told[-1] == "settled at plus"
+
+
+def test_what_the_user_chooses_settles_at_once(opened):
+    settled = []
+    opened.settled.connect(lambda: settled.append(opened.selected))
+    opened.select("plus")
+    assert settled[-1] == "plus"
+
+
 def test_a_short_step_is_not_announced_as_a_run(qtbot, opened):
     told = []
     opened.state_changed.connect(lambda: told.append(opened.state))
