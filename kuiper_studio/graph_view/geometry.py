@@ -27,7 +27,8 @@ _RADIUS: Final = 10.0
 _ARROW_LENGTH: Final = 8.0
 _ARROW_WIDTH: Final = 7.0
 _ARROW_GAP: Final = 1.0
-_LONG: Final = 4000.0
+_LONG: Final = 2000.0  # longer lines are clipped
+_CLIP_STEP: Final = 1000.0  # lines are clipped anew when the view leaves squares of this size
 _DASHES: Final = 7.0  # a dash and a gap
 _HIT: Final = 6.0  # half of the width in which an edge is hit
 
@@ -60,6 +61,8 @@ class Geometry:
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
         self._route_segments: tuple[frozenset[int], tuple[Floats, Floats]] | None = None
+        self._clip_area: tuple[float, float, float, float] | None = None
+        self._clipped: dict[tuple[int, bool], QPainterPath] = {}
         self._polygons: dict[tuple[int, bool], QPolygonF] = {}
         self._arrows: dict[int, QPolygonF] = {}
 
@@ -148,8 +151,20 @@ class Geometry:
         if known is None:
             points = (self.layout.routes if whole else self.layout.branches)[edge]
             if visible is not None and np.ptp(points, axis=0).max() > _LONG:
-                return _rounded(_seen(points, visible))
+                return self._clipped_path(edge, points, visible, whole=whole)
             known = self._paths[edge, whole] = _rounded(points)
+        return known
+
+    def _clipped_path(
+        self, edge: int, points: Floats, visible: QRectF, *, whole: bool
+    ) -> QPainterPath:
+        area = _clip_area(visible)
+        if area != self._clip_area:
+            self._clip_area = area
+            self._clipped.clear()
+        known = self._clipped.get((edge, whole))
+        if known is None:
+            known = self._clipped[edge, whole] = _rounded(_clip(points, area))
         return known
 
     def arrow(self, edge: int) -> QPolygonF:
@@ -222,10 +237,24 @@ def _longest_in(parts: tuple[Floats, Floats], area: QRectF, least: float, most: 
     return found
 
 
-def _seen(points: Floats, visible: QRectF) -> Floats:
-    """Clip a line to the surroundings of an area: dashing all of it is slow."""
-    near_by = visible.adjusted(-_LONG, -_LONG, _LONG, _LONG)
-    left, top, right, bottom = near_by.left(), near_by.top(), near_by.right(), near_by.bottom()
+def _clip_area(visible: QRectF) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of an area around the visible one.
+
+    It stays the same while the view moves within it.
+    """
+    step = _CLIP_STEP
+    margin = step / 10  # room for round corners, arrows and the width of lines
+    return (
+        math.floor((visible.left() - margin) / step) * step,
+        math.floor((visible.top() - margin) / step) * step,
+        math.ceil((visible.right() + margin) / step) * step,
+        math.ceil((visible.bottom() + margin) / step) * step,
+    )
+
+
+def _clip(points: Floats, area: tuple[float, float, float, float]) -> Floats:
+    """Clip a line to an area: dashing all of it is slow."""
+    left, top, right, bottom = area
     low, high = np.minimum(points[:-1], points[1:]), np.maximum(points[:-1], points[1:])
     near = np.flatnonzero(((low <= (right, bottom)) & (high >= (left, top))).all(axis=1))
     if not len(near):

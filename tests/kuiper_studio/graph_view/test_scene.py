@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF
@@ -130,6 +132,22 @@ def test_line_ends_under_its_arrow_head_which_ends_before_the_box(geometry):
     assert head.boundingRect().width() == 8
     assert head.boundingRect().height() == 7
     assert head.boundingRect().left() < path.boundingRect().right() < target.left() - 1
+
+
+def test_long_lines_are_clipped_around_what_is_visible(geometry):
+    layout = geometry.layout
+    line = np.array([[0.0, 0.0], [9000.0, 0.0], [9000.0, 50.0]])
+    geometry.layout = replace(layout, branches=(line, *layout.branches[1:]))
+    here, nearer = QRectF(4300, -100, 600, 200), QRectF(4350, -60, 500, 100)
+    away = QRectF(7300, -100, 600, 200)
+    for visible in (here, away):
+        box = geometry.path(0, visible).boundingRect()
+        assert box.left() < visible.left()
+        assert box.right() > visible.right()
+        assert box.width() < 3000
+    assert geometry.path(0, here) is geometry.path(0, nearer)  # nothing is made anew
+    far = QRectF(8500, -100, 600, 200)
+    assert geometry.path(0, far).boundingRect().bottom() > 30  # the end under the arrow
 
 
 def test_corners_are_round(geometry):
