@@ -104,8 +104,10 @@ class Body(QFrame):
         # Of all widths with tiles of a good size, the one that leaves the largest picture.
         width, _ = max(
             (size for size in sizes if size[1] >= _GOOD_TILE * largest),
-            key=lambda size: (self.plane.fitted_zoom(whole - size[0] - 1), size[1], -size[0]),
-        )
+            key=lambda size: (
+                self.plane.fitted_zoom(whole - size[0] - 1, height), size[1], -size[0],
+            ),
+        )  # fmt: skip
         self._splitter.setSizes([min(width, most), max(whole - width, 1)])
 
     @Slot(int, int)

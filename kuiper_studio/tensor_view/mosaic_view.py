@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QFontMetricsF, QImage, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QToolTip, QWidget
 from typing_extensions import override
 
@@ -311,30 +311,15 @@ class MosaicView(Canvas):
         painter.setPen(QPen(self.theme.color("focus"), 2))
         painter.drawRect(tile.adjusted(-2, -2, 2, 2))
 
-    def _paint_hovered(self, painter: QPainter) -> None:
-        if self._hovered is None:
-            return
-        tile = self.tile_rect(self._hovered)
-        painter.setFont(self.theme.mono_font(10))
-        text = str(self._hovered)
-        patch = QRectF(0, 0, QFontMetricsF(painter.font()).horizontalAdvance(text) + 6, 14)
-        patch.moveTopLeft(tile.topLeft())
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(self.theme.color("text"), 1))
-        painter.drawRect(tile.adjusted(-0.5, -0.5, 0.5, 0.5))
-        painter.fillRect(patch, QColor(0, 0, 0, 190))
-        painter.setPen(QColor("#FFFFFF"))
-        painter.drawText(patch, int(Qt.AlignmentFlag.AlignCenter), text)
-
     # Selection
 
     def _set_hovered(self, channel: int | None) -> None:
         if channel != self._hovered:
             self._hovered = channel
             self.channel_hovered.emit(channel)
-            self.update()
 
-    def _describe(self, channel: int) -> str:
+    def describe(self, channel: int) -> str:
+        """Describe a channel of the page: number, range and special values."""
         place = channel - self._first
         special = int(self._facts.special[place])
         low, high = float(self._facts.low[place]), float(self._facts.high[place])
@@ -362,7 +347,6 @@ class MosaicView(Canvas):
         self._paint_foot(painter)
         self._paint_inside(painter)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        self._paint_hovered(painter)
         self._paint_ring(painter)
         self.paint_ring(painter)
         painter.end()
@@ -376,7 +360,7 @@ class MosaicView(Canvas):
         if event.type() == event.Type.ToolTip:
             help_event: QHelpEvent = event  # type: ignore[assignment]
             channel = self.channel_at(QPointF(help_event.pos()))
-            text = self._describe(channel) if channel is not None else ""
+            text = self.describe(channel) if channel is not None else ""
             QToolTip.showText(help_event.globalPos(), text, self)
             return True
         return super().event(event)

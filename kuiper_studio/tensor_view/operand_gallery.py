@@ -65,6 +65,8 @@ class OperandCard:
         The last selected channel.
     missing : bool
         Whether it has no value.
+    coming : bool
+        Whether its value is on its way.
     channels_last : bool
         Whether its last dimension is read as the channels.
     """
@@ -76,6 +78,7 @@ class OperandCard:
     facts: TensorStatistics | None = field(default=None, compare=False)
     channel: int | None = None
     missing: bool = False
+    coming: bool = False
     channels_last: bool = False
 
 
@@ -137,7 +140,7 @@ class OperandGallery(QScrollArea):
 
 
 class _Picture(QWidget):
-    """A small picture, enlarged by a whole number."""
+    """A small picture, as large as there is room for."""
 
     clicked = Signal()
 
@@ -204,12 +207,13 @@ class _Card(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(14, 12, 12, 12)
         row.setSpacing(16)
-        if not card.missing:
+        shown = not (card.missing or card.coming)
+        if shown:
             picture = _Picture(card)
             picture.clicked.connect(self._on_operand_clicked)
             row.addWidget(picture, 1)
         row.addLayout(self._make_words(theme), 0)
-        row.addStretch(0 if not card.missing else 1)
+        row.addStretch(0 if shown else 1)
 
     def _make_words(self, theme: Theme) -> QVBoxLayout:
         card = self._card
@@ -241,6 +245,8 @@ class _Card(QWidget):
         value = self._card.value
         if self._card.missing:
             return "has no value"
+        if self._card.coming:
+            return "is being fetched"
         if isinstance(value, np.ndarray):
             return f"{format_shape(value.shape)} {format_dtype(value.dtype)}"
         return f"tuple of {len(value)}" if isinstance(value, tuple) else elided(repr(value), 28)

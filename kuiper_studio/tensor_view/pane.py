@@ -71,7 +71,8 @@ class TensorPane(QWidget):
     Signals
     -------
     hovered_changed
-        Text and colour of the element under the mouse, ``""`` for none.
+        Text and colour of the element under the mouse, or the text of the channel there;
+        ``""`` for none.
     picked_changed
         Text of the picked element, ``""`` for none.
     range_changed
@@ -103,6 +104,7 @@ class TensorPane(QWidget):
         self._is_output = False
         self._measured: tuple[object, ...] = ()
         self.hovered: Element | None = None
+        self._told_hovered = False
         self._make_parts()
         self._connect()
         for name in ("grid", "histogram", "nan"):
@@ -139,6 +141,7 @@ class TensorPane(QWidget):
             widget.menu_requested.connect(self._on_menu_requested)
         self.table.picked.connect(self._on_cell_picked)
         self.mosaic.channel_chosen.connect(self.show_channel)
+        self.mosaic.channel_hovered.connect(self._on_channel_hovered)
         self.top.chosen.connect(self._on_score_chosen)
         self.range_bar.range_chosen.connect(self._on_range_chosen)
         self.tools.channel.chosen.connect(self.show_channel)
@@ -276,6 +279,7 @@ class TensorPane(QWidget):
             self.message.show_text(text, detail, number=len(text) < 24)
 
     def _show_channel(self) -> None:
+        self._forget_hovered()
         model = self.model
         pictures = model.reading.kind is Kind.PLANES
         self.tools.show_channel(model.channel, model.reading.channels if pictures else 1)
@@ -477,13 +481,28 @@ class TensorPane(QWidget):
     def _on_hovered(self, place: tuple[int, int] | None) -> None:
         element = self.model.element(*place) if place is not None else None
         if element is None or place is None:
-            self.hovered = None
-            self.hovered_changed.emit("", "")
+            self._forget_hovered()
             return
         value = float(self.model.plane[place])
         color = self.coloring().color_of(value)
         self.hovered = Element(element.index, element.value, element.text, color.name())
+        self._told_hovered = True
         self.hovered_changed.emit(str(element), color.name() if color.alpha() else "")
+
+    @Slot(object)
+    def _on_channel_hovered(self, channel: int | None) -> None:
+        if channel is None:
+            self._forget_hovered()
+            return
+        self._told_hovered = True
+        self.hovered_changed.emit(self.mosaic.describe(channel), "")
+
+    def _forget_hovered(self) -> None:
+        """Say nothing more of what was under the mouse."""
+        self.hovered = None
+        if self._told_hovered:
+            self._told_hovered = False
+            self.hovered_changed.emit("", "")
 
     # Slots of the controls
 

@@ -1,4 +1,4 @@
-"""One channel: elements are squares of whole pixels, or averaged when shrunk."""
+"""One channel: elements are squares, never smoothed; where it is shrunk they are averaged."""
 
 from __future__ import annotations
 
@@ -108,10 +108,10 @@ class PlaneCanvas(ElementCanvas):
         """Zoom and position of the channel, read-only."""
         return self._port
 
-    def fitted_zoom(self, width: int) -> float:
-        """Return the fitting zoom for another width of the canvas."""
+    def fitted_zoom(self, width: int, height: int) -> float:
+        """Return the fitting zoom for another size of the canvas."""
         room = max(width - _LEFT - self._space, 1.0)
-        return fit_zoom(self._port.plane, (room, float(self.height())))
+        return fit_zoom(self._port.plane, (room, float(height)))
 
     # Zooming
 

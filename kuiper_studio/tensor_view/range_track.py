@@ -25,7 +25,9 @@ __all__ = ["RangeTrack"]
 _TOP: Final = 4
 _PLOT: Final = 36
 _STRIP: Final = 5
-_SIDE: Final = 8  # room for half a handle
+_SIDE: Final = 2
+_BESIDE: Final = 6  # from the frame to the axis: room for half a handle, and for the end bins
+_LEAST_BAR: Final = 4.0  # width of a bin that stands alone
 _GRAB: Final = 18
 _HANDLE: Final = (13, 10)
 _LEAST_SHARE: Final = 1 / 1000  # part of the axis that stays between the handles
@@ -101,16 +103,20 @@ class RangeTrack(Canvas):
     def _plot(self) -> QRectF:
         return QRectF(_SIDE, _TOP, self.width() - 2 * _SIDE, _PLOT)
 
+    def _axis_area(self) -> QRectF:
+        """The part of the plot from the lower to the upper end of the axis."""
+        return self._plot().adjusted(_BESIDE, 0, -_BESIDE, 0)
+
     def x_of(self, value: float) -> float:
         """Return the position of a value on the axis, in pixels."""
-        plot, (low, high) = self._plot(), self._axis
+        area, (low, high) = self._axis_area(), self._axis
         # In halves, because the difference of the ends may overflow.
         share = (value / 2 - low / 2) / (high / 2 - low / 2)
-        return plot.left() + share * plot.width()
+        return area.left() + share * area.width()
 
     def _value_at(self, x: float) -> float:
-        plot, (low, high) = self._plot(), self._axis
-        share = min(max((x - plot.left()) / plot.width(), 0.0), 1.0)
+        area, (low, high) = self._axis_area(), self._axis
+        share = min(max((x - area.left()) / area.width(), 0.0), 1.0)
         return low * (1 - share) + high * share
 
     def _handle_at(self, position: QPointF) -> int | None:
@@ -159,13 +165,13 @@ class RangeTrack(Canvas):
             return
         heights = np.log1p(self._counts.astype(np.float64))
         heights *= (plot.height() - 3) / heights.max()
-        edges = np.linspace(plot.left(), plot.right(), len(heights) + 1)
-        points = [QPointF(plot.left(), plot.bottom())]
+        edges = self._bin_edges()
+        points = [QPointF(edges[0], plot.bottom())]
         for place, height in enumerate(heights.tolist()):
             # An empty bin stays empty; one with a single value is visible.
             top = plot.bottom() - (max(height, 1.0) if height else 0.0)
             points += [QPointF(edges[place], top), QPointF(edges[place + 1], top)]
-        points.append(QPointF(plot.right(), plot.bottom()))
+        points.append(QPointF(edges[-1], plot.bottom()))
         shape = QPolygonF(points)
         painter.setPen(Qt.PenStyle.NoPen)
         for area, token, alpha in (
@@ -178,6 +184,26 @@ class RangeTrack(Canvas):
             painter.setBrush(self.theme.color(token, alpha))
             painter.drawPolygon(shape)
             painter.restore()
+
+    def _bin_edges(self) -> list[float]:
+        """Return the edges of the bins, in pixels.
+
+        Bins at the ends stand out beside the handles, and bins without neighbours are widened:
+        so the bars of flags, of whole numbers and of probabilities are visible.
+        """
+        area = self._axis_area()
+        filled = np.pad(np.asarray(self._counts) > 0, 2)
+        count = len(filled) - 4
+        edges = np.linspace(area.left(), area.right(), count + 1)
+        near = filled[:-4] | filled[1:-3] | filled[3:-1] | filled[4:]
+        lonely = (filled[2:-2] & ~near).nonzero()[0]
+        width = area.width() / count
+        wider = min(max(0.0, (_LEAST_BAR - width) / 2), width)
+        edges[lonely] -= wider
+        edges[lonely + 1] += wider
+        edges[0], edges[-1] = area.left() - _BESIDE + 1, area.right() + _BESIDE - 1
+        result: list[float] = edges.tolist()
+        return result
 
     def _paint_map(self, painter: QPainter, strip: QRectF, left: float, right: float) -> None:
         """Paint the colours between the handles, and hatched end colours beyond them."""
@@ -237,12 +263,16 @@ class RangeTrack(Canvas):
             painter.end()
             return
         ends = self.x_of(self._coloring.low), self.x_of(self._coloring.high)
-        inside = QRectF(QPointF(ends[0], plot.top()), QPointF(ends[1], plot.bottom()))
-        strip = QRectF(plot.left(), plot.bottom(), plot.width(), _STRIP)
+        area = self._axis_area()
+        strip = QRectF(area.left(), plot.bottom(), area.width(), _STRIP)
         if self._histogram_shown:
+            # At an end of the axis, what is beside the handle is in the range.
+            left = ends[0] if ends[0] > area.left() else plot.left()
+            right = ends[1] if ends[1] < area.right() else plot.right()
+            inside = QRectF(QPointF(left, plot.top()), QPointF(right, plot.bottom()))
             self._paint_histogram(painter, plot, inside)
         else:
-            strip = strip.united(plot)
+            strip = strip.united(area)
         self._paint_map(painter, strip, *ends)
         painter.setPen(QPen(self.theme.color("ctl"), 1))
         painter.setBrush(Qt.BrushStyle.NoBrush)

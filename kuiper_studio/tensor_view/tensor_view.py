@@ -280,6 +280,8 @@ class TensorView(QWidget):
         session = self._session
         cards = []
         for place, operand in enumerate(operator.inputs):
+            missing = not session.tensors.has_value(operand.name)
+            is_here = session.tensors.look(operand.name)
             remembered = self.pane.model.remembered(operand.name)
             cards.append(
                 OperandCard(
@@ -289,7 +291,8 @@ class TensorView(QWidget):
                     session.tensors.value(operand.name),
                     session.tensors.statistics(operand.name),
                     remembered.channel if remembered is not None else None,
-                    missing=not session.tensors.has_value(operand.name),
+                    missing=missing,
+                    coming=not missing and not is_here,
                     channels_last=remembered is not None and remembered.channels_last,
                 )
             )
@@ -403,7 +406,10 @@ class TensorView(QWidget):
 
     @Slot(object)
     def _on_recalled(self, name: str) -> None:
-        if name == self.operand:
+        in_gallery = self._stack.currentWidget() is self.gallery and any(
+            card.name == name for card in self.gallery.cards
+        )
+        if name == self.operand or in_gallery:
             self._refresh()
 
     @Slot()

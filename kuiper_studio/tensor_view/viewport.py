@@ -16,6 +16,9 @@ _STEPS: Final = (
 )  # fmt: skip
 _LARGEST: Final = 64  # maximum zoom of fitting
 _LEAST_SIDE: Final = 24
+# A whole number is used that fills this part of the length. From 8 on one always does, so cells
+# that are large enough to compare by eye are equal.
+_GOOD_SHARE: Final = 7 / 8
 
 
 def zoom_steps(zoom: float, steps: int) -> float:
@@ -28,7 +31,7 @@ def zoom_steps(zoom: float, steps: int) -> float:
 
 
 def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
-    """Return the zoom that shows a whole plane, a whole number if it is enlarged.
+    """Return the zoom that shows a whole plane, a whole number where that wastes little room.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def fit_zoom(plane: tuple[int, int], area: tuple[float, float]) -> float:
     if zoom * shorter < _LEAST_SIDE < zoom * max(rows, columns):
         room = area[1] if rows < columns else area[0]
         zoom = max(zoom, min(max(_LEAST_SIDE / shorter, 1.0), room / shorter))
-    return float(min(_LARGEST, math.floor(zoom))) if zoom >= 1 else zoom
+    whole = math.floor(zoom)
+    return float(min(_LARGEST, whole)) if whole >= _GOOD_SHARE * zoom else zoom
 
 
 class Viewport:
@@ -82,7 +86,7 @@ class Viewport:
     @property
     def text(self) -> str:
         """The zoom as a ratio: ``5 : 1``, ``1 : 2.3``."""
-        return f"{self.zoom:g} : 1" if self.zoom >= 1 else f"1 : {1 / self.zoom:.3g}"
+        return f"{self.zoom:.3g} : 1" if self.zoom >= 1 else f"1 : {1 / self.zoom:.3g}"
 
     @property
     def pixels(self) -> tuple[int, int]:
@@ -95,7 +99,7 @@ class Viewport:
 
     @property
     def cell(self) -> tuple[float, float]:
-        """Width and height of an element; whole device pixels if it is enlarged."""
+        """Width and height of an element; if it is shrunk, of its share of the picture."""
         if self.zoom * self.scale >= 1:
             return self.zoom, self.zoom
         rows, columns = self.pixels

@@ -86,6 +86,12 @@ def test_hover_tells_the_channel(view, qtbot):
     assert hovered.args == [9]
 
 
+def test_hover_leaves_no_mark(view, qtbot):
+    before = view.grab().toImage()
+    qtbot.mouseMove(view, middle(view, 9))
+    assert view.grab().toImage() == before
+
+
 def test_a_channel_of_special_values_has_a_badge(view, theme, color_at):
     planes = np.zeros((4, 14, 14), np.float32)
     planes[:, 0, 0] = 1  # not flat

@@ -215,6 +215,29 @@ def test_hovered_element_has_its_colour(pane, signed, qtbot):
     assert color == pane.coloring().color_of(float(signed[0, 2, 10, 20])).name()
 
 
+def test_hovered_channel_is_told_until_another_value_is_shown(pane, signed, qtbot):
+    pane.set_value("x", signed)
+    with qtbot.waitSignal(pane.hovered_changed) as hovered:
+        qtbot.mouseMove(pane.mosaic, pane.mosaic.tile_rect(5).center().toPoint())
+    assert hovered.args == ["Channel 5: 0 … 0", ""]
+    with qtbot.waitSignal(pane.hovered_changed) as hovered:
+        pane.set_value("y", signed + 1)
+    assert hovered.args == ["", ""]
+    assert pane.hovered is None
+
+
+def test_parts_share_the_room_alike_whatever_was_shown_before(pane, qtbot):
+    picture = np.random.default_rng(0).random((1, 3, 224, 224), np.float32)
+
+    def parts():
+        pane.set_value("x", picture)
+        return pane.mosaic.width(), pane.plane.port.zoom
+
+    first = parts()
+    pane.set_value("y", np.arange(1000.0))
+    assert parts() == first
+
+
 def test_pick_is_exact_and_stays_with_the_operand(pane, signed, qtbot):
     pane.set_value("x", signed)
     pane.show_channel(0)
@@ -550,7 +573,7 @@ def test_channels_of_large_values_are_measured_on_a_thread(shown, theme, qtbot, 
     qtbot.waitUntil(lambda: not pane.model.page_is_estimated)
     assert pane.model.page_facts().high.tolist() == [3, 0]
     assert pane.model.page_facts().special.tolist() == [0, 1]
-    assert "1 NaN or Inf" in pane.mosaic._describe(1)
+    assert "1 NaN or Inf" in pane.mosaic.describe(1)
 
 
 def test_large_values_are_measured_on_a_thread(shown, theme, qtbot, monkeypatch):

@@ -148,6 +148,31 @@ def test_inside_and_outside_of_the_range_differ(bar, theme, color_at):
     assert inside != outside
 
 
+def bar_columns(bar, theme):
+    """The columns of the plot with ink of the histogram, a little above its floor."""
+    image, blank = bar.track.grab().toImage(), theme.color("base").name()
+    found = {x for x in range(4, image.width() - 4) if image.pixelColor(x, 33).name() != blank}
+    handles = {round(bar.track.x_of(end)) + i for end in (0, 100) for i in (-1, 0)}
+    return sorted(found - handles)
+
+
+@pytest.mark.parametrize("filled", [(0, 255), (0,), (255,), (0, 1, 255), (100,), (100, 103)])
+def test_few_values_have_visible_bars(bar, theme, filled):
+    counts = np.zeros(256, int)
+    counts[list(filled)] = 50
+    bar.set_range((0, 100), Coloring(0, 100))
+    bar.set_histogram(counts)
+    columns = bar_columns(bar, theme)
+    for place in filled:
+        x = bar.track.x_of((place + 0.5) / 256 * 100)
+        assert sum(abs(column - x) <= 7 for column in columns) >= 3
+    widest = 10 * len(filled)
+    assert len(columns) <= widest
+    if 0 in filled:  # beside the handle, and of the colour of what is in the range
+        colors = {bar.track.grab().toImage().pixelColor(x, 33).name() for x in columns}
+        assert len(colors) <= 2 + len(filled)
+
+
 def test_tool_tip_tells_of_a_sample(bar):
     assert bar.track.toolTip() == "Histogram of all values"
     bar.set_histogram(np.full(256, 5), 97)

@@ -273,6 +273,24 @@ def test_operands_of_the_failed_operator(failed):
     assert links == ["conv", "in"]
 
 
+def test_operands_of_the_failed_operator_come_when_they_are_fetched(failed, qtbot, monkeypatch):
+    tensors = failed._session.tensors
+    value = tensors.value("0")
+    with monkeypatch.context() as away:
+        away.setattr(tensors, "look", lambda name: name != "0")
+        away.setattr(
+            tensors,
+            "value",
+            lambda name: None if name == "0" else type(tensors).value(tensors, name),
+        )
+        failed._refresh()
+        assert "is being fetched" in texts(failed.gallery)
+        assert "None" not in texts(failed.gallery)
+    tensors.recalled.emit("0")
+    assert failed.gallery.cards[1].value is value
+    assert "1×3×8×8 f32" in texts(failed.gallery)
+
+
 def test_from_an_operand_to_its_producer(failed):
     failed.gallery.findChildren(QPushButton)[0].click()
     assert title(failed) == "conv 1"

@@ -23,7 +23,12 @@ def port():
     ("plane", "area", "zoom"),
     [
         pytest.param((56, 56), (280, 281), 5, id="whole-number"),
-        pytest.param((56, 56), (279, 281), 4, id="rounded-down"),
+        pytest.param((56, 56), (279, 281), 279 / 56, id="fills-the-room"),
+        pytest.param((112, 112), (440, 500), 440 / 112, id="fills-the-room-at-3"),
+        pytest.param((56, 56), (252, 300), 4, id="rounded-down"),
+        pytest.param((7, 7), (251, 251), 35, id="large-cells-are-equal"),
+        pytest.param((28, 28), (251, 260), 8, id="from-eight-on-equal"),
+        pytest.param((500, 500), (560, 600), 1, id="one-to-one"),
         pytest.param((640, 640), (280, 320), 0.4375, id="shrunken"),
         pytest.param((1, 1), (300, 300), 64, id="one-element"),
         pytest.param((2, 3000), (390, 280), 12, id="long-and-thin"),
