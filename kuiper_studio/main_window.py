@@ -73,6 +73,8 @@ __all__ = ["MainWindow"]
 _LAYOUT_VERSION: Final = 1
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = (1440, 900)  # that the docks were designed for
+_DOCK_SHARES: Final = (0.24, 0.19)  # of the width: at the left, at the right
+_TIMELINE_HEIGHT: Final = 120
 _FRAME: Final = 8  # of a window manager, at most, below and at the sides
 _SCHEME_OF: Final = {
     "view.themeSystem": Scheme.SYSTEM,
@@ -146,7 +148,6 @@ class MainWindow(QMainWindow):
         self._splitter.addWidget(self.graph_view)
         self._splitter.addWidget(self.tensor_view)
         self._splitter.setSizes([288, 408])
-        self._splitter.setStretchFactor(1, 1)
         workspace = QWidget()
         column = QVBoxLayout(workspace)
         column.setContentsMargins(0, 0, 0, 0)
@@ -186,9 +187,10 @@ class MainWindow(QMainWindow):
         layout = self.layout()
         if layout is not None:
             layout.activate()  # sizes that are given before it are shared out anew
-        self.resizeDocks([docks["operators"], docks["properties"]], [346, 274], horizontal)
+        left, right = (round(share * self.width()) for share in _DOCK_SHARES)
+        self.resizeDocks([docks["operators"], docks["properties"]], [left, right], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
-        self.resizeDocks([docks["timeline"]], [134], vertical)
+        self.resizeDocks([docks["timeline"]], [_TIMELINE_HEIGHT], vertical)
 
     def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
         dock = QDockWidget(panel.windowTitle(), self)

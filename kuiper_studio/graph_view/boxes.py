@@ -83,6 +83,9 @@ STYLES: Final = {
     ),
 }
 
+# Their lines begin at the left.
+_WITHOUT_PICTURE: Final = frozenset({DisplayStatus.PLAIN, DisplayStatus.UNSUPPORTED})
+
 
 @dataclass(frozen=True, slots=True)
 class BoxLook:
@@ -253,7 +256,7 @@ class BoxPainter:
             )
             painter.drawImage(square, image)
             return
-        if look.status is DisplayStatus.PLAIN:
+        if look.status in _WITHOUT_PICTURE:
             return
         pen = QPen(self._theme.color("ctl"), 1.0)
         pen.setDashPattern([2.0, 2.0])
@@ -279,7 +282,7 @@ class BoxPainter:
         write(faces.type, style.title, LEFT_INSET, "type", box.shown_type)
         write(faces.name, style.text, LEFT_INSET, "name", box.shown_name)
         first, second = detail_lines(look)
-        left = LEFT_INSET if look.status is DisplayStatus.PLAIN else DETAIL_LEFT
+        left = LEFT_INSET if look.status in _WITHOUT_PICTURE else DETAIL_LEFT
         if style.word:
             write(faces.word, STATUS_LOOKS[look.status].token, left, "first", first)
         else:

@@ -55,12 +55,6 @@ class Camera:
         """View rectangle over a scene rectangle."""
         return QRectF(self.to_view(rect.topLeft()), rect.size() * self.zoom)
 
-    def resize(self, size: QSizeF) -> None:
-        """Change the view's size and keep its centre."""
-        centre = self.centre
-        self.size = size
-        self.centre_on(centre)
-
     def centre_on(self, point: QPointF) -> None:
         """Centre on a scene point."""
         half = self.size / (2 * self.zoom)

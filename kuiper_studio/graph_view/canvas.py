@@ -32,7 +32,7 @@ from engine.text import format_count
 from kuiper_studio.background import Background, Done
 from kuiper_studio.graph_view.camera import LEAST_ZOOM, Camera
 from kuiper_studio.graph_view.geometry import Geometry
-from kuiper_studio.graph_view.legend import legend_entries, paint_legend
+from kuiper_studio.graph_view.legend import LEGEND_HEIGHT, legend_entries, paint_legend
 from kuiper_studio.graph_view.minimap import Minimap
 from kuiper_studio.graph_view.painter import FULL_FROM, ScenePainter, dot_tile
 from kuiper_studio.graph_view.pointer import Pointer
@@ -66,9 +66,10 @@ __all__ = ["GraphCanvas"]
 
 _LAID_OUT_AT_ONCE: Final = 600  # operators; larger graphs are laid out on another thread
 _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
+_HOME_FROM: Final = 0.85  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
-_BOTTOM: Final = 58.0  # of legend and minimap
+_HOME_MARGIN: Final = 10.0  # across the flow
 _NEAR_EDGE: Final = 20.0
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
@@ -128,6 +129,7 @@ class GraphCanvas(QWidget):
         self._geometry: Geometry | None = None
         self._painter: ScenePainter | None = None
         self._minimap: Minimap | None = None
+        self._map_frame = QRectF()
         self._choice: Orientation | None = None
         self._sought = NONE  # box to centre on when the layout is done
         self._untouched = True  # the user has not moved the view yet
@@ -227,10 +229,11 @@ class GraphCanvas(QWidget):
 
     def minimap_rect(self) -> QRectF:
         """Frame of the minimap in view coordinates; null when it is not shown."""
-        frame = None
-        if self._minimap is not None:
-            frame = self._minimap.frame(self._camera.size, self._camera.visible)
-        return frame if frame is not None else QRectF()
+        return self._map_frame
+
+    def scene_rect(self) -> QRectF:
+        """The part of the canvas that shows the scene; legend and minimap are beside it."""
+        return QRectF(QPointF(0.0, 0.0), self._camera.size)
 
     def visible_area(self) -> QRectF:
         """The visible part of the scene."""
@@ -243,6 +246,7 @@ class GraphCanvas(QWidget):
         if self._geometry is None:
             return
         self._stop_animation()
+        self._camera.size = self._room()
         self._camera.show(self._geometry.bounds, _MARGIN, 1.0)
         self._after_move()
 
@@ -295,6 +299,10 @@ class GraphCanvas(QWidget):
     def set_legend_visible(self, visible: bool) -> None:  # noqa: FBT001 - as QWidget.setVisible
         """Show or hide the legend."""
         self._legend_visible = visible
+        if self._untouched:
+            self._go_home()
+        else:
+            self._reserve()
         self.update()
 
     # Layout
@@ -358,34 +366,70 @@ class GraphCanvas(QWidget):
             return
         self._stop_animation()
         camera, bounds = self._camera, self._geometry.bounds
-        camera.size = QSizeF(self.size())
+        camera.size = self._room()
         camera.least_zoom = LEAST_ZOOM
         fitting = camera.zoom_to_show(bounds, _MARGIN)
-        camera.zoom = min(fitting, 1.0) if fitting >= _FIT_FROM else 1.0
-        camera.centre_on(self._resting_centre(0) if self._scene.boxes else bounds.center())
+        camera.zoom = min(fitting, 1.0)
+        camera.centre_on(bounds.center())
+        if fitting < _FIT_FROM:
+            camera.zoom = 1.0
+            self._reserve()
+            camera.zoom = min(max(self._zoom_across(), _HOME_FROM), 1.0)
+            camera.centre_on(self._resting_centre(0))
         self._untouched = True
         self._after_move(touched=False)
+
+    def _zoom_across(self) -> float:
+        """Return the zoom at which all rows of the graph are visible."""
+        if self._geometry is None:
+            return 1.0
+        size, bounds = self._camera.size, self._geometry.bounds
+        room, breadth = size.height(), bounds.height()
+        if not self._geometry.left_right:
+            room, breadth = size.width(), bounds.width()
+        return (room - 2 * _HOME_MARGIN) / max(breadth, 1.0)
 
     def _resting_centre(self, box: int) -> QPointF:
         """Return the point to centre on to see a box.
 
-        Along an axis on which the graph fits, all of it is shown; along the other one, at most
-        a margin beyond its ends. So legend and minimap cover no box.
+        Along an axis on which the graph fits, all of it is shown, or else all boxes where these
+        fit; along the other one, at most a margin beyond its ends.
         """
         if self._geometry is None:
             return QPointF()
-        camera, bounds = self._camera, self._geometry.bounds
-        centre = self._geometry.rect(box).center()
-        margin, bottom = _MARGIN / camera.zoom, _BOTTOM / camera.zoom
-        seen = camera.visible
-        x = _resting(centre.x(), bounds.left() - margin, bounds.right() + margin, seen.width())
-        low, high = bounds.top() - margin, bounds.bottom() + margin + bottom
-        return QPointF(x, _resting(centre.y(), low, high, seen.height()))
+        bounds, boxes = self._geometry.bounds, self._geometry.box_bounds
+        centre, margin = self._geometry.rect(box).center(), _MARGIN / self.zoom
+        width, height = self._camera.visible.size().toTuple()
+        across = ((bounds.left(), bounds.right()), (boxes.left(), boxes.right()))
+        down = ((bounds.top(), bounds.bottom()), (boxes.top(), boxes.bottom()))
+        return QPointF(
+            _resting(centre.x(), across, width, margin),
+            _resting(centre.y(), down, height, margin),
+        )
+
+    # Room for legend and minimap
+
+    def _room(self, beside: tuple[float, float] = (0.0, 0.0)) -> QSizeF:
+        """Return the scene's part of the canvas, when the minimap takes `beside` of it."""
+        foot = LEGEND_HEIGHT if self._legend_visible and self._scene.boxes else 0.0
+        width, height = self.width() - beside[0], self.height() - max(foot, beside[1])
+        return QSizeF(max(width, 1.0), max(height, 1.0))
+
+    def _reserve(self) -> None:
+        """Divide the canvas: legend and minimap cover nothing of the scene."""
+        camera = self._camera
+        camera.size = self._room()
+        self._map_frame = QRectF()
+        if self._minimap is None or self._geometry is None:
+            return
+        if not camera.visible.contains(self._geometry.bounds):
+            self._map_frame = self._minimap.place(QSizeF(self.size()))
+            camera.size = self._room(self._minimap.reserved(self._map_frame))
 
     # Camera
 
     def _zoom_about_middle(self, zoom: float) -> None:
-        self._zoom_about(QPointF(self.width() / 2, self.height() / 2), zoom)
+        self._zoom_about(self.scene_rect().center(), zoom)
 
     def _zoom_about(self, point: QPointF, zoom: float) -> None:
         self._stop_animation()
@@ -394,6 +438,7 @@ class GraphCanvas(QWidget):
 
     def _after_move(self, *, touched: bool = True) -> None:
         if self._geometry is not None:
+            self._reserve()
             self._camera.keep_near(self._geometry.bounds)
         if touched:
             self._untouched = False
@@ -473,13 +518,15 @@ class GraphCanvas(QWidget):
         self._after_move()
 
     def _box_at(self, point: QPointF) -> int:
-        if self._geometry is None or self.in_minimap(point):
+        if self._geometry is None or not self.scene_rect().contains(point):
             return NONE
         slack = 3 / self.zoom if self.zoom < FULL_FROM else 0.0
         return self._geometry.box_at(self._camera.to_scene(point), slack)
 
     def _edge_at(self, point: QPointF) -> int:
-        if self._geometry is None or self.in_minimap(point) or self._box_at(point) != NONE:
+        if self._geometry is None or not self.scene_rect().contains(point):
+            return NONE
+        if self._box_at(point) != NONE:
             return NONE
         return self._geometry.edge_at(self._camera.to_scene(point), self.zoom)
 
@@ -666,7 +713,7 @@ class GraphCanvas(QWidget):
         pitch = tile.width() / ratio
         origin = self._camera.origin * self.zoom
         offset = QPointF(round(origin.x()) % pitch, round(origin.y()) % pitch)
-        painter.drawTiledPixmap(QRectF(self.rect()), tile, offset)
+        painter.drawTiledPixmap(self.scene_rect(), tile, offset)
 
     def _paint_notice(self, painter: QPainter) -> None:
         count = len(self._scene.boxes)
@@ -676,12 +723,7 @@ class GraphCanvas(QWidget):
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_overlays(self, painter: QPainter) -> None:
-        frame = self.minimap_rect()
-        if self._minimap is not None and not frame.isNull():
-            self._minimap.paint(painter, frame, self._camera.visible)
-        if self._legend_visible and self._scene.boxes:
-            room = (frame.left() if not frame.isNull() else self.width()) - 2 * 12
-            paint_legend(painter, self._theme, legend_entries(self._state), self.height(), room)
+        self._paint_beside(painter)
         area = self._pointer.area
         if area is not None:
             painter.setPen(QPen(self._theme.color("focus"), 1.4))
@@ -691,6 +733,25 @@ class GraphCanvas(QWidget):
             painter.setPen(QPen(self._theme.color("focus"), 2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(1, 1, -1, -1))
+
+    def _paint_beside(self, painter: QPainter) -> None:
+        """Paint legend and minimap over what boxes and edges reach beyond the scene's part."""
+        scene, whole, frame = self.scene_rect(), QRectF(self.rect()), self._map_frame
+        foot = QRectF(scene.bottomLeft(), whole.bottomRight())
+        side = QRectF(scene.topRight(), whole.bottomRight())
+        base, line = self._theme.color("base"), self._theme.color("line")
+        if foot.height() > 0:
+            painter.fillRect(foot, base)
+            painter.fillRect(QRectF(foot.left(), foot.top(), foot.width(), 1), line)
+        if side.width() > 0:
+            painter.fillRect(side, base)
+            painter.fillRect(QRectF(side.left(), 0, 1, side.height()), line)
+        if self._minimap is not None and not frame.isNull():
+            self._minimap.paint(painter, frame, self._camera.visible)
+        if self._legend_visible and self._scene.boxes:
+            if not frame.isNull():
+                foot.setRight(frame.left())
+            paint_legend(painter, self._theme, legend_entries(self._state), foot)
 
     def _ask_for_summaries(self, visible: QRectF) -> None:
         """Request summaries of the values of visible boxes, each once."""
@@ -735,7 +796,9 @@ class GraphCanvas(QWidget):
             self._lay_out_if_turned()
             self._go_home()
         else:
-            self._camera.resize(QSizeF(self.size()))
+            centre = self._camera.centre
+            self._reserve()
+            self._camera.centre_on(centre)
             self._settle.start()
         super().resizeEvent(event)
 
@@ -839,8 +902,15 @@ class GraphCanvas(QWidget):
         return True
 
 
-def _resting(point: float, low: float, high: float, length: float) -> float:
-    """Return the centre of a view near a point that shows nothing beyond two ends."""
-    if high - low <= length:
-        return (low + high) / 2
-    return min(max(point, low + length / 2), high - length / 2)
+def _resting(
+    point: float, spans: Sequence[tuple[float, float]], length: float, margin: float
+) -> float:
+    """Return the centre of a view of some length near a point.
+
+    The middle of the first span that fits; else no more than a margin beyond the first.
+    """
+    for low, high in spans:
+        if high - low <= length:
+            return (low + high) / 2
+    low, high = spans[0]
+    return min(max(point, low - margin + length / 2), high + margin - length / 2)

@@ -48,6 +48,8 @@ class Geometry:
         Left, top, right, bottom of the boxes.
     bounds : QRectF
         Around everything.
+    box_bounds : QRectF
+        Around the boxes.
     """
 
     def __init__(self, scene: Scene, layout: Layout) -> None:
@@ -58,6 +60,10 @@ class Geometry:
         sizes = np.array([(box.width, BOX_HEIGHT) for box in scene.boxes]).reshape(-1, 2)
         self.rects = np.hstack((corners, corners + sizes))
         self.bounds = QRectF(*layout.bounds)
+        self.box_bounds = QRectF()
+        if len(self.rects):
+            first, last = self.rects[:, :2].min(axis=0), self.rects[:, 2:].max(axis=0)
+            self.box_bounds = QRectF(QPointF(*first.tolist()), QPointF(*last.tolist()))
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
         self._route_segments: tuple[frozenset[int], tuple[Floats, Floats]] | None = None

@@ -1,4 +1,4 @@
-"""The legend in a corner of the canvas."""
+"""The legend below the scene."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
     from kuiper_studio.theme import Theme
 
-__all__ = ["Entry", "legend_entries", "paint_legend"]
+__all__ = ["LEGEND_HEIGHT", "Entry", "legend_entries", "paint_legend"]
 
+LEGEND_HEIGHT: Final = 26.0
 _INSET: Final = 12.0
-_HEIGHT: Final = 20.0
 _GLYPH: Final = 9.0
 _GLYPH_ROOM: Final = 14.0
 _GAP: Final = 16.0
@@ -58,38 +58,19 @@ def _entry(status: DisplayStatus, more: str = "") -> Entry:
     return Entry(look.icon, look.token, f"{look.text.lower()}{more}")
 
 
-def paint_legend(
-    painter: QPainter, theme: Theme, entries: list[Entry], height: float, room: float
-) -> None:
-    """Paint entries in the bottom left corner, as many as there is room for.
-
-    Parameters
-    ----------
-    painter : QPainter
-    theme : Theme
-    entries : list of Entry
-    height : float
-        Of the canvas.
-    room : float
-        Maximum width.
-    """
+def paint_legend(painter: QPainter, theme: Theme, entries: list[Entry], strip: QRectF) -> None:
+    """Paint entries at the left of a strip, as many as there is room for."""
     font = theme.ui_font(11)
     metrics = QFontMetricsF(font)
-    widths = [_GLYPH_ROOM + metrics.horizontalAdvance(entry.text) for entry in entries]
-    while widths and sum(widths) + _GAP * (len(widths) - 1) > room:
-        widths.pop()
-    if not widths:
-        return
-    width = sum(widths) + _GAP * (len(widths) - 1)
-    top = height - _INSET - _HEIGHT
-    patch = QRectF(_INSET - 6, top, width + 12, _HEIGHT)
-    painter.fillRect(patch, theme.color("base", 0.85))
     painter.setFont(font)
-    x, middle = _INSET, top + _HEIGHT / 2
-    for entry, entry_width in zip(entries, widths, strict=False):
+    x, middle = strip.left() + _INSET, strip.center().y()
+    baseline = middle + (metrics.ascent() - metrics.descent()) / 2
+    for entry in entries:
+        width = _GLYPH_ROOM + metrics.horizontalAdvance(entry.text)
+        if x + width > strip.right() - _INSET:
+            return
         centre = QPointF(x + _GLYPH / 2, middle)
         paint_glyph(painter, entry.glyph, centre, _GLYPH, theme.color(entry.token))
         painter.setPen(theme.color("text2"))
-        baseline = middle + (metrics.ascent() - metrics.descent()) / 2
         painter.drawText(QPointF(x + _GLYPH_ROOM, baseline), entry.text)
-        x += entry_width + _GAP
+        x += width + _GAP

@@ -1,4 +1,4 @@
-"""The minimap: the whole graph in a corner, with the visible part marked."""
+"""The minimap: the whole graph beside the scene, with the visible part marked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 from kuiper_studio.graph_view.cells import CellColors
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.raster import MOST_LINES, Raster, fill_cells
+from kuiper_studio.graph_view.scene import BOX_HEIGHT
 from kuiper_studio.graph_view.state import NONE
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Minimap"]
 
-_CHAIN: Final = QSizeF(288, 46)
-_LARGEST: Final = QSizeF(200, 160)
-_LEAST_SIDE: Final = 40.0
+_LENGTH: Final = 288.0  # of the longer side
+_LEAST_SIDE: Final = 36.0
+_LEAST_CANVAS: Final = QSizeF(240, 110)  # a smaller one has no room for a map
+_SHARE: Final = (0.6, 0.22)  # of the canvas along the longer and the shorter side, at most
 _CHAIN_ASPECT: Final = 5.0
-_PADDING: Final = 8.0
-_INSET: Final = 12.0
+_PADDING: Final = 7.0
+_INSET: Final = 4.0
 _MOST_CELL: Final = 9.0
-_ROOM_BESIDE: Final = 1.6  # how much larger than the map the canvas must be
 
 
 class Minimap:
@@ -49,54 +50,65 @@ class Minimap:
         self._state = state
         self._colors = CellColors(theme, state.scene, "panel")
         self._pixmap: QPixmap | None = None
-        self.size = self._size()
-        bounds = geometry.bounds
-        width = self.size.width() - 2 * _PADDING
-        height = self.size.height() - 2 * _PADDING
-        # Stretch a chain across the flow, or it would be a hairline, but keep cells
-        # recognisable.
-        self._scale_x = min(width / max(bounds.width(), 1), _MOST_CELL / 94)
-        self._scale_y = min(height / max(bounds.height(), 1), _MOST_CELL / 94)
-        if not self._is_chain():
-            self._scale_x = self._scale_y = min(self._scale_x, self._scale_y)
-        self._offset = QPointF(
-            (self.size.width() - bounds.width() * self._scale_x) / 2,
-            (self.size.height() - bounds.height() * self._scale_y) / 2,
-        )
+        self._is_wide = geometry.bounds.width() >= geometry.bounds.height()
+        self.size = QSizeF()
+        self._scale_x = self._scale_y = 1.0
+        self._offset = QPointF()
 
-    def _is_chain(self) -> bool:
-        bounds = self._geometry.bounds
-        longer, shorter = bounds.width(), bounds.height()
-        if shorter > longer:
-            longer, shorter = shorter, longer
-        return longer >= _CHAIN_ASPECT * shorter
+    def place(self, canvas: QSizeF) -> QRectF:
+        """Return the map's frame in a canvas: below a wide graph, right of a high one.
 
-    def _size(self) -> QSizeF:
-        bounds = self._geometry.bounds
-        if self._is_chain():
-            return _CHAIN if bounds.width() >= bounds.height() else _CHAIN.transposed()
-        scale = min(
-            (_LARGEST.width() - 2 * _PADDING) / bounds.width(),
-            (_LARGEST.height() - 2 * _PADDING) / bounds.height(),
-        )
-        return QSizeF(
-            max(bounds.width() * scale + 2 * _PADDING, _LEAST_SIDE),
-            max(bounds.height() * scale + 2 * _PADDING, _LEAST_SIDE),
-        )
+        Parameters
+        ----------
+        canvas : QSizeF
 
-    def frame(self, canvas: QSizeF, visible: QRectF) -> QRectF | None:
-        """Return the map's frame in a canvas; None without room or need for it."""
-        if visible.contains(self._geometry.bounds):
-            return None
-        if canvas.width() < _ROOM_BESIDE * self.size.width():
-            return None
-        if canvas.height() < _ROOM_BESIDE * self.size.height() + 2 * _INSET:
-            return None
-        corner = QPointF(
-            canvas.width() - _INSET - self.size.width(),
-            canvas.height() - _INSET - self.size.height(),
+        Returns
+        -------
+        QRectF
+            Null without room.
+        """
+        if canvas.boundedTo(_LEAST_CANVAS) != _LEAST_CANVAS:
+            return QRectF()
+        along, across = canvas.width(), canvas.height()
+        if not self._is_wide:
+            along, across = across, along
+        length = min(_LENGTH, _SHARE[0] * along)
+        breadth = max(_LEAST_SIDE, _SHARE[1] * across)
+        self._resize(QSizeF(length, breadth) if self._is_wide else QSizeF(breadth, length))
+        corner = QPointF(canvas.width(), canvas.height()) - QPointF(
+            self.size.width() + _INSET, self.size.height() + _INSET
         )
         return QRectF(corner, self.size)
+
+    def reserved(self, frame: QRectF) -> tuple[float, float]:
+        """Return the width and height that the map takes from the scene."""
+        if frame.isNull():
+            return 0.0, 0.0
+        if self._is_wide:
+            return 0.0, frame.height() + 2 * _INSET
+        return frame.width() + 2 * _INSET, 0.0
+
+    def _resize(self, room: QSizeF) -> None:
+        """Take the room that the graph needs of what there is."""
+        bounds = self._geometry.bounds
+        wide, high = max(bounds.width(), 1.0), max(bounds.height(), 1.0)
+        scale_x = min((room.width() - 2 * _PADDING) / wide, _MOST_CELL / BOX_HEIGHT)
+        scale_y = min((room.height() - 2 * _PADDING) / high, _MOST_CELL / BOX_HEIGHT)
+        # Stretch a chain across the flow, or it would be a hairline, but keep cells
+        # recognisable.
+        if max(wide, high) < _CHAIN_ASPECT * min(wide, high):
+            scale_x = scale_y = min(scale_x, scale_y)
+        size = QSizeF(
+            max(wide * scale_x + 2 * _PADDING, _LEAST_SIDE),
+            max(high * scale_y + 2 * _PADDING, _LEAST_SIDE),
+        )
+        if size != self.size:
+            self.size, self._scale_x, self._scale_y = size, scale_x, scale_y
+            self._offset = QPointF(
+                (size.width() - bounds.width() * scale_x) / 2,
+                (size.height() - bounds.height() * scale_y) / 2,
+            )
+            self._pixmap = None
 
     def to_scene(self, point: QPointF) -> QPointF:
         """Return the scene point under a point of the map."""

@@ -175,7 +175,7 @@ class OperatorTable(Table):
             OperatorColumn.STATE: 14,
             OperatorColumn.INDEX: round(6.6 * digits) + 3,
             OperatorColumn.FAMILY: 10,
-            OperatorColumn.OUTPUT: min(max(62, 6 * output_characters + 2), 102),
+            OperatorColumn.OUTPUT: min(max(44, 6 * output_characters + 2), 102),
         }
         for column, width in widths.items():
             header.resizeSection(column, width)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from kuiper_studio.panels.timeline_model import Bars, TimelineModel
     from kuiper_studio.theme import Theme
 
-__all__ = ["Geometry", "TimelinePainter", "axis_unit"]
+__all__ = ["Geometry", "TimelinePainter", "axis_unit", "elide_start"]
 
 LEFT: Final = 46
-RIGHT: Final = 12
+RIGHT: Final = 18  # for the playhead's flag at the end
 TOP: Final = 14
 BELOW: Final = 28
 _ROOM_PER_TICK: Final = 24
@@ -33,6 +34,7 @@ _LEAST_MARKED_BAR: Final = 9
 _GAP: Final = 5.0
 _ESTIMATE: Final = 0.16
 _LEAST_LABEL: Final = 36  # pixels, for the end of a name that tells its module from others
+_BETWEEN_WORDS: Final = re.compile(r"[._]+(?=.)")
 _UNITS: Final = {
     Measure.TIME: ((1e-6, "µs"), (1e-3, "ms"), (1.0, "s")),
     Measure.MACS: ((1.0, "MAC"), (1e3, "KMAC"), (1e6, "MMAC"), (1e9, "GMAC")),
@@ -271,17 +273,18 @@ class TimelinePainter:
             left, right = round(space.x(run.first)) + 2, round(space.x(run.last + 1)) - 2
             if right - left < 3:
                 continue
+            label = elide_start(run.name, metrics, right - left - 18)
+            if not label:
+                continue
             painter.setPen(theme.color("ctl"))
             painter.drawLine(left, y, right, y)
             painter.drawLine(left, y - 4, left, y)
             painter.drawLine(right, y - 4, right, y)
-            label = _elide_start(run.name, metrics, right - left - 18)
-            if label:
-                wide = metrics.horizontalAdvance(label) + 12
-                patch = QRect(round((left + right - wide) / 2), y - 7, wide, 15)
-                painter.fillRect(patch, theme.color("base"))
-                painter.setPen(theme.color("text2"))
-                painter.drawText(patch, Qt.AlignmentFlag.AlignCenter, label)
+            wide = metrics.horizontalAdvance(label) + 12
+            patch = QRect(round((left + right - wide) / 2), y - 7, wide, 15)
+            painter.fillRect(patch, theme.color("base"))
+            painter.setPen(theme.color("text2"))
+            painter.drawText(patch, Qt.AlignmentFlag.AlignCenter, label)
 
     def _paint_breakpoints(self, painter: QPainter, breakpoints: Sequence[int]) -> None:
         space = self._geometry
@@ -300,30 +303,25 @@ class TimelinePainter:
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        # At the end the flag points to the left.
         painter.translate(x, 0)
-        inward = x + 16 > space.width
-        if inward:
-            painter.scale(-1, 1)
         painter.setBrush(theme.color(_CURRENT.token))
         corners = ((-1, 0), (10, 0), (15, 6.5), (10, 13), (-1, 13))
         painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
         painter.setBrush(theme.color("onCur"))
-        mark = ((10, 3), (3, 6.5), (10, 10)) if inward else ((3, 3), (10, 6.5), (3, 10))
+        mark = ((3, 3), (10, 6.5), (3, 10))
         painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in mark]))
         painter.restore()
 
 
-def _elide_start(name: str, metrics: QFontMetrics, room: int) -> str:
-    """Return the longest end of a module's path that fits; ``""`` for none."""
-    parts = name.split(".")
-    for start in range(len(parts)):
-        text = ".".join(parts[start:])
-        if metrics.horizontalAdvance(text) <= room:
-            return text
+def elide_start(name: str, metrics: QFontMetrics, room: int) -> str:
+    """Return the longest end of a module's path that fits, of whole words; ``""`` for none."""
+    starts = [0, *(found.end() for found in _BETWEEN_WORDS.finditer(name))]
+    for start in starts:
+        if metrics.horizontalAdvance(name[start:]) <= room:
+            return name[start:]
     if room < _LEAST_LABEL:
         return ""
-    return metrics.elidedText(parts[-1], Qt.TextElideMode.ElideLeft, room)
+    return metrics.elidedText(name[starts[-1] :], Qt.TextElideMode.ElideLeft, room)
 
 
 def _octagon(centre: QPointF, radius: float) -> QPolygonF:

@@ -53,12 +53,6 @@ def test_show_keeps_a_margin_and_does_not_enlarge(camera):
     assert camera.zoom == 0.5
 
 
-def test_resize_keeps_the_middle(camera):
-    camera.centre_on(QPointF(70, 80))
-    camera.resize(QSizeF(600, 600))
-    assert camera.centre == QPointF(70, 80)
-
-
 def test_pan_moves_with_the_hand(camera):
     camera.zoom = 2.0
     camera.pan(10, -6)

@@ -577,7 +577,7 @@ def test_ink_inside_and_blank_outside(view, open_model, theme):
     image = picture(view.canvas)
     for name, token in (("stem.relu", "act"), ("image", "io"), ("add", "expr")):
         rect = view.box_rect(name)
-        band = image.pixelColor(round(rect.left()) + 4, round(rect.center().y()))
+        band = image.pixelColor(round(rect.left() + 4.2 * view.zoom), round(rect.center().y()))
         assert band.name().upper() == getattr(DARK, token)
     assert image.pixelColor(2, 60).name().upper() == DARK.base
 
@@ -620,6 +620,20 @@ def test_corner_marks(view, open_model, theme, session, look, token):
         assert getattr(DARK, token) in outside
 
 
+def test_what_cannot_run_keeps_its_words_in_the_box(open_model, session, theme):
+    open_model(("pnnx.Input a 0 1 0 #0=(1,3,8,8)f32", "own.Op b 1 1 0 1 #1=(1,3,8,8)f32"))
+    box = make_scene(session.graph).boxes[1]
+    image = QImage(round(box.width), 94, QImage.Format.Format_RGB32)
+    image.fill(theme.color("base"))
+    painter = QPainter(image)
+    BoxPainter(theme).paint(painter, BoxLook(box, DisplayStatus.UNSUPPORTED))
+    painter.end()
+    raised = theme.color("raised").rgb()
+    free = range(round(box.width) - 9, round(box.width) - 3)  # inside of the frame
+    assert all(image.pixel(x, y) == raised for x in free for y in range(56, 86))
+    assert any(image.pixel(x, y) != raised for x in range(12, 40) for y in range(56, 70))
+
+
 @pytest.mark.parametrize("zoom", [0.1, 0.3, 0.5, 1.0, 2.0])
 def test_every_level_of_detail(view, open_model, run, session, zoom, qtbot):
     open_model("failing", np.array([[np.nan, np.inf], [-np.inf, 0]] * 48).reshape(1, 3, 8, 8))
@@ -651,6 +665,59 @@ def test_legend_can_be_hidden(view, open_model):
     before = picture(view.canvas)
     view.canvas.set_legend_visible(False)
     assert picture(view.canvas) != before
+
+
+def branches(count):
+    """A chain that forks and joins again and again."""
+    lines, value = ["pnnx.Input image 0 1 0 #0=(1,3,8,8)f32"], 0
+    for i in range(count):
+        left, right, join = value + 1, value + 2, value + 3
+        lines += [
+            f"F.relu left_{i} 1 1 {value} {left} #{left}=(1,3,8,8)f32",
+            f"F.sigmoid right_{i} 1 1 {value} {right} #{right}=(1,3,8,8)f32",
+            f"torch.add join_{i} 2 1 {left} {right} {join} #{join}=(1,3,8,8)f32",
+        ]
+        value = join
+    return tuple(lines)
+
+
+@pytest.mark.parametrize("orientation", ["left-right", "top-down"])
+@pytest.mark.parametrize("zoom", [0.25, 0.5, 1.0])
+def test_legend_and_minimap_cover_no_box(view, open_model, session, orientation, zoom):
+    open_model(branches(30))
+    view.set_orientation(orientation)
+    canvas = view.canvas
+    for name in ("image", "right_4", "right_15", "join_29"):
+        view.center_on(name)
+        canvas._zoom_about(view.box_rect(name).center(), zoom)
+        legend = picture(canvas).copy(0, canvas.height() - 26, 100, 26)
+        frame = canvas.minimap_rect()
+        assert QRectF(canvas.rect()).contains(frame)
+        assert canvas.scene_rect().intersected(frame).isEmpty()
+        assert canvas.scene_rect().bottom() <= canvas.height() - 26
+        for operator in session.graph.operators:
+            point = canvas.box_rect(operator.name).center()
+            inside = canvas.scene_rect().contains(point)
+            assert view.operator_at(point) == (operator.name if inside else "")
+        canvas.pan(0, 40)
+        assert picture(canvas).copy(0, canvas.height() - 26, 100, 26) == legend
+
+
+def test_branches_are_visible_from_the_start(view, open_model):
+    view.resize(770, 258 + 30)  # of a window of 1440 x 900
+    open_model(branches(30))
+    scene = view.canvas.scene_rect()
+    assert scene.contains(view.box_rect("left_0"))
+    assert scene.contains(view.box_rect("right_0"))
+
+
+def test_resizing_keeps_the_middle(view, open_model):
+    open_model(branches(30))
+    view.center_on("join_15")
+    before = view.canvas.visible_area().center()
+    view.resize(view.width() + 60, view.height() + 40)
+    after = view.canvas.visible_area().center()
+    assert (after - before).manhattanLength() < 1e-6
 
 
 def test_narrow_canvas(view, open_model):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QImage, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QHelpEvent, QImage, QMouseEvent
 from PySide6.QtWidgets import QApplication, QDockWidget, QToolTip
 
 from engine.inputs import InputSource
@@ -13,7 +13,7 @@ from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.tabbed_panels import TabbedPanels
 from kuiper_studio.panels.timeline_model import Measure, Scale
-from kuiper_studio.panels.timeline_painter import Geometry, axis_unit
+from kuiper_studio.panels.timeline_painter import Geometry, axis_unit, elide_start
 from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.session import RunState, StudioSession
 from kuiper_studio.theme import Scheme, Theme
@@ -182,8 +182,8 @@ def test_playhead_stands_before_the_next_operator(qtbot, opened, session, theme)
     assert column.count(theme.color("cur").rgb()) >= space.base - 14
     run(qtbot, session, session.resume)
     end = round(space.x(6))
-    assert count_color(picture(opened), "cur", theme, (end - 16, end + 1)) > 100
-    assert count_color(picture(opened), "cur", theme, (0, end - 16)) == 0
+    assert count_color(picture(opened), "cur", theme, (end - 1, end + 16)) > 100
+    assert count_color(picture(opened), "cur", theme, (0, end - 1)) == 0
 
 
 def test_executed_span_is_washed(qtbot, opened, session, theme):
@@ -212,6 +212,46 @@ def test_module_brackets(opened, theme):
     assert ink[round(space.x(2)) + 4]  # body, from operator 2 to 4
     assert ink[round(space.x(5)) - 4]
     assert not ink[round(space.x(5)) + 6]
+
+
+@pytest.mark.parametrize(
+    ("room", "label"),
+    [
+        (400, "encoder.layers.encoder_layer_7"),
+        (100, "encoder_layer_7"),
+        (60, "layer_7"),
+        (12, "7"),
+        (4, ""),
+    ],
+)
+def test_module_names_are_cut_between_words(theme, room, label):
+    metrics = QFontMetrics(theme.ui_font(11))
+    assert elide_start("encoder.layers.encoder_layer_7", metrics, room) == label
+
+
+def test_brackets_have_labels(qtbot, session, panel, theme, make_pair):
+    lines = ["pnnx.Input in 0 1 0 #0=(1,8,8)f32"]
+    lines += [f"F.relu part{i}.relu 1 1 {i} {i + 1} #{i + 1}=(1,8,8)f32" for i in range(60)]
+    open_model(qtbot, session, make_pair(*lines))  # each module is one operator, without room
+    image, y = picture(panel), panel.canvas.geometry_of_bars().base + 20
+    assert not any(image.pixel(x, y) == theme.color("ctl").rgb() for x in range(image.width()))
+
+
+def test_playhead_is_whole_at_the_end(qtbot, opened, session, theme):
+    run(qtbot, session, session.run_to, "twice")
+    session.select("in")
+    x = round(opened.canvas.geometry_of_bars().x(3))
+    flag = picture(opened).copy(x - 1, 0, 17, 10)
+    run(qtbot, session, session.resume)
+    session.select("in")
+    end = round(opened.canvas.geometry_of_bars().x(6))
+    assert end + 16 <= opened.canvas.width()
+    cur = theme.color("cur").rgb()
+
+    def shape(image):
+        return [[image.pixel(i, j) == cur for i in range(17)] for j in range(10)]
+
+    assert shape(picture(opened).copy(end - 1, 0, 17, 10)) == shape(flag)
 
 
 def test_failed_is_hatched_and_unsupported_dashed(qtbot, panel, session, theme, make_pair):
@@ -395,7 +435,7 @@ def test_large_model_is_bundled(qtbot, session, theme, make_pair):
 
 class TestGeometry:
     def test_slots(self):
-        space = Geometry(width=158, height=80, count=10)
+        space = Geometry(width=164, height=80, count=10)
         assert (space.slot, space.bar_size, space.base, space.room) == (10, 1, 52, 38)
         assert space.bar_at(45.9) == -1
         assert space.bar_at(46) == 0
@@ -403,13 +443,13 @@ class TestGeometry:
         assert space.bar_at(146) == -1
 
     def test_bars_keep_apart_on_whole_pixels(self):
-        space = Geometry(width=158, height=80, count=10)
+        space = Geometry(width=164, height=80, count=10)
         first, second = space.bar_rect(0, 20), space.bar_rect(1, 20)
         assert (first.width(), first.height(), first.bottom()) == (7, 20, 51)
         assert second.left() - first.right() - 1 == 3
 
     def test_last_bundle_is_shorter(self):
-        space = Geometry(width=78, height=80, count=13)
+        space = Geometry(width=84, height=80, count=13)
         assert space.bar_size == 3
         assert space.bar_span(4) == (space.x(12), space.x(13))
 
