@@ -467,7 +467,7 @@ class PropertiesPanel(Panel):
         session.supplies_changed.connect(self._on_progressed)
         session.seed_changed.connect(self._on_progressed)
         session.notes_changed.connect(self._on_notes_changed)
-        self.theme.changed.connect(self._on_progressed)
+        self.theme.changed.connect(self._on_theme_changed)
         self.parameters.modelReset.connect(self.parameter_table.fit)
         self.operands.modelReset.connect(self._on_operands_reset)
         self.operands.dataChanged.connect(self._fit_operand_columns)
@@ -498,6 +498,12 @@ class PropertiesPanel(Panel):
         """Update state, times and computed shapes."""
         self._is_stale = True
         self._follow()
+
+    @Slot()
+    def _on_theme_changed(self) -> None:
+        """Take the new colours at once, with those of the rest of the window."""
+        self._is_stale = True
+        self.catch_up()
 
     @Slot()
     def _on_notes_changed(self) -> None:

@@ -4,8 +4,17 @@ import re
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QComboBox, QLineEdit, QMainWindow, QPushButton
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QMainWindow,
+    QPushButton,
+    QWidget,
+)
+from typing_extensions import override
 
 from kuiper_studio.resource_paths import resources
 from kuiper_studio.theme import DARK, LIGHT, TOKEN_NAMES, Scheme, Theme
@@ -163,3 +172,28 @@ def test_fonts_have_tabular_figures_and_no_ligatures(qapp, dressed) -> None:
     ui, mono = QFontMetricsF(dressed.ui_font()), QFontMetricsF(dressed.mono_font())
     assert ui.horizontalAdvance("1111") == pytest.approx(ui.horizontalAdvance("8888"))
     assert mono.horizontalAdvance("->") == pytest.approx(2 * mono.horizontalAdvance("m"))
+
+
+class _StyleChanges(QObject):
+    """Counts the changes of style of the widgets that it filters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    @override
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        self.count += event.type() is QEvent.Type.StyleChange
+        return False
+
+
+def test_a_change_styles_nested_widgets_as_often_as_others(qtbot, qapp, dressed):
+    outer = inner = QWidget()
+    qtbot.addWidget(outer)
+    for _ in range(8):
+        inner = QLabel("a", inner)
+    outer.show()
+    changes = _StyleChanges()
+    inner.installEventFilter(changes)
+    dressed.set_scheme(Scheme.LIGHT)
+    assert 1 <= changes.count <= 2

@@ -12,6 +12,7 @@ from kuiper_studio.panels import properties_panel as module
 from kuiper_studio.panels.properties_panel import PropertiesPanel
 from kuiper_studio.panels.weight_canvas import Histogram
 from kuiper_studio.panels.weight_view import summarize
+from kuiper_studio.theme import LIGHT, Scheme
 
 
 @pytest.fixture
@@ -60,6 +61,17 @@ def test_patient_panel_shows_the_selection_that_lasts(qtbot, studio, theme) -> N
     studio.select("layer1.conv")
     panel.catch_up()
     assert filled[-1] == "layer1.conv"
+
+
+def test_patient_panel_takes_the_colours_of_a_theme_at_once(qtbot, studio, theme) -> None:
+    panel = PropertiesPanel(studio, theme, patience=10_000)
+    qtbot.addWidget(panel)
+    panel.show()
+    studio.select("layer1.conv")
+    panel.catch_up()
+    theme.set_scheme(Scheme.LIGHT)
+    assert LIGHT.conv.lower() in panel._header._chip.styleSheet().lower()
+    assert LIGHT.text.lower() in panel._formula.text().lower()
 
 
 def test_patient_panel_follows_the_run(qtbot, studio, theme, step) -> None:
