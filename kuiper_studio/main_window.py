@@ -112,9 +112,12 @@ class MainWindow(QMainWindow):
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
         self.history = SelectionHistory(session, self)
         self._make_views()
+        self._docks: dict[str, QDockWidget] = {}
         self.exporting = ExportCommands(
             session, theme, settings, dialogs, self.graph_view, self.tensor_view, self
         )
+        # In the order of Tab: the list, the graph and its tensor, then what tells of them.
+        self._add_dock(self.operators_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
         self._make_central()
         self._make_docks()
         self._make_menus()
@@ -164,21 +167,10 @@ class MainWindow(QMainWindow):
     def _make_docks(self) -> None:
         self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
-        left, right = (
-            Qt.DockWidgetArea.LeftDockWidgetArea,
-            Qt.DockWidgetArea.RightDockWidgetArea,
-        )
-        bottom = Qt.DockWidgetArea.BottomDockWidgetArea
-        self._docks = {
-            panel.objectName(): self._make_dock(panel, area)
-            for panel, area in (
-                (self.operators_panel, left),
-                (self.input_panel, left),
-                (self.properties_panel, right),
-            )
-        }
+        self._add_dock(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
+        self._add_dock(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
         self._docks["timeline"] = self._make_bottom_dock()
-        self.addDockWidget(bottom, self._docks["timeline"])
+        self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
 
     def _size_docks(self) -> None:
         """Set the default sizes of the docks."""
@@ -192,7 +184,7 @@ class MainWindow(QMainWindow):
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [_TIMELINE_HEIGHT], vertical)
 
-    def _make_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> QDockWidget:
+    def _add_dock(self, panel: Panel, area: Qt.DockWidgetArea) -> None:
         dock = QDockWidget(panel.windowTitle(), self)
         dock.setObjectName(panel.objectName())
         bar = DockTitleBar.of(panel, self.theme)
@@ -200,7 +192,7 @@ class MainWindow(QMainWindow):
         dock.setTitleBarWidget(bar)
         dock.setWidget(panel)
         self.addDockWidget(area, dock)
-        return dock
+        self._docks[panel.objectName()] = dock
 
     def _make_bottom_dock(self) -> QDockWidget:
         """Make the dock of timeline and log, whose header is their tabs."""
@@ -445,7 +437,7 @@ class MainWindow(QMainWindow):
         if graph is not None:
             self.opening.restore_sizes(graph)
             self.opening.recent_models.add(graph.param_path, len(graph.operators))
-            self.graph_view.setFocus()
+            self.graph_view.keyboard_target().setFocus()
 
     def _show_docks(self, *, shown: bool) -> None:
         """The start page stands alone; with a model come the docks that were there before."""
@@ -647,9 +639,9 @@ class MainWindow(QMainWindow):
         return operator if operator and self.session.status(operator) in cannot else ""
 
 
-def _first_focusable(pane: QWidget) -> QWidget | None:
+def _first_focusable(pane: Panel | GraphView | TensorView) -> QWidget | None:
     """What takes the keyboard in a part of the window; None where nothing does, or is seen."""
-    widget = start = pane.focusProxy() or pane
+    widget = start = pane.keyboard_target()
     while True:
         takes_tab = widget.focusPolicy() & Qt.FocusPolicy.TabFocus
         inside = widget is pane or pane.isAncestorOf(widget)

@@ -12,7 +12,7 @@ from typing_extensions import override
 from engine.text import format_count
 from kuiper_studio.dialogs.palette_model import MAX_FOUND, PaletteModel
 from kuiper_studio.dialogs.palette_row import HEADING, ROW, PaletteRowDelegate
-from kuiper_studio.icons import icon
+from kuiper_studio.icons import mark_as_search
 from kuiper_studio.item_models.text import elided
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ class CommandPalette(QFrame):
         box.setObjectName("paletteBox")
         box.setPlaceholderText("Search commands, operators and operands")
         box.setAccessibleName("Search commands, operators and operands")
-        box.addAction(
-            icon("search", self._theme, "text3"), QLineEdit.ActionPosition.LeadingPosition
-        )
+        mark_as_search(box, self._theme)
         box.textChanged.connect(self._on_text_changed)
         box.installEventFilter(self)
         return box

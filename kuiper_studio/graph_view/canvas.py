@@ -390,22 +390,26 @@ class GraphCanvas(QWidget):
         return (room - 2 * _HOME_MARGIN) / max(breadth, 1.0)
 
     def _resting_centre(self, box: int) -> QPointF:
-        """Return the point to centre on to see a box.
+        """Return the point to centre on to see a box, and what is beside it along the flow.
 
-        Along an axis on which the graph fits, all of it is shown, or else all boxes where these
-        fit; along the other one, at most a margin beyond its ends.
+        Along an axis on which the graph fits, all of it is shown. Across the flow, else what is
+        in this part of it is, or at least its boxes.
         """
-        if self._geometry is None:
+        geometry = self._geometry
+        if geometry is None:
             return QPointF()
-        bounds, boxes = self._geometry.bounds, self._geometry.box_bounds
-        centre, margin = self._geometry.rect(box).center(), _MARGIN / self.zoom
-        width, height = self._camera.visible.size().toTuple()
-        across = ((bounds.left(), bounds.right()), (boxes.left(), boxes.right()))
-        down = ((bounds.top(), bounds.bottom()), (boxes.top(), boxes.bottom()))
-        return QPointF(
-            _resting(centre.x(), across, width, margin),
-            _resting(centre.y(), down, height, margin),
-        )
+        bounds, size = geometry.bounds, self._camera.visible.size()
+        centre, margin = geometry.rect(box).center(), _MARGIN / self.zoom
+        columns, rows = (bounds.left(), bounds.right()), (bounds.top(), bounds.bottom())
+        if geometry.left_right:
+            x = _resting(centre.x(), (columns,), size.width(), margin)
+            near = QRectF(x - size.width() / 2, rows[0], size.width(), bounds.height())
+            spans = (rows, *geometry.spans_in(near))
+            return QPointF(x, _resting(centre.y(), spans, size.height(), margin))
+        y = _resting(centre.y(), (rows,), size.height(), margin)
+        near = QRectF(columns[0], y - size.height() / 2, bounds.width(), size.height())
+        spans = (columns, *geometry.spans_in(near))
+        return QPointF(_resting(centre.x(), spans, size.width(), margin), y)
 
     # Room for legend and minimap
 
@@ -472,9 +476,12 @@ class GraphCanvas(QWidget):
         rect = self._camera.rect_to_view(self._geometry.rect(box))
         rect.translate((self._camera.centre - centre) * self.zoom)
         target = self._resting_centre(box)
-        if rect.left() >= margin_x and rect.right() <= size.width() - margin_x:
+        seen_x = rect.left() >= margin_x and rect.right() <= size.width() - margin_x
+        seen_y = rect.top() >= margin_y and rect.bottom() <= size.height() - margin_y
+        # Another part of the flow may need another place across it, but not conversely.
+        if seen_x and (seen_y or self._geometry.left_right):
             target.setX(centre.x())
-        if rect.top() >= margin_y and rect.bottom() <= size.height() - margin_y:
+        if seen_y and (seen_x or not self._geometry.left_right):
             target.setY(centre.y())
         if target != centre:
             self._go_to(target, animated=animated)

@@ -48,8 +48,6 @@ class Geometry:
         Left, top, right, bottom of the boxes.
     bounds : QRectF
         Around everything.
-    box_bounds : QRectF
-        Around the boxes.
     """
 
     def __init__(self, scene: Scene, layout: Layout) -> None:
@@ -60,10 +58,6 @@ class Geometry:
         sizes = np.array([(box.width, BOX_HEIGHT) for box in scene.boxes]).reshape(-1, 2)
         self.rects = np.hstack((corners, corners + sizes))
         self.bounds = QRectF(*layout.bounds)
-        self.box_bounds = QRectF()
-        if len(self.rects):
-            first, last = self.rects[:, :2].min(axis=0), self.rects[:, 2:].max(axis=0)
-            self.box_bounds = QRectF(QPointF(*first.tolist()), QPointF(*last.tolist()))
         self._edge_bounds = _bounds_of(layout.branches)
         self._paths: dict[tuple[int, bool], QPainterPath] = {}
         self._route_segments: tuple[frozenset[int], tuple[Floats, Floats]] | None = None
@@ -103,6 +97,25 @@ class Geometry:
             return -1
         middles = (self.rects[found, :2] + self.rects[found, 2:]) / 2
         return int(found[np.abs(middles - (x, y)).max(axis=1).argmin()])
+
+    def spans_in(self, area: QRectF) -> tuple[tuple[float, float], ...]:
+        """Return the spans across the flow of what touches an area.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Of boxes with the edges, and of boxes alone; none without boxes.
+        """
+        first, last = (1, 3) if self.left_right else (0, 2)
+        boxes = self.rects[self.boxes_in(area)]
+        if not len(boxes):
+            return ()
+        edges = self._edge_bounds[self.edges_in(area)]
+        low, high = float(boxes[:, first].min()), float(boxes[:, last].max())
+        if not len(edges):
+            return ((low, high),)
+        all_low, all_high = float(edges[:, first].min()), float(edges[:, last].max())
+        return (min(low, all_low), max(high, all_high)), (low, high)
 
     # Edges
 

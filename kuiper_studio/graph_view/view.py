@@ -57,7 +57,6 @@ class GraphView(QWidget):
         column.setSpacing(0)
         column.addWidget(self.header)
         column.addWidget(self.canvas, 1)
-        self.setFocusProxy(self.canvas)
         self.header.zoom_in_requested.connect(self.zoom_in)
         self.header.zoom_out_requested.connect(self.zoom_out)
         self.header.zoom_reset_requested.connect(self.zoom_reset)
@@ -70,6 +69,10 @@ class GraphView(QWidget):
         session.selection_changed.connect(self._on_place_changed)
         self._on_place_changed()
         self.header.show_zoom(self.canvas.zoom)
+
+    def keyboard_target(self) -> QWidget:
+        """What takes the keyboard when the user goes to the graph."""
+        return self.canvas
 
     @property
     def zoom(self) -> float:

@@ -609,6 +609,7 @@ class InputPanel(Panel):
         column.addWidget(self._preprocessing)
         column.addStretch(1)
         scroll = self._scroll = QScrollArea()
+        scroll.setAccessibleName("Inputs of the model")
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

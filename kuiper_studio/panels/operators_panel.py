@@ -114,7 +114,7 @@ class OperatorDelegate(RowDelegate):
         text = str(index.data())
         if index.column() == OperatorColumn.TYPE:
             font = self.bold if status == DisplayStatus.CURRENT else self.ui
-            area = rect.adjusted(1, 0, -1, 0)
+            area = rect.adjusted(1, 0, -4, 0)
             text = _short_type(text, font, area.width())
             self.draw_text(painter, area, text, font, color, cut=Qt.TextElideMode.ElideRight)
             return
@@ -181,7 +181,7 @@ class OperatorTable(Table):
             header.resizeSection(column, width)
         types = {operator.type for operator in operators[:SAMPLED_ROWS]}
         names = (operator.name for operator in operators[:SAMPLED_ROWS])
-        self._wanted_type_width = _widest(types, self._theme.ui_font()) + 4
+        self._wanted_type_width = _widest(types, self._theme.ui_font()) + 7
         # The next operator's is bold.
         self._good_type_width = _widest(types, self._theme.ui_font(weight=600)) + 8
         self._wanted_name_width = _widest(names, self._theme.mono_font()) + 4
@@ -312,7 +312,6 @@ class OperatorsPanel(Panel):
         column.addLayout(strip)
         column.addWidget(self._hint)
         column.addWidget(self.table, 1)
-        self.setFocusProxy(self.table)
         self._connect()
 
     def focus_filter(self) -> None:
@@ -548,6 +547,10 @@ class OperatorsPanel(Panel):
     def _scroll_to_selected(self) -> None:
         self.table.scrollToTop()
         self._on_selection_changed(self.session.selected)
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.table
 
     # Overrides of Qt methods
 

@@ -56,6 +56,14 @@ class Panel(QWidget):
             self._suffix = text
             self.suffix_changed.emit(text)
 
+    def keyboard_target(self) -> QWidget:
+        """What takes the keyboard when the user goes to this panel; what follows if it cannot.
+
+        A focus proxy would be the same, but Qt takes a widget that gets a proxy out of the
+        order of Tab, and leaves its children going round in a ring.
+        """
+        return self
+
     def title_widgets(self) -> tuple[QWidget, ...]:
         """Widgets shown in the dock's header, before the actions."""
         return ()

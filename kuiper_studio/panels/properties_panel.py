@@ -439,6 +439,7 @@ class PropertiesPanel(Panel):
             column.addWidget(section)
         column.addStretch(1)
         area = QScrollArea()
+        area.setAccessibleName("Properties of the operator")
         area.setWidgetResizable(True)
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -600,6 +601,7 @@ class PropertiesPanel(Panel):
             view.hide()
             view.deleteLater()
         self._weight_views = {}
+        before: QWidget = self._attribute_section.head
         attributes = operator.attributes if operator is not None else {}
         self._attribute_section.setVisible(bool(attributes))
         self._tabs.setTabEnabled(1, bool(attributes))
@@ -617,6 +619,8 @@ class PropertiesPanel(Panel):
             self._weight_column.addWidget(view)
             view.show()
             self._weight_views[name] = view
+            QWidget.setTabOrder(before, view.head)  # what is new comes last otherwise
+            before = view.head
         self._request_summaries()
         next(iter(self._weight_views.values())).unfold()
 

@@ -97,7 +97,6 @@ class TimelinePanel(Panel):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.canvas)
-        self.setFocusProxy(self.canvas)
         self._connect()
         self._on_graph_changed()
 
@@ -225,7 +224,11 @@ class TimelinePanel(Panel):
                 parts.append(f"≈ {format_duration(left)} left")
         return " · ".join(parts)
 
-    # Overrides of Qt methods
+    # Overrides of Panel and Qt
+
+    @override
+    def keyboard_target(self) -> QWidget:
+        return self.canvas
 
     @override
     def title_widgets(self) -> tuple[QWidget, ...]:

@@ -236,7 +236,6 @@ class TensorPane(QWidget):
         if pictures or bars:
             shown = self.table if table else self.plane if pictures else self.vector
         self.body.show_part(shown, mosaic=many and actions["tensor.grid"].isChecked())
-        self.setFocusProxy(shown)
         for widget in (self.range_bar, self._range_line):
             widget.setVisible(pictures or bars)
         self._update_actions()

@@ -124,7 +124,7 @@ class TensorView(QWidget):
         column.addWidget(self.strip)
         column.addWidget(self._stack, 1)
         self.setMinimumHeight(200)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # which it passes on
         self.addActions([self._lock, *self.pane.actions_table.all()])
         self._connect()
         self._on_graph_changed()
@@ -150,6 +150,10 @@ class TensorView(QWidget):
         session.workspace.labels_changed.connect(self._on_labels_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self._refresh)
+
+    def keyboard_target(self) -> QWidget:
+        """What takes the keyboard when the user goes to the tensor."""
+        return self.pane.body.shown if self._stack.currentWidget() is self.pane else self
 
     # What is shown
 
@@ -431,4 +435,4 @@ class TensorView(QWidget):
         """Pass the focus to the canvas."""
         super().focusInEvent(event)
         if self._stack.currentWidget() is self.pane:
-            self.pane.setFocus(event.reason())
+            self.pane.body.shown.setFocus(event.reason())

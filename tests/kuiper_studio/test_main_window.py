@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QMenu,
     QPushButton,
+    QScrollArea,
     QTableView,
     QToolButton,
     QWidget,
@@ -970,6 +971,56 @@ class TestKeyboard:
             if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
                 seen.append(widget)
         assert seen == [panel._breakpoints_only, panel._problems_only, panel.table]
+
+    def test_tab_goes_from_the_filter_over_graph_and_tensor_through_all_of_the_window(
+        self, qtbot, window
+    ):
+        for _ in range(2):
+            trigger(qtbot, window, "debug.step")
+            qtbot.waitUntil(lambda: not window.session.busy)
+        window.activateWindow()
+        qtbot.waitUntil(window.tensor_view.pane.isVisible)
+        window.operators_panel.focus_filter()
+        stops = [window.focusWidget()]
+        for _ in range(200):
+            window.focusNextChild()
+            if window.focusWidget() is stops[0]:
+                break
+            if window.focusWidget() is not stops[-1]:  # both ends of the range are in one
+                stops.append(window.focusWidget())
+        tensor = window.tensor_view
+        wanted = [
+            window.operators_panel.table, window.graph_view.canvas, tensor.strip.tabs,
+            window.properties_panel.parameter_table, window.timeline_panel.canvas,
+        ]  # fmt: skip
+        places = [stops.index(widget) for widget in wanted]
+        assert places == sorted(places)
+        assert places[1] <= 8
+        assert places[2] == places[1] + 1
+        parts = (
+            window.operators_panel, window.graph_view, tensor, window.properties_panel,
+            window.timeline_panel, window.input_panel, window.tool_bar,
+        )  # fmt: skip
+        for part in parts:
+            assert any(part.isAncestorOf(stop) for stop in stops), part.objectName()
+        assert tensor.pane.body.shown in stops
+
+    def test_the_order_of_tab_leaves_nothing_out(self, window):
+        widget, seen = window.nextInFocusChain(), {window}
+        while widget not in seen:
+            seen.add(widget)
+            widget = widget.nextInFocusChain()
+        for child in window.findChildren(QWidget):
+            if child.window() is window and child.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                assert child in seen, child
+
+    def test_fields_that_search_and_containers_have_names(self, window):
+        box = window.palette_popup.box
+        buttons = box.findChildren(QToolButton)
+        assert {button.accessibleName() for button in buttons} == {"Search", "Clear"}
+        for panel in (window.input_panel, window.properties_panel):
+            for area in panel.findChildren(QScrollArea):
+                assert area.accessibleName()
 
     def test_what_takes_the_keyboard_has_a_name(self, window):
         for widget in window.findChildren(QWidget):

@@ -66,7 +66,7 @@ VALUES = {
 def test_every_value_is_shown_and_can_be_used(pane, qtbot, name):
     pane.set_value("x", VALUES[name])
     pane.grab()
-    target = pane.focusProxy()
+    target = pane.body.shown
     for key in (Qt.Key.Key_Right, Qt.Key.Key_PageDown, Qt.Key.Key_End, Qt.Key.Key_Home):
         qtbot.keyClick(target, key)
     for command in COMMANDS:
