@@ -69,7 +69,7 @@ _FIT_FROM: Final = 0.7  # a new graph that fits at this zoom is shown whole
 _HOME_FROM: Final = 0.85  # least zoom at which another begins, to show more of its rows
 _WIDE: Final = 1.6
 _MARGIN: Final = 24.0
-_HOME_MARGIN: Final = 10.0  # across the flow
+_MARGIN_ACROSS: Final = 10.0  # across the flow, where there is less room
 _NEAR_EDGE: Final = 20.0
 _WHEEL_DOUBLING: Final = 480.0  # eighths of a degree that double the zoom
 _WHEEL_PAN: Final = 0.5
@@ -387,7 +387,7 @@ class GraphCanvas(QWidget):
         room, breadth = size.height(), bounds.height()
         if not self._geometry.left_right:
             room, breadth = size.width(), bounds.width()
-        return (room - 2 * _HOME_MARGIN) / max(breadth, 1.0)
+        return (room - 2 * _MARGIN_ACROSS) / max(breadth, 1.0)
 
     def _resting_centre(self, box: int) -> QPointF:
         """Return the point to centre on to see a box, and what is beside it along the flow.
@@ -399,17 +399,18 @@ class GraphCanvas(QWidget):
         if geometry is None:
             return QPointF()
         bounds, size = geometry.bounds, self._camera.visible.size()
-        centre, margin = geometry.rect(box).center(), _MARGIN / self.zoom
+        centre = geometry.rect(box).center()
+        margin, across = _MARGIN / self.zoom, _MARGIN_ACROSS / self.zoom
         columns, rows = (bounds.left(), bounds.right()), (bounds.top(), bounds.bottom())
         if geometry.left_right:
             x = _resting(centre.x(), (columns,), size.width(), margin)
             near = QRectF(x - size.width() / 2, rows[0], size.width(), bounds.height())
             spans = (rows, *geometry.spans_in(near))
-            return QPointF(x, _resting(centre.y(), spans, size.height(), margin))
+            return QPointF(x, _resting(centre.y(), spans, size.height(), across))
         y = _resting(centre.y(), (rows,), size.height(), margin)
         near = QRectF(columns[0], y - size.height() / 2, bounds.width(), size.height())
         spans = (columns, *geometry.spans_in(near))
-        return QPointF(_resting(centre.x(), spans, size.width(), margin), y)
+        return QPointF(_resting(centre.x(), spans, size.width(), across), y)
 
     # Room for legend and minimap
 

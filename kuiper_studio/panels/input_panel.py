@@ -355,10 +355,10 @@ class InputCard(QFrame):
         wanted = format_shape(shape if shape is not None else self.operand.shape) or "?"
         dtype = format_dtype(self.operand.dtype) or "f32"
         lines = [picture.text] if picture is not None and picture.text else []
-        lines.append(f"→ {wanted}")
-        how = ", bilinear" if kind == "image" else ""
-        cut = ", cropped" if kind == "image" and options.fit == "crop" else ""
-        lines.append(f"{dtype}{how}{cut}")
+        if lines != [f"{wanted} {dtype}"]:  # else the source is taken as it is
+            how = ", bilinear" if kind == "image" else ""
+            cut = ", cropped" if kind == "image" and options.fit == "crop" else ""
+            lines += [f"→ {wanted}", f"{dtype}{how}{cut}"]
         self._facts.setText("\n".join(lines))
         cropped = kind == "image" and options.fit == "crop" and shape is not None
         rows, columns = shape[-2:] if cropped and shape is not None else (1, 0)

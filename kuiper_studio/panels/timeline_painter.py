@@ -273,14 +273,14 @@ class TimelinePainter:
             left, right = round(space.x(run.first)) + 2, round(space.x(run.last + 1)) - 2
             if right - left < 3:
                 continue
-            label = elide_start(run.name, metrics, right - left - 18)
+            label = elide_start(run.name, metrics, right - left - 14)
             if not label:
                 continue
             painter.setPen(theme.color("ctl"))
             painter.drawLine(left, y, right, y)
             painter.drawLine(left, y - 4, left, y)
             painter.drawLine(right, y - 4, right, y)
-            wide = metrics.horizontalAdvance(label) + 12
+            wide = metrics.horizontalAdvance(label) + 8
             patch = QRect(round((left + right - wide) / 2), y - 7, wide, 15)
             painter.fillRect(patch, theme.color("base"))
             painter.setPen(theme.color("text2"))
