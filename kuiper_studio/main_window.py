@@ -73,7 +73,8 @@ __all__ = ["MainWindow"]
 _LAYOUT_VERSION: Final = 1
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = (1440, 900)  # that the docks were designed for
-_DOCK_SHARES: Final = (0.24, 0.19)  # of the width: at the left, at the right
+# At the left and at the right: at least, and of the width.
+_DOCK_WIDTHS: Final = ((346, 0.24), (274, 0.19))
 _TIMELINE_HEIGHT: Final = 120
 _FRAME: Final = 8  # of a window manager, at most, below and at the sides
 _SCHEME_OF: Final = {
@@ -179,7 +180,7 @@ class MainWindow(QMainWindow):
         layout = self.layout()
         if layout is not None:
             layout.activate()  # sizes that are given before it are shared out anew
-        left, right = (round(share * self.width()) for share in _DOCK_SHARES)
+        left, right = (max(least, round(share * self.width())) for least, share in _DOCK_WIDTHS)
         self.resizeDocks([docks["operators"], docks["properties"]], [left, right], horizontal)
         self.resizeDocks([docks["operators"], docks["input"]], [410, 290], vertical)
         self.resizeDocks([docks["timeline"]], [_TIMELINE_HEIGHT], vertical)

@@ -936,6 +936,29 @@ class TestLayout:
         qtbot.waitUntil(lambda: self.places(window) == places)
 
 
+class TestRoom:
+    """How the parts of the window share its room."""
+
+    def test_graph_and_tensor_grow_together(self, qtbot, window):
+        window.resize(1440, 900)
+        qtbot.wait(1)
+        graph, tensor = window.graph_view.height(), window.tensor_view.height()
+        window.resize(1440, 1060)
+        qtbot.waitUntil(lambda: window.tensor_view.height() > tensor + 40)
+        assert window.graph_view.height() > graph + 40
+
+    def test_docks_of_a_large_window_are_wider(self, qtbot, window):
+        def widths():
+            return [window._docks[name].width() for name in ("operators", "properties")]
+
+        window.resize(1300, 900)
+        window.reset_layout()
+        qtbot.waitUntil(lambda: widths() == [346, 274])
+        window.resize(1900, 1000)
+        window.reset_layout()
+        qtbot.waitUntil(lambda: widths() == [456, 361])
+
+
 class TestKeyboard:
     """What Tab and F6 lead to, and what a screen reader is told."""
 
