@@ -10,7 +10,7 @@ ARGUMENTS ?=
 MODELS ?=
 LIBRARIES ?= newest
 
-.PHONY: run test test-python test-pythons crosscheck hostile soak accuracy bench bench-networks lint format \
+.PHONY: run test test-python test-pythons crosscheck hostile soak accuracy bench bench-networks pnnx lint format \
   wheel check samples docs pictures clean system-libraries
 
 run: $(VENV)/.app system-libraries
@@ -60,6 +60,10 @@ bench: $(VENV)/.bench system-libraries
 bench-networks: $(VENV)/.bench
 	@test -n "$(MODELS)" || { echo "Name a folder: make bench-networks MODELS=DIR"; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.networks $(MODELS) $(ARGUMENTS)
+
+# The exporter alone, to open .pt and .onnx; PyTorch, which its package asks for, is not needed.
+pnnx: $(VENV)/.app
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pnnx
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 __all__ = [
+    "ConversionCancelledError",
+    "ConversionError",
     "DumpExistsError",
     "DumpFileError",
     "EngineError",
@@ -38,6 +40,7 @@ __all__ = [
     "MemoryBoundError",
     "ModelFileError",
     "OpenShapeError",
+    "OpenSourceError",
     "ParameterError",
     "ParseParameterAttrStatus",
     "RegistrationError",
@@ -176,6 +179,24 @@ class ModelFileError(EngineError):
         place = f"{path}:{line}" if line is not None else f"{path}"
         super().__init__(f"{place}: {reason}")
         self.path, self.line, self.reason = path, line, reason
+
+
+class ConversionError(ModelFileError):
+    """A TorchScript or ONNX file cannot be converted.
+
+    Attributes
+    ----------
+    log : tuple of str
+        What the exporter printed; empty if it did not run.
+    """
+
+    def __init__(self, path: Path | str, reason: str, log: Sequence[str] = ()) -> None:
+        super().__init__(path, reason)
+        self.log = tuple(log)
+
+
+class ConversionCancelledError(EngineError):
+    """The user cancelled a conversion."""
 
 
 class RegistrationError(EngineError, ValueError):
@@ -380,6 +401,26 @@ class OpenShapeError(FeedError):
     def __init__(self, sentence: str, suggestions: tuple[str, ...]) -> None:
         super().__init__(f"{sentence}; set its size")
         self.sentence, self.suggestions = sentence, suggestions
+
+
+class OpenSourceError(OpenShapeError):
+    """A file that is to be converted leaves sizes of its inputs open.
+
+    Attributes
+    ----------
+    path : Path
+    inputs : tuple of (str, tuple or None, str)
+        Name, shape and dtype of each, as far as the file says them; empty where it says none.
+        They are `SourceInput` of `engine.conversion`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        inputs: tuple[tuple[str, tuple[int | str | None, ...] | None, str], ...],
+    ) -> None:
+        super().__init__(f"{path} does not say the sizes of its inputs", ())
+        self.path, self.inputs = path, inputs
 
 
 class MemoryBoundError(EngineError):

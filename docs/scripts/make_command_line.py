@@ -21,7 +21,7 @@ HEAD: Final = """\
 # Command line
 
 `kuiper-studio` without a command opens the window. Commands need no display. `MODEL` is the
-`.param` file, the `.bin` file or their folder.
+`.param` file, the `.bin` file or their folder, or a `.pt` or `.onnx` that pnnx converts.
 
 Results go to standard output. What goes wrong is one sentence on standard error, with exit
 status 2. Exit status 0 means done, 1 means that `check` found differences, and 128 and more

@@ -175,7 +175,7 @@ def check_destination(path: Path, graph: RuntimeGraph, options: DumpOptions) -> 
         return
     if path.is_dir():
         raise ExportError(f"{path} is a folder; name a .{options.format} file")
-    for own in (graph.param_path, graph.bin_path):
+    for own in (graph.source_path, graph.param_path, graph.bin_path):
         if own is not None and own.exists() and path.exists() and path.samefile(own):
             raise ExportError(f"{path} is the model itself; choose another name")
     if not options.overwrite:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from engine.collector import collector_paused
+from engine.conversion.suffixes import is_source
 from engine.errors import (
     FeedError,
     ModelFileError,
@@ -31,11 +32,13 @@ from engine.text import format_shape
 from engine.values import flatten_value, materialise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import networkx as nx
     import numpy.typing as npt
 
+    from engine.conversion.records import Conversion, ConversionOptions
+    from engine.file_versions import FileVersion
     from engine.layers import LayerFile
     from engine.pnnx import Graph, Operator
     from engine.runtime.executor import StepRecord
@@ -70,12 +73,15 @@ class RuntimeGraph:
     Attributes
     ----------
     state : GraphState
+    conversion : Conversion or None
+        How the pair was made of a TorchScript or ONNX file; None for a pair that was opened.
     """
 
     def __init__(self, param_path: str | Path, bin_path: str | Path | None = None) -> None:
         self.param_path = Path(param_path)
         self._bin_argument = Path(bin_path) if bin_path is not None else None
         self.state = GraphState.NEED_INIT
+        self.conversion: Conversion | None = None
         self._file: Graph | None = None
         self._layers: LayerProvider | None = None
         self._parts: _Parts | None = None
@@ -195,6 +201,16 @@ class RuntimeGraph:
         if self._file is None:
             raise SessionStateError("the graph is not initialised: call init() first")
         return self._file
+
+    @property
+    def source_path(self) -> Path:
+        """The file that was opened: the ``.param``, or what it was converted from."""
+        return self.conversion.source if self.conversion is not None else self.param_path
+
+    @property
+    def versions(self) -> tuple[FileVersion, ...]:
+        """The user's files that it was read from, as they were then."""
+        return self.conversion.versions if self.conversion is not None else self.file.versions
 
     @property
     def bin_path(self) -> Path | None:
@@ -494,16 +510,27 @@ def _connect(operators: Sequence[RuntimeOperator]) -> None:
         operand.consumers = tuple(taking)
 
 
-def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeGraph:
-    """Open a PNNX pair, ready to run.
+def load(
+    param_path: str | Path,
+    bin_path: str | Path | None = None,
+    *,
+    conversion: ConversionOptions | None = None,
+    report: Callable[[str], None] = lambda _line: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> RuntimeGraph:
+    """Open a model, ready to run: a PNNX pair, or a file that pnnx converts to one.
 
     Parameters
     ----------
     param_path : path
         The ``.param`` file, or whatever else `engine.pnnx.pair` takes: a folder with one in it,
-        its name without suffixes, or the ``.bin``.
+        its name without suffixes, or the ``.bin``. Or a TorchScript or ONNX file.
     bin_path : path, optional
         The ``.bin`` file; found by its content beside `param_path` when not given.
+    conversion : ConversionOptions, optional
+        Sizes of inputs, for a TorchScript or ONNX file.
+    report, is_cancelled : callable, optional
+        Of a conversion; see `engine.conversion.convert`.
 
     Returns
     -------
@@ -515,8 +542,21 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> RuntimeG
     ------
     ModelFileError
         With path, line and reason.
+    ConversionCancelledError
+        If `is_cancelled` says so.
+    FeedError
+        If sizes of `conversion` do not fit the file.
     """
+    converted = None
+    if is_source(Path(param_path)):
+        from engine.conversion.convert import convert
+
+        if bin_path is not None:
+            raise ModelFileError(param_path, "it has its own weights; leave the .bin out")
+        converted = convert(param_path, conversion, report=report, is_cancelled=is_cancelled)
+        param_path, bin_path = converted.param, converted.bin
     graph = RuntimeGraph(*pair(param_path, bin_path))
+    graph.conversion = converted
     graph.init()
     graph.build()
     return graph

@@ -182,6 +182,27 @@ def render_parser() -> argparse.ArgumentParser:
         "--orientation", choices=("left-right", "top-down"), default="left-right",
         help="direction of the graph; default %(default)s",
     )  # fmt: skip
+    _add_shapes(parser, "input sizes for converting a .pt or .onnx that does not say them")
+    return parser
+
+
+def convert_parser() -> argparse.ArgumentParser:
+    """Arguments of ``convert``."""
+    parser = _parser(
+        "convert",
+        "Write its PNNX pair, ncnn's own pair and what pnnx printed.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="the .pt or .onnx file")
+    parser.add_argument(
+        "--output", metavar="DIR", required=True, help="folder to write to; made if missing"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+    _add_shapes(parser, "input sizes; default those in the file")
+    _add_second_shapes(parser)
+    parser.add_argument(
+        "--input", metavar="FILE", nargs="+", action="extend", default=[],
+        help="images, .npy or .npz whose sizes are used where the file does not say them",
+    )  # fmt: skip
     return parser
 
 
@@ -218,6 +239,7 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "run": run_parser,
     "dump": dump_parser,
     "check": check_parser,
+    "convert": convert_parser,
     "render": render_parser,
     "ops": ops_parser,
 }
@@ -244,9 +266,11 @@ def _parser(command: str, details: str = "") -> argparse.ArgumentParser:
 def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "model", metavar="MODEL", nargs=None if required else "?",
-        help="the .param file, the .bin beside it, or their folder",
+        help="the .param file, the .bin beside it, or their folder; a .pt or .onnx, which "
+        "pnnx converts",
     )  # fmt: skip
     parser.add_argument("--bin", metavar="FILE", help="weights; default the .bin that fits")
+    _add_second_shapes(parser)
     _add_layers(parser)
 
 
@@ -340,6 +364,14 @@ def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
         "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
         help=f"{purpose}: 1,3,320,320 for the next input, in0=1,3,320,320 for the one of that "
         "name, h=320 for the symbol %%h",
+    )  # fmt: skip
+
+
+def _add_second_shapes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape2", metavar="SHAPE", nargs="+", action="extend", default=[],
+        help="second input sizes for converting a .pt or .onnx: what differs from the first "
+        "stays open",
     )  # fmt: skip
 
 

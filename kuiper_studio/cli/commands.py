@@ -11,6 +11,7 @@ COMMANDS: Final = {
     "run": "Run a model once and write its outputs.",
     "dump": "Run a model and write the tensors of every operator.",
     "check": "Compare every backend with NumPy, operator by operator.",
+    "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
     "render": "Draw the graph of a model, or write its layout as data.",
     "ops": "List the operator types that have a layer, or explain some.",
 }

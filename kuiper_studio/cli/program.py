@@ -26,11 +26,13 @@ from kuiper_studio.cli.arguments import (
 )
 from kuiper_studio.cli.commands import DIFFERENT, DONE, FAILED
 from kuiper_studio.cli.sessions import (
+    conversion_options,
     load_graph,
     load_user_layers,
     make_fed_session,
     make_propagated_session,
     run_session,
+    tell_notes,
 )
 from kuiper_studio.cli.terminal import (
     OutputError,
@@ -257,6 +259,34 @@ def _check(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _convert(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from engine.conversion.convert import convert
+    from engine.errors import ConversionError
+
+    options = conversion_options(arguments)
+    if arguments.shape:  # of this command, also where the file says others
+        options = replace(options, shapes=tuple(arguments.shape))
+    folder = Path(arguments.output)
+    try:
+        conversion = convert(arguments.model, options)
+    except ConversionError as exc:
+        for line in exc.log:
+            say(line)
+        raise
+    for line in conversion.log:
+        say(line)
+    tell_notes(conversion)
+    try:
+        written = conversion.copy_to(folder, overwrite=arguments.overwrite)
+    except FileExistsError as exc:
+        raise ExportError(f"{exc}; choose another folder or use --overwrite") from exc
+    for path in written:
+        say(f"written to {path}")
+    return DONE
+
+
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     form = _form_of_graph(output, arguments.format)
@@ -352,6 +382,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "run": _run,
     "dump": _dump,
     "check": _check,
+    "convert": _convert,
     "render": _render,
     "ops": _ops,
 }
@@ -398,7 +429,7 @@ def _form_of_graph(output: Path, asked: str | None) -> str:
 
 def _spare_model(output: Path, graph: RuntimeGraph) -> None:
     """Refuse to write over the model's own files."""
-    for own in (graph.param_path, graph.bin_path):
+    for own in (graph.source_path, graph.param_path, graph.bin_path):
         if own is not None and own.exists() and output.exists() and output.samefile(own):
             raise ExportError(f"{output} is the model itself; choose another name")
 

@@ -37,6 +37,7 @@ def model_facts(graph: RuntimeGraph, session: Session | None = None) -> dict[str
     rows = [_operator_facts(operator, session) for operator in graph.operators]
     taken = memory(graph, session)
     return {
+        "source": str(graph.source_path),
         "param": str(graph.param_path),
         "bin": str(graph.bin_path) if graph.bin_path is not None else None,
         "inputs": [_operand_facts(operand, session) for operand in graph.input_operands],
@@ -103,11 +104,13 @@ def say_facts(graph: RuntimeGraph, session: Session | None = None) -> None:
     """Print the description as a table; see `model_facts`."""
     facts = model_facts(graph, session)
     say(
-        f"{graph.param_path.name}: {format_count(len(graph.operators), 'operator')}, "
+        f"{graph.source_path.name}: {format_count(len(graph.operators), 'operator')}, "
         f"{format_count(len(graph.operands), 'operand')}, "
         f"{format_count(facts['parameters'], 'parameter')}, "
         f"{format_amount(facts['macs'], 'MAC')}"
     )
+    if graph.conversion is not None:
+        say(f"converted with pnnx: {graph.param_path}")
     if graph.bin_path is not None:
         say(f"weights: {graph.bin_path}")
     elif not graph.has_weights:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.conversion.records import ConversionOptions
+from engine.conversion.suffixes import is_source
 from engine.errors import EngineError
 from engine.text import format_count
 from kuiper_studio.cli.arguments import image_options
@@ -14,26 +17,65 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.activity import Activity
+    from engine.conversion.records import Conversion
     from engine.runtime import RuntimeGraph
     from engine.session import Session
     from kuiper_studio.cli.arguments import MemoryLimit
     from kuiper_studio.cli.supervisor import Supervision
 
 __all__ = [
+    "conversion_options",
     "load_graph",
     "load_user_layers",
     "make_fed_session",
     "make_propagated_session",
     "run_session",
+    "tell_notes",
 ]
 
 
 def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
-    """Load the user's layer files, then the model."""
+    """Load the user's layer files, then the model.
+
+    Sizes that a conversion takes are not asked of the model again.
+    """
     import engine
 
     load_user_layers(arguments)
-    return engine.load(arguments.model, arguments.bin)
+    path = Path(arguments.model)
+    if not is_source(path):
+        if arguments.shape2:
+            raise EngineError("--shape2 is for converting a .pt or .onnx")
+        return engine.load(path, arguments.bin)
+    options = conversion_options(arguments)
+    graph = engine.load(path, arguments.bin, conversion=options)
+    if options.shapes and arguments.shape:
+        from engine.conversion.inspection import inspect
+        from engine.conversion.shapes import settle_inputs
+
+        # Its operands have other names than the inputs of the file.
+        settled = settle_inputs(inspect(path), options.shapes)
+        arguments.shape = [",".join(map(str, given.shape or ())) for given in settled]
+    tell_notes(graph.conversion)
+    return graph
+
+
+def conversion_options(arguments: argparse.Namespace) -> ConversionOptions:
+    """Sizes for a conversion: those asked for where the file says none, or those fed."""
+    from engine.conversion.inspection import inspect
+    from engine.fed_sizes import find_sizes
+    from engine.inputs import parse_source
+
+    fed = [parse_source(text) for text in getattr(arguments, "input", ())]
+    size = getattr(arguments, "size", None)
+    shapes = find_sizes(inspect(Path(arguments.model)), arguments.shape, fed, size)
+    return ConversionOptions(shapes, tuple(arguments.shape2))
+
+
+def tell_notes(conversion: Conversion | None) -> None:
+    """Tell what a conversion has left out."""
+    for note in conversion.notes if conversion is not None else ():
+        complain(note)
 
 
 def load_user_layers(arguments: argparse.Namespace) -> None:

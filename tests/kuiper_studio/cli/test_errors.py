@@ -236,7 +236,7 @@ def test_no_display(run, monkeypatch):
     monkeypatch.setattr(sys, "platform", "linux")
     assert run().sentence == (
         "there is no display for the window; use --demo DIR, or a command without a window: "
-        "info, run, dump, check, render, ops"
+        "info, run, dump, check, convert, render, ops"
     )
 
 

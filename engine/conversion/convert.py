@@ -1,0 +1,193 @@
+"""Converts a TorchScript or ONNX file to a PNNX pair, or finds what was made of it before."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.atomic import format_os_error, write_file, written_beside
+from engine.conversion.cache import conversions_folder, evict, find_key, touch
+from engine.conversion.executable import find_pnnx, format_identity
+from engine.conversion.failures import explain, find_notes
+from engine.conversion.inspection import inspect
+from engine.conversion.records import (
+    BIN,
+    LOG,
+    NCNN_BIN,
+    NCNN_PARAM,
+    PARAM,
+    STEM,
+    Conversion,
+    ConversionOptions,
+)
+from engine.conversion.running import run
+from engine.conversion.shapes import format_shapes, settle_inputs
+from engine.errors import ConversionError, ModelFileError, OpenSourceError
+from engine.file_versions import FileVersion, read_regular
+from engine.pnnx import load as load_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.conversion.inspection import SourceFile
+    from engine.conversion.running import Run
+
+__all__ = ["convert"]
+
+_TIME_LIMIT: Final = 600.0  # seconds
+_RECORD: Final = "conversion.json"
+_LONGEST: Final = 16 << 20  # bytes of the two
+
+
+def convert(
+    path: str | Path,
+    options: ConversionOptions | None = None,
+    *,
+    report: Callable[[str], None] = lambda _line: None,
+    is_cancelled: Callable[[], bool] = lambda: False,
+    time_limit: float = _TIME_LIMIT,
+) -> Conversion:
+    """Convert a TorchScript or ONNX file, or find the conversion in the cache.
+
+    Parameters
+    ----------
+    path : path
+    options : ConversionOptions, optional
+    report : callable, optional
+        Takes what the exporter prints, line by line.
+    is_cancelled : callable, optional
+        Asked some twenty times a second while the exporter runs.
+    time_limit : float, optional
+        Seconds after which the exporter is ended.
+
+    Returns
+    -------
+    Conversion
+
+    Raises
+    ------
+    ConversionError
+        If pnnx is missing, the file holds nothing to convert, or the exporter fails; with a
+        sentence on what to do.
+    ConversionCancelledError
+        If it was cancelled.
+    OpenSourceError
+        If sizes are open, and are to be asked for.
+    FeedError
+        If the sizes of the options do not fit the file.
+    """
+    options = options or ConversionOptions()
+    source = inspect(Path(path))
+    executable = find_pnnx(source.path)
+    arguments = _arguments(source, options)
+    files = (source.path, *source.external)
+    try:
+        versions = tuple(version for file in files if (version := FileVersion.of(file)))
+        key = find_key(files, arguments, format_identity(executable))
+        entry = conversions_folder() / key
+        found = _read_entry(entry)
+        if found is None:
+
+            def export(work: Path) -> Run:
+                return run(
+                    executable,
+                    [_name_of(source), *arguments],
+                    work,
+                    report=report,
+                    is_cancelled=is_cancelled,
+                    time_limit=time_limit,
+                )
+
+            _make_entry(entry, source, export, time_limit, has_sizes=bool(arguments))
+            found = _read_entry(entry)
+    except OSError as exc:
+        raise ConversionError(
+            source.path, f"it cannot be converted: {format_os_error(exc)}"
+        ) from exc
+    if not all(version.is_current() for version in versions) or len(versions) < len(files):
+        raise ConversionError(source.path, "it changed while it was converted; open it again")
+    if found is None:
+        raise ConversionError(
+            source.path, "what pnnx made of it was removed from the cache; open it again"
+        )
+    touch(entry)
+    evict(entry.parent)
+    has_ncnn, notes, log = found
+    return Conversion(source.path, versions, options, entry, has_ncnn, notes, log)
+
+
+def _arguments(source: SourceFile, options: ConversionOptions) -> list[str]:
+    """Sizes, as the exporter takes them."""
+    if options.asks and not (options.shapes or source.has_shapes):
+        raise OpenSourceError(source.path, source.inputs)
+    first = settle_inputs(source, options.shapes)
+    second = settle_inputs(source, options.shapes2, first)
+    sizes = (("inputshape", first), ("inputshape2", second))
+    return [f"{name}={format_shapes(inputs)}" for name, inputs in sizes if inputs]
+
+
+def _name_of(source: SourceFile) -> str:
+    return f"{STEM}.onnx" if source.kind == "onnx" else f"{STEM}.pt"
+
+
+def _make_entry(
+    entry: Path,
+    source: SourceFile,
+    export: Callable[[Path], Run],
+    time_limit: float,
+    *,
+    has_sizes: bool,
+) -> None:
+    """Run the exporter on a copy, and keep what it makes; somebody else may be sooner."""
+    with suppress(FileExistsError), written_beside(entry, replace=False, durable=False) as kept:
+        kept.mkdir()
+        work = kept.with_name("work")
+        work.mkdir()
+        shutil.copyfile(source.path, work / _name_of(source))
+        for file in source.external:
+            below = file.relative_to(source.path.parent.resolve())
+            (work / below).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, work / below)
+        ended = export(work)
+        if not _is_pair(work, ended):
+            reason = explain(ended, source, time_limit, has_sizes=has_sizes)
+            raise ConversionError(source.path, reason, ended.lines)
+        has_ncnn = not ended.status and not ended.timed_out and (work / NCNN_PARAM).is_file()
+        for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
+            (work / name).rename(kept / name)
+        record = {"ncnn": has_ncnn, "notes": find_notes(ended)}
+        write_file(kept / _RECORD, json.dumps(record).encode(), durable=False)
+        log = "\n".join(ended.lines).encode("utf-8", "replace")
+        write_file(kept / LOG, log, durable=False)
+
+
+def _is_pair(work: Path, ended: Run) -> bool:
+    """Whether there is a PNNX pair, also of an exporter that crashed when it had written it."""
+    param, weights = work / PARAM, work / BIN
+    if not (param.is_file() and weights.is_file()):
+        return False
+    if ended.status or ended.timed_out:
+        try:
+            load_pair(param, weights)
+        except ModelFileError:
+            return False  # it was writing them
+    return True
+
+
+def _read_entry(entry: Path) -> tuple[bool, tuple[str, ...], tuple[str, ...]] | None:
+    """Whether ncnn's pair is there, notes and log; None where there is no whole entry."""
+    if not entry.is_dir():
+        return None
+    try:
+        record = json.loads(read_regular(entry / _RECORD, _LONGEST))
+        has_ncnn, notes = bool(record["ncnn"]), tuple(map(str, record["notes"]))
+        log = read_regular(entry / LOG, _LONGEST).decode("utf-8", "replace")
+        for name in (PARAM, BIN, *((NCNN_PARAM, NCNN_BIN) if has_ncnn else ())):
+            (entry / name).stat()
+    except (FileNotFoundError, ValueError, TypeError, KeyError, RecursionError):
+        shutil.rmtree(entry, ignore_errors=True)  # somebody has been in it
+        return None
+    return has_ncnn, notes, tuple(log.splitlines())

@@ -1,0 +1,119 @@
+"""Says in a sentence why the exporter failed, and what to do."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import TYPE_CHECKING, Final
+
+from engine.text import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.conversion.inspection import SourceFile
+    from engine.conversion.running import Run
+
+__all__ = ["explain", "find_notes"]
+
+_DAMAGED: Final = "it is incomplete or damaged; copy or export it again"
+_NO_OPERATOR: Final = (
+    "it uses the operator {0}, which pnnx does not have; export the model without it, or write "
+    "it with operators of PyTorch"
+)
+# What the exporter prints, and what that means; the first that is found counts.
+_PATTERNS: Final = tuple(
+    (re.compile(pattern), sentence)
+    for pattern, sentence in (
+        (
+            r"input_shapes\[(\d+)\] expect (\S+) but got (\S+)",
+            "input {0} was exported at {1}, not {2}; give no size, or that as the second size",
+        ),
+        (
+            r"input_shape2? expect (\d+) tensors but got (\d+)",
+            "it has {0} inputs, and sizes of {1} were given; give one for each",
+        ),
+        (r"Unknown builtin op: (\S+?)\.?$", _NO_OPERATOR),
+        (r"Fatal error: (\S+?)\(-?\d+\) is not a registered function/op", _NO_OPERATOR),
+        (r"No Op registered for (\S+)", _NO_OPERATOR),
+        (r"(?i)std::bad_alloc|cannot allocate memory|not enough memory", "memory ran out"),
+        (r"No space left on device", "the disk is full"),
+        (r"failed finding central directory|read_proto_from_binary failed", _DAMAGED),
+        (r"Load torchscript failed: (.*)", "PyTorch's reader refuses it: {0}"),
+        (r"ort CreateSession failed (.*)", "ONNX Runtime refuses it: {0}"),
+        (
+            r"^(?:RuntimeError|IndexError|ValueError): (.*)",
+            "it cannot be run at these sizes: {0}; give the sizes that the model takes",
+        ),
+        (r"what\(\):\s+(.*)", "pnnx stopped: {0}"),
+    )
+)
+_STAGE: Final = re.compile(r"^#+ (pass_\w+)")
+_UNCONVERTED: Final = re.compile(r"^ignore (\S+) (\S+) param (\S+)")
+_CUSTOM: Final = re.compile(r"^custom op = (\S+)")
+_LONGEST: Final = 300  # characters of the exporter's own words in a sentence
+
+
+def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool) -> str:
+    """Say why there is no pair.
+
+    Parameters
+    ----------
+    run : Run
+    source : SourceFile
+    time_limit : float
+        Seconds that it had.
+    has_sizes : bool
+        Whether sizes of the inputs were known.
+    """
+    if run.timed_out:
+        return (
+            f"pnnx had not converted it after {time_limit:g} s{_behind(run.lines)} and was "
+            "ended; convert it by hand, and open the .pnnx.param"
+        )
+    for pattern, sentence in _PATTERNS:
+        for line in run.lines:
+            if found := pattern.search(line):
+                return sentence.format(*(part[:_LONGEST] for part in found.groups()))
+    if source.kind == "torchscript" and not source.is_traced:
+        advice = "trace the model instead of scripting it"
+        if not has_sizes:
+            advice = f"give the sizes of its inputs, or {advice}"
+    else:
+        advice = "convert it by hand to see more, or export it with other options"
+    return f"pnnx {_end_of(run.status)}{_behind(run.lines)} without a result; {advice}"
+
+
+def find_notes(run: Run) -> tuple[str, ...]:
+    """Say what a conversion that gave a pair has left out."""
+    notes: list[str] = []
+    if run.timed_out:
+        notes.append(f"pnnx took too long{_behind(run.lines)}: there is no ncnn model")
+    elif run.status:
+        notes.append(f"pnnx {_end_of(run.status)}{_behind(run.lines)}: there is no ncnn model")
+    custom = dict.fromkeys(f[1] for line in run.lines if (f := _CUSTOM.match(line)))
+    if custom:
+        notes.append(f"pnnx does not know {', '.join(custom)}, and keeps it as it is")
+    unconverted = dict.fromkeys(f[2] for line in run.lines if (f := _UNCONVERTED.match(line)))
+    if unconverted:
+        more = f" and {len(unconverted) - 1} more" if len(unconverted) > 1 else ""
+        notes.append(
+            f"the ncnn model lacks parameters of {format_count(len(unconverted), 'operator')}: "
+            f"{next(iter(unconverted))}{more}"
+        )
+    return tuple(notes)
+
+
+def _behind(lines: Sequence[str]) -> str:
+    """Where in its work the exporter was."""
+    stages = [found[1] for line in lines if (found := _STAGE.match(line))]
+    return f" in {stages[-1]}" if stages else ""
+
+
+def _end_of(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"crashed ({signal.Signals(-status).name})"
+    except ValueError:
+        return f"crashed (signal {-status})"

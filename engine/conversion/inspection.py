@@ -1,0 +1,80 @@
+"""Tells what a file is that may be converted, and what it says of its inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from engine.atomic import format_os_error
+from engine.conversion.onnx_file import read_onnx
+from engine.conversion.torchscript_file import read_torchscript, refuse_pickle
+from engine.errors import ConversionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.conversion.source_inputs import SourceInput
+
+__all__ = ["SourceFile", "inspect"]
+
+_ZIP: Final = b"PK\x03\x04"
+_PICKLE: Final = b"\x80"
+_HEAD: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that pnnx may convert.
+
+    Attributes
+    ----------
+    path : Path
+    kind : {"torchscript", "onnx"}
+    inputs : tuple of SourceInput
+        Those that are known.
+    has_shapes : bool
+        Whether the file says the sizes of all its inputs.
+    is_traced : bool
+        Whether it is TorchScript that was traced.
+    external : tuple of Path
+        Files beside it that hold its weights.
+    """
+
+    path: Path
+    kind: Literal["torchscript", "onnx"]
+    inputs: tuple[SourceInput, ...]
+    has_shapes: bool
+    is_traced: bool = False
+    external: tuple[Path, ...] = ()
+
+
+def inspect(path: Path) -> SourceFile:
+    """Look into a file, without unpickling or executing anything of it.
+
+    Raises
+    ------
+    ConversionError
+        If it cannot be read, is incomplete, or nothing in it can be converted.
+    """
+    if not path.is_file():
+        what = "there is no such file" if not path.exists() else "it is no file"
+        raise ConversionError(path, f"{what}; check the name")
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+        if head == _ZIP:
+            script = read_torchscript(path)
+            return SourceFile(
+                path, "torchscript", script.inputs, script.is_traced, script.is_traced
+            )
+        if head.startswith(_PICKLE):
+            raise refuse_pickle(path)
+        if path.suffix.lower() != ".onnx":
+            raise ConversionError(
+                path, "it is no TorchScript, or incomplete; copy or export it again"
+            )
+        onnx = read_onnx(path)
+    except OSError as exc:
+        raise ConversionError(path, f"it cannot be read: {format_os_error(exc)}") from exc
+    has_shapes = not any(given.is_open for given in onnx.inputs)
+    return SourceFile(path, "onnx", onnx.inputs, has_shapes, external=onnx.external)

@@ -1,0 +1,33 @@
+"""Becomes the exporter, within bounds; run as a program of its own, with few imports.
+
+Arguments: bytes of memory that it may take, id of the process that started it, the executable
+and its arguments. What is set here must be set between fork and exec, where a process with
+threads must not run Python.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
+
+
+def _main(arguments: list[str]) -> None:
+    import resource
+
+    bound, parent, executable = int(arguments[0]), int(arguments[1]), arguments[2]
+    # Not the address space: allocators and thread pools reserve many times what they use.
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() == parent:  # else it has ended already
+        os.execv(executable, arguments[2:])  # noqa: S606 - the exporter, without a shell
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

@@ -1,0 +1,81 @@
+"""Sizes of the inputs of a conversion."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from engine.conversion.source_inputs import SourceInput
+from engine.errors import FeedError
+from engine.shapes import parse_shapes, require_closed, settle_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.conversion.inspection import SourceFile
+
+__all__ = ["format_shapes", "settle_inputs"]
+
+_PNNX_DTYPES: Final = (
+    "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128",
+)  # fmt: skip
+_WITH_DTYPE: Final = re.compile(rf"(?P<rest>.*[\d?\])])\s*(?P<dtype>{'|'.join(_PNNX_DTYPES)})")
+_DEFAULT: Final = "f32"
+
+
+def settle_inputs(
+    source: SourceFile, texts: Sequence[str], first: Sequence[SourceInput] = ()
+) -> tuple[SourceInput, ...]:
+    """Give the inputs of a file the sizes that the user wants.
+
+    Parameters
+    ----------
+    source : SourceFile
+    texts : sequence of str
+        As `engine.shapes.parse_shapes` takes them, each with a dtype of pnnx behind it if that
+        is not what the file says: ``1,3,224,224`` or ``ids=1,128i64``.
+    first : sequence of SourceInput, optional
+        Sizes for what `texts` leaves open; by default what the file says.
+
+    Returns
+    -------
+    tuple of SourceInput
+        All sizes are numbers. Empty without `texts`.
+
+    Raises
+    ------
+    FeedError
+        If a text is invalid, or sizes contradict the file.
+    OpenShapeError
+        If some size stays open.
+    """
+    if not texts:
+        return ()
+    known = tuple(first) or source.inputs
+    if not known:  # a module whose code was not understood
+        known = tuple(SourceInput(f"in{index}") for index in range(len(texts)))
+    dtypes = {given.name: given.dtype for given in known}
+    plain: list[str] = []
+    unnamed = 0
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        found = _WITH_DTYPE.fullmatch(value.strip())
+        if not equals:
+            if unnamed == len(known):
+                names = ", ".join(given.name for given in known)
+                raise FeedError(f"shape {text!r} is one too many: the inputs are {names}")
+            name = known[unnamed].name
+            unnamed += 1
+        if found is not None:
+            dtypes[name.strip()] = found["dtype"]
+            value = found["rest"]
+        plain.append(f"{name}={value}")
+    closed = require_closed(known, settle_shapes(known, parse_shapes(plain, known)))
+    return tuple(SourceInput(n, closed[n], dtypes[n] or _DEFAULT) for n in closed)
+
+
+def format_shapes(inputs: Sequence[SourceInput]) -> str:
+    """Format sizes as pnnx takes them: ``[1,3,224,224]f32,[1,16]i64``."""
+    return ",".join(
+        f"[{','.join(map(str, given.shape or ()))}]{given.dtype}" for given in inputs
+    )

@@ -1,0 +1,148 @@
+"""Reads from a TorchScript file what a conversion must know, without unpickling it.
+
+``torch.jit.save`` writes a ZIP with ``code/`` (the source of the module), ``data.pkl`` (its
+weights) and, if the module was traced, ``traced_inputs.pkl``. ``torch.save`` also writes a ZIP,
+but without the code: nothing can be converted then.
+"""
+
+from __future__ import annotations
+
+import lzma
+import pickletools
+import re
+import struct
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from engine.conversion.source_inputs import SourceInput
+from engine.errors import ConversionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["TorchScriptFile", "read_torchscript"]
+
+_HOW_TO_TRACE: Final = "torch.jit.trace(model.eval(), example_input).save('model.pt')"
+_LONGEST_CODE: Final = 4 << 20  # bytes that are read of the source of a module
+_LONGEST_HEAD: Final = 1 << 16  # and of the pickle, whose first class is looked up
+_TENSORS: Final = ("Tensor", "Optional[Tensor]")
+_DAMAGE: Final = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError,
+    ValueError, struct.error,
+)  # fmt: skip
+
+
+class TorchScriptFile(NamedTuple):
+    """What a TorchScript file says of itself.
+
+    Attributes
+    ----------
+    inputs : tuple of SourceInput
+        Empty where the code was not understood.
+    is_traced : bool
+        Whether it holds the inputs that it was traced with, whose sizes pnnx reads.
+    """
+
+    inputs: tuple[SourceInput, ...]
+    is_traced: bool
+
+
+def read_torchscript(path: Path) -> TorchScriptFile:
+    """Read the inputs of a TorchScript file.
+
+    Raises
+    ------
+    ConversionError
+        If it is incomplete, or holds no TorchScript.
+    OSError
+        If it cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _read_archive(path, archive)
+    except _DAMAGE as exc:
+        raise ConversionError(
+            path, "it is incomplete or damaged; copy or export it again"
+        ) from exc
+
+
+def refuse_pickle(path: Path) -> ConversionError:
+    """The error for a file that has weights or a pickled module, but no TorchScript."""
+    return ConversionError(
+        path,
+        "it holds a state_dict or a pickled module, not TorchScript; trace the model in "
+        f"PyTorch, {_HOW_TO_TRACE}, and open that file",
+    )
+
+
+def _read_archive(path: Path, archive: zipfile.ZipFile) -> TorchScriptFile:
+    names = archive.namelist()
+    roots = [name.removesuffix("constants.pkl") for name in names if _is_constants(name)]
+    if not roots or not any(name.startswith(f"{roots[0]}code/") for name in names):
+        if any(name.rpartition("/")[2] == "data.pkl" for name in names):
+            raise refuse_pickle(path)
+        raise ConversionError(
+            path, f"it is a ZIP, but no TorchScript; write one with {_HOW_TO_TRACE}"
+        )
+    root = roots[0]
+    present = frozenset(names)
+    inputs = _find_inputs(archive, root, present)
+    return TorchScriptFile(inputs, f"{root}traced_inputs.pkl" in present)
+
+
+def _is_constants(name: str) -> bool:
+    return name.count("/") == 1 and name.endswith("/constants.pkl")
+
+
+def _find_inputs(
+    archive: zipfile.ZipFile, root: str, names: frozenset[str]
+) -> tuple[SourceInput, ...]:
+    """Find the arguments of the module's ``forward`` in its source text."""
+    data = f"{root}data.pkl"
+    if data not in names:
+        return ()
+    module, _, name = _first_class(_head(archive, data, _LONGEST_HEAD)).rpartition(" ")
+    code = f"{root}code/{module.replace('.', '/')}.py"
+    if code not in names:
+        return ()
+    text = _head(archive, code, _LONGEST_CODE).decode("utf-8", "replace")
+    start = text.find(f"class {name}(")
+    found = re.compile(r"\bdef forward\(([^()]*)\)").search(text, start) if start >= 0 else None
+    if found is None:
+        return ()
+    arguments = [_split_argument(part) for part in _split(found[1])[1:]]
+    return tuple(SourceInput(name) for name, kind in arguments if kind in _TENSORS)
+
+
+def _head(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
+    with archive.open(name) as file:
+        return file.read(most)
+
+
+def _first_class(head: bytes) -> str:
+    """The first class that a pickle names, ``module name``; the pickle is not carried out."""
+    try:
+        for opcode, argument, _ in pickletools.genops(head):
+            if opcode.name == "GLOBAL":
+                return str(argument)
+    except ValueError:  # it was cut, or is none
+        pass
+    return ""
+
+
+def _split(text: str) -> list[str]:
+    """Split arguments at commas outside of brackets."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _split_argument(text: str) -> tuple[str, str]:
+    name, _, kind = text.partition(":")
+    return name.strip(), kind.partition("=")[0].strip()

@@ -1,0 +1,349 @@
+"""Conversions by an exporter that does what the test says."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.conversion.cache import evict
+from engine.conversion.convert import convert
+from engine.conversion.executable import find_pnnx
+from engine.conversion.records import ConversionOptions
+from engine.errors import (
+    ConversionCancelledError,
+    ConversionError,
+    FeedError,
+    ModelFileError,
+    OpenShapeError,
+    OpenSourceError,
+)
+
+PAIR = """
+import zipfile
+with zipfile.ZipFile("model.pnnx.bin", "w"): pass
+open("model.pnnx.param", "w").write(
+    "7767517\\n2 1\\n"
+    "pnnx.Input in0 0 1 0 #0=(1,3)f32\\n"
+    "pnnx.Output out0 1 0 0\\n"
+)
+"""
+"""What an exporter writes in the end."""
+
+
+def test_a_missing_exporter_is_named_with_how_to_get_it(data, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConversionError, match="pip install --no-deps pnnx"):
+        convert(data / "traced.pt")
+
+
+def test_the_script_of_pip_is_passed_by_for_its_executable(monkeypatch, tmp_path):
+    scripts, package = tmp_path / "bin", tmp_path / "lib/python3.11/site-packages/pnnx"
+    for folder in (scripts, package):
+        folder.mkdir(parents=True)
+    (scripts / "pnnx").write_text(
+        "#!/usr/bin/python\nfrom pnnx import pnnx\nsys.exit(pnnx())\n"
+    )
+    (package / "pnnx").write_bytes(b"\x7fELF")
+    for place in (scripts / "pnnx", package / "pnnx"):
+        place.chmod(0o755)
+    monkeypatch.setenv("PATH", str(scripts))
+    assert find_pnnx(Path("m.pt")) == package / "pnnx"
+
+
+def test_it_runs_on_a_copy_with_names_of_ours(data, exporter, tmp_path):
+    note = exporter(
+        "import json\n"
+        "seen = [sys.argv[1:], os.listdir('.'), dict(os.environ), os.getcwd()]\n"
+        "json.dump(seen, open(NOTE, 'w'))\n" + PAIR
+    )
+    hostile = tmp_path / "customop=evil.so,x.pt"
+    hostile.write_bytes((data / "traced.pt").read_bytes())
+    os.environ["SECRET_OF_TESTS"] = "1"
+    try:
+        conversion = convert(hostile)
+    finally:
+        del os.environ["SECRET_OF_TESTS"]
+    arguments, files, environment, folder = json.loads(note.read_text())
+    assert (arguments, files) == (["model.pt"], ["model.pt"])
+    assert "SECRET_OF_TESTS" not in environment
+    assert not Path(folder).exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["bin", "cache", "note", hostile.name]
+    )
+    assert (conversion.source, conversion.ncnn_param) == (hostile, None)
+
+
+def test_the_graph_knows_what_it_was_converted_from(data, exporter):
+    exporter("print('############# pass_level5')\n" + PAIR)
+    graph = engine.load(data / "traced.pt")
+    assert graph.source_path == data / "traced.pt"
+    assert [version.path for version in graph.versions] == [data / "traced.pt"]
+    assert graph.conversion.log == ("############# pass_level5",)
+    assert [op.type for op in graph.operators] == ["pnnx.Input", "pnnx.Output"]
+
+
+def test_a_bin_is_refused_beside_a_source(data, exporter):
+    with pytest.raises(ModelFileError, match="leave the .bin out"):
+        engine.load(data / "traced.pt", data / "other.bin")
+
+
+def test_the_same_content_is_converted_once(data, exporter, tmp_path):
+    note = exporter("open(NOTE, 'a').write('x')\n" + PAIR)
+    first = convert(data / "traced.pt")
+    copy = tmp_path / "copy.pt"
+    copy.write_bytes((data / "traced.pt").read_bytes())
+    assert convert(copy).folder == first.folder
+    assert note.read_text() == "x"
+    convert(data / "traced.pt", ConversionOptions(("1,3,4,4",)))  # other sizes
+    convert(data / "no_sizes.pt")  # another file
+    assert note.read_text() == "xxx"
+
+
+@pytest.mark.parametrize("damage", ["model.pnnx.param", "conversion.json", "model.pnnx.log"])
+def test_a_damaged_entry_is_made_anew(data, exporter, damage):
+    note = exporter("open(NOTE, 'a').write('x')\n" + PAIR)
+    (convert(data / "traced.pt").folder / damage).unlink()
+    assert convert(data / "traced.pt").param.is_file()
+    assert note.read_text() == "xx"
+
+
+def test_another_exporter_converts_again(data, exporter):
+    exporter(PAIR)
+    first = convert(data / "traced.pt").folder
+    exporter(PAIR + "# of another version\n")
+    assert convert(data / "traced.pt").folder != first
+
+
+def test_a_cache_that_cannot_be_written_is_gone_without(data, exporter, monkeypatch, tmp_path):
+    exporter(PAIR)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("KUIPER_STUDIO_CACHE", str(tmp_path / "file" / "cache"))
+    assert convert(data / "traced.pt").param.is_file()
+
+
+def test_the_least_recently_used_entries_go(tmp_path):
+    for age, name in enumerate(["newest", "middle", "oldest"]):
+        entry = tmp_path / name
+        entry.mkdir()
+        (entry / "model.pnnx.bin").write_bytes(b"\0" * 100)
+        os.utime(entry, (time.time() - 60 * age,) * 2)
+    left_behind = tmp_path / ".kuiper-killed"
+    left_behind.mkdir()
+    os.utime(left_behind, (0, 0))
+    evict(tmp_path, 250)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["middle", "newest"]
+    evict(tmp_path, 10)
+    assert [p.name for p in tmp_path.iterdir()] == ["newest"]
+
+
+# Sizes
+
+
+def _asked(note):
+    return json.loads(note.read_text())
+
+
+NOTE_ARGUMENTS = "import json\njson.dump(sys.argv[2:], open(NOTE, 'w'))\n" + PAIR
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "expected"),
+    [
+        ("no_sizes.pt", (("1,3,8,8",), ()), ["inputshape=[1,3,8,8]f32"]),
+        ("no_sizes.pt", (("image=1x3x8x8",), ()), ["inputshape=[1,3,8,8]f32"]),
+        ("no_sizes.pt", (("[1,16]i64",), ()), ["inputshape=[1,16]i64"]),
+        ("no_sizes.pt", (("1,16i64",), ()), ["inputshape=[1,16]i64"]),
+        (
+            "no_sizes.pt",
+            (("1,3,8,8",), ("1,3,?,16",)),
+            ["inputshape=[1,3,8,8]f32", "inputshape2=[1,3,8,16]f32"],
+        ),
+        ("traced.pt", ((), ("1,3,16,16",)), ["inputshape2=[1,3,16,16]f32"]),
+        ("open.onnx", (("batch=2", "h=5", "w=6"), ()), ["inputshape=[2,3,5,6]f32"]),
+        ("open.onnx", ((), ()), []),
+    ],
+)
+def test_sizes_reach_the_exporter_in_its_words(data, exporter, name, options, expected):
+    note = exporter(NOTE_ARGUMENTS)
+    convert(data / name, ConversionOptions(*options))
+    assert _asked(note) == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "error", "words"),
+    [
+        (("1,3,8,8", "1,3"), FeedError, "one too many"),
+        (("other=1,3",), FeedError, "neither an input nor a symbol"),
+        (("1,3,8,8 customop=x.so",), FeedError, "neither an input"),
+        (("1,3,?,8",), OpenShapeError, "set its size"),
+    ],
+)
+def test_wrong_sizes_never_reach_the_exporter(data, exporter, shapes, error, words):
+    note = exporter(NOTE_ARGUMENTS)
+    with pytest.raises(error, match=words):
+        convert(data / "no_sizes.pt", ConversionOptions(shapes))
+    assert not note.exists()
+
+
+def test_open_sizes_are_asked_for_only_if_wanted(data, exporter):
+    exporter(PAIR)
+    for name in ("no_sizes.pt", "open.onnx"):
+        with pytest.raises(OpenSourceError) as caught:
+            convert(data / name, ConversionOptions(asks=True))
+        assert caught.value.inputs[0][0] == "image"
+        convert(data / name)
+    for name in ("traced.pt", "small.onnx"):
+        convert(data / name, ConversionOptions(asks=True))
+
+
+# Failures
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (
+            "input_shapes[0] expect [1,3,8,8]f32 but got [1,3,9,9]f32",
+            r"exported at \[1,3,8,8\]f32, not \[1,3,9,9\]f32",
+        ),
+        ("input_shape expect 1 tensors but got 2", "it has 1 inputs, and sizes of 2"),
+        ("Unknown builtin op: torchvision::nms.", "the operator torchvision::nms, which pnnx"),
+        (
+            "Fatal error: my.ops:Frob(-1) is not a registered function/op",
+            "the operator my.ops:Frob, which pnnx does not have",
+        ),
+        ("Load torchscript failed: some reason", "PyTorch's reader refuses it: some reason"),
+        ("terminate called after throwing 'std::bad_alloc'", "memory ran out"),
+        ("RuntimeError: Given groups=1, expected 3 channels", "these sizes: Given groups=1"),
+    ],
+)
+def test_usual_failures_become_one_sentence(data, exporter, printed, words):
+    exporter(f"print({printed!r})\nsys.exit(255)")
+    with pytest.raises(ConversionError, match=words) as caught:
+        convert(data / "traced.pt")
+    assert caught.value.log == (printed,)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_crash_without_a_result(data, exporter):
+    exporter(
+        "print('############# pass_level1', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
+    )
+    with pytest.raises(ConversionError, match=r"crashed \(SIGSEGV\) in pass_level1"):
+        convert(data / "traced.pt")
+    with pytest.raises(
+        ConversionError, match="give the sizes of its inputs, or trace the model"
+    ):
+        convert(data / "no_sizes.pt")
+
+
+def test_a_crash_behind_the_pair_costs_only_the_ncnn_model(data, exporter):
+    exporter(
+        PAIR
+        + "open('model.ncnn.param', 'w').write('half')\n"
+        + "print('############# pass_ncnn', flush=True)\nos.kill(os.getpid(), signal.SIGSEGV)"
+    )
+    graph = engine.load(data / "traced.pt")
+    assert len(graph.operators) == 2
+    assert graph.conversion.ncnn_param is None
+    assert graph.conversion.notes == (
+        "pnnx crashed (SIGSEGV) in pass_ncnn: there is no ncnn model",
+    )
+
+
+def test_half_a_pair_is_none(data, exporter):
+    exporter(
+        "open('model.pnnx.param', 'w').write('7767517\\n2 1\\npnnx.Inp')\n"
+        "open('model.pnnx.bin', 'w').write('PK')\nos.kill(os.getpid(), signal.SIGSEGV)"
+    )
+    with pytest.raises(ConversionError, match="crashed"):
+        convert(data / "traced.pt")
+
+
+CHILD = """
+import subprocess
+child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])
+open(NOTE, 'w').write(f'{os.getpid()} {child.pid}')
+print('working', flush=True)
+time.sleep(60)
+"""
+
+
+def _is_alive(pid):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def _wait_for_the_end(note):
+    ids = note.read_text().split()
+    ended = time.monotonic() + 5
+    while any(map(_is_alive, ids)) and time.monotonic() < ended:
+        time.sleep(0.01)
+    assert [pid for pid in ids if _is_alive(pid)] == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_cancelling_ends_all_that_was_started(data, exporter):
+    note = exporter(CHILD)
+    lines = []
+    with pytest.raises(ConversionCancelledError):
+        convert(data / "traced.pt", report=lines.append, is_cancelled=lambda: bool(lines))
+    assert lines == ["working"]
+    _wait_for_the_end(note)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_a_hang_ends_at_the_time_limit(data, exporter):
+    note = exporter(CHILD)
+    with pytest.raises(ConversionError, match="had not converted it after 1 s"):
+        convert(data / "traced.pt", time_limit=1)
+    _wait_for_the_end(note)
+
+
+def test_an_exporter_that_prints_for_ever_can_be_cancelled(data, exporter):
+    exporter("while True: sys.stdout.write('x' * 65536)")
+    started = time.monotonic()
+    with pytest.raises(ConversionError, match="had not converted"):
+        convert(data / "traced.pt", time_limit=0.5)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_memory_is_bounded(data, exporter, monkeypatch):
+    monkeypatch.setattr("engine.conversion.running.machine_memory", lambda: 256 << 20)
+    exporter("b = bytearray(512 << 20)\n" + PAIR)
+    with pytest.raises(ConversionError, match="memory ran out|status 1"):
+        convert(data / "traced.pt")
+
+
+def test_a_source_that_changes_meanwhile_is_refused(data, exporter, tmp_path):
+    source = tmp_path / "m.pt"
+    source.write_bytes((data / "traced.pt").read_bytes())
+    exporter(f"open({str(source)!r}, 'ab').write(b'more')\n" + PAIR)
+    with pytest.raises(ConversionError, match="changed while it was converted"):
+        convert(source)
+
+
+def test_copies_are_named_by_the_source(data, exporter, tmp_path):
+    exporter(PAIR)
+    conversion = convert(data / "traced.pt")
+    written = conversion.copy_to(tmp_path / "out")
+    assert [p.name for p in written] == [
+        "traced.pnnx.param",
+        "traced.pnnx.bin",
+        "traced.pnnx.log",
+    ]
+    assert len(engine.load(written[0]).operators) == 2
+    with pytest.raises(FileExistsError):
+        conversion.copy_to(tmp_path / "out")
+    conversion.copy_to(tmp_path / "out", overwrite=True)

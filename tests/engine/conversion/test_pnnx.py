@@ -1,0 +1,43 @@
+"""Conversions by pnnx itself; what comes out is compared with PyTorch's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import engine
+from engine.conversion.records import ConversionOptions
+from engine.errors import ConversionError
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("traced.pt", ConversionOptions()),
+        ("no_sizes.pt", ConversionOptions(("1,3,8,8",))),
+        ("small.onnx", ConversionOptions()),
+        ("open.onnx", ConversionOptions(("1,3,8,8",), ("2,3,16,16",))),
+    ],
+)
+def test_what_pnnx_makes_computes_what_pytorch_does(real_exporter, data, name, options):
+    graph = engine.load(data / name, conversion=options)
+    expected = np.load(data / "expected.npz")
+    session = engine.Session(graph, backend="numpy")
+    session.feed([expected["image"]])
+    session.run()
+    np.testing.assert_allclose(session.outputs()[0], expected["out"], rtol=1e-4, atol=1e-5)
+    assert graph.conversion.ncnn_param.is_file()
+    assert graph.conversion.ncnn_bin.is_file()
+    assert graph.conversion.notes == ()
+    wanted = (None, 3, None, None) if options.shapes2 else (1, 3, 8, 8)
+    assert graph.input_operands[0].shape == wanted
+
+
+def test_sizes_that_the_file_contradicts(real_exporter, data):
+    with pytest.raises(ConversionError, match="give no size, or that as the second size"):
+        engine.load(data / "traced.pt", conversion=ConversionOptions(("1,3,9,9",)))
+
+
+def test_sizes_that_the_model_cannot_take(real_exporter, data):
+    with pytest.raises(ConversionError, match="cannot be run at these sizes"):
+        engine.load(data / "no_sizes.pt", conversion=ConversionOptions(("1,5,8,8",)))
