@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
     from engine.conversion.inspection import SourceFile
     from engine.inputs import InputSource
+    from engine.values import Array
 
-__all__ = ["find_sizes"]
+__all__ = ["find_sizes", "size_of"]
 
 # dtypes in pnnx's words
 _OF_NUMPY: Final = {
@@ -55,35 +56,52 @@ def find_sizes(
         return ()
     if texts:
         return tuple(texts)
-    found = [shape for value in fed for shape in _shapes_of(value, source, size)]
+    found = [shape for value in fed for shape in _sizes_of(value, source, size)]
     return tuple(found) if all(found) else ()
 
 
-def _shapes_of(
-    value: InputSource, source: SourceFile, size: tuple[int, int] | None
-) -> list[str]:
-    """Sizes of the arrays of a source; an empty text for one that has none of its own."""
+def size_of(value: InputSource, size: tuple[int, int] | None = None) -> str:
+    """Find the size of one value.
+
+    Parameters
+    ----------
+    value : InputSource
+    size : (int, int), optional
+        Rows and columns of a picture; by default its own.
+
+    Returns
+    -------
+    str
+        As `settle_inputs` takes it; ``""`` for a value that has none of its own, or several.
+
+    Raises
+    ------
+    FeedError
+        If its file cannot be read.
+    """
     if value.kind == "npy" and value.path is not None:
-        array = read_npy(value.path)
-        return [_format(array.shape, array.dtype.name)]
-    if value.kind == "npz" and value.path is not None:
-        named = tuple(given.name for given in source.inputs)
-
-        def choose(names: tuple[str, ...]) -> dict[str, str]:
-            wanted = (value.member,) if value.member else named
-            by_name = set(wanted) <= set(names)
-            return {n: n for n in (wanted if by_name and wanted else names)}
-
-        arrays = read_npz(value.path, choose)
-        return [_format(array.shape, array.dtype.name) for array in arrays.values()]
-    if value.kind == "array" and value.array is not None:
-        return [_format(value.array.shape, value.array.dtype.name)]
+        return _format(read_npy(value.path))
     if value.kind == "image" and value.path is not None:
         picture = read_image(value.path)
         rows, columns = size or picture.shape[:2]
-        return [f"1,{3 if picture.ndim == 3 else 1},{rows},{columns}"]
-    return [""]
+        return f"1,{3 if picture.ndim == 3 else 1},{rows},{columns}"
+    return ""
 
 
-def _format(shape: tuple[int, ...], dtype: str) -> str:
-    return f"{','.join(map(str, shape))}{_OF_NUMPY.get(dtype, '')}"
+def _sizes_of(
+    value: InputSource, source: SourceFile, size: tuple[int, int] | None
+) -> list[str]:
+    """Sizes of the values of a source, one for each input that it serves."""
+    if value.kind != "npz" or value.path is None:
+        return [size_of(value, size)]
+    inputs = (value.member,) if value.member else tuple(given.name for given in source.inputs)
+
+    def choose(names: tuple[str, ...]) -> dict[str, str]:
+        chosen = inputs if inputs and set(inputs) <= set(names) else names
+        return {name: name for name in chosen}
+
+    return [_format(array) for array in read_npz(value.path, choose).values()]
+
+
+def _format(array: Array) -> str:
+    return f"{','.join(map(str, array.shape))}{_OF_NUMPY.get(array.dtype.name, '')}"

@@ -305,4 +305,4 @@ def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageO
     session.prepare_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:
         session.prepare_labels(read_labels(Path(arguments.labels)))
-    session.open(arguments.model, arguments.bin, arguments.backend_from)
+    session.open(arguments.model, arguments.bin, arguments.backend_from, arguments.conversion)

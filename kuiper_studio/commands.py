@@ -300,7 +300,7 @@ class Submenu:
 _S: Final = Surface
 
 COMMANDS: Final[tuple[Command[CommandState], ...]] = (
-    Command("file.open", "&Open…", "Open a .param/.bin pair", "opening.choose_model",
+    Command("file.open", "&Open…", "Open a .param, .bin, .pt or .onnx", "opening.choose_model",
             (Place(_S.FILE, 1), Place(_S.TOOL_BAR, 1, with_text=True)), ("Ctrl+O",), "open"),
     Command("file.openSample", "Open &sample", "Open the sample model with its input",
             "opening.open_default_sample", (Place(_S.FILE, 1),)),

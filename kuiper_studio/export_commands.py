@@ -112,7 +112,7 @@ class ExportCommands(QObject):
         graph = self._session.graph
         if graph is None:
             return
-        name = f"{graph.param_path.name.partition('.')[0]}.svg"
+        name = f"{graph.source_path.name.partition('.')[0]}.svg"
         path = self._dialogs.choose_new(
             "dump", "Save the graph", name, "SVG (*.svg);;PNG (*.png)"
         )

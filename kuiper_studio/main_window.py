@@ -109,7 +109,7 @@ class MainWindow(QMainWindow):
         self._hidden_docks: list[QDockWidget] | None = None
         self._restored = False
         self.file_dialogs = dialogs = FileDialogs(self, settings)
-        self.opening = OpenCommands(session, settings, dialogs, self.commands, self)
+        self.opening = OpenCommands(session, settings, dialogs, self.commands, theme, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
         self.history = SelectionHistory(session, self)
         self._make_views()
@@ -430,14 +430,14 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_graph_changed(self) -> None:
         graph = self.session.graph
-        name = graph.param_path.name if graph is not None else ""
+        name = graph.source_path.name if graph is not None else ""
         self.setWindowTitle(f"{name} — Kuiper Studio" if name else "Kuiper Studio")
         self.banner.clear()
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
         if graph is not None:
             self.opening.restore_sizes(graph)
-            self.opening.recent_models.add(graph.param_path, len(graph.operators))
+            self.opening.recent_models.add(graph.source_path, len(graph.operators))
             self.graph_view.keyboard_target().setFocus()
 
     def _show_docks(self, *, shown: bool) -> None:

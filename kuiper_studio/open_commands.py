@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from engine.conversion.suffixes import SUFFIXES, is_source
 from engine.errors import EngineError
+from engine.fed_sizes import size_of
 from engine.inputs import IMAGE_SUFFIXES, parse_source, read_labels
 from engine.paths import exists, is_folder
 from engine.shapes import parse_shapes
@@ -15,6 +17,7 @@ from kuiper_studio.commands import Commands, Surface
 from kuiper_studio.item_models.text import caption_text
 from kuiper_studio.panels.input_sizes import of_open_dimensions
 from kuiper_studio.panels.recents import Recents
+from kuiper_studio.panels.start_page import dropped_model
 from kuiper_studio.remembered_models import ModelChoices, RememberedModels, settings_key
 from kuiper_studio.sample_models import SampleModel, find_samples
 
@@ -22,16 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from PySide6.QtCore import QSettings
-    from PySide6.QtWidgets import QMenu
+    from PySide6.QtWidgets import QMenu, QWidget
 
     from engine.runtime import RuntimeGraph
+    from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
     from kuiper_studio.file_dialogs import FileDialogs
     from kuiper_studio.session import StudioSession
+    from kuiper_studio.session.opening import SizesQuestion
+    from kuiper_studio.theme import Theme
 
 __all__ = ["OpenCommands", "sizes_key"]
 
-_MODEL_FILES: Final = "PNNX models (*.param *.bin)"
+_MODEL_FILES: Final = f"Models (*.param *.bin {' '.join(f'*{s}' for s in SUFFIXES)})"
 _WEIGHT_FILES: Final = "Weights (*.bin)"
+_SIZED_FILES: Final = f"Inputs (*.npy {' '.join(f'*{s}' for s in IMAGE_SUFFIXES)})"
 _LAYER_FILES: Final = "Python (*.py)"
 _LABEL_FILES: Final = "Text (*.txt)"
 
@@ -46,7 +53,9 @@ class OpenCommands(QObject):
     dialogs : FileDialogs
     commands : Commands
         Their entries are at the end of the menus of recent files.
-    parent : QObject
+    theme : Theme
+    window : QWidget
+        Parent of the dialogs.
 
     Attributes
     ----------
@@ -69,15 +78,18 @@ class OpenCommands(QObject):
         settings: QSettings,
         dialogs: FileDialogs,
         commands: Commands,
-        parent: QObject,
+        theme: Theme,
+        window: QWidget,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(window)
         self._session, self._settings = session, settings
         self._dialogs, self._commands = dialogs, commands
+        self._window, self._theme = window, theme
         self.recent_models = Recents(settings)
         self.recent_layers = Recents(settings, key="recentLayers")
         self._remembered = RememberedModels(settings)
         session.inputs_changed.connect(self._remember_sizes)
+        session.sizes_needed.connect(self._ask_for_sizes)
         for changed in (session.inputs_changed, session.breakpoints_changed):
             changed.connect(self._remember_choices)
 
@@ -86,13 +98,16 @@ class OpenCommands(QObject):
     @Slot()
     def choose_model(self) -> None:
         """Ask for a model and open it."""
-        path = self._dialogs.choose("model", "Open a PNNX model", _MODEL_FILES)
+        path = self._dialogs.choose("model", "Open a model", _MODEL_FILES)
         if path:
             self.open_model(path)
 
     @Slot(str)
     def open_model(self, path: str | Path) -> None:
-        """Open a pair by either of its files, or by its folder, with what was chosen for it."""
+        """Open a pair by either of its files or their folder, or a file to convert.
+
+        It gets what was chosen for it before.
+        """
         self._dialogs.remember("model", path)
         self._prepare_choices(Path(path))
         self._session.open(path)
@@ -119,14 +134,14 @@ class OpenCommands(QObject):
 
     def open_dropped(self, paths: Sequence[str]) -> None:
         """Open dropped files: a model, its folder, inputs, or labels."""
-        models = [p for p in paths if Path(p).suffix in {".param", ".bin"} or is_folder(p)]
-        if models:
-            models.sort(key=lambda p: Path(p).suffix != ".param")
-            self.open_model(models[0])
+        model = dropped_model(paths)
+        if model:
+            self.open_model(model)
         elif self._session.graph is None:
             names = ", ".join(Path(p).name for p in paths)
             self.failed.emit(
-                "Open a model first", f"{names} is not a .param, a .bin or a folder."
+                "Open a model first",
+                f"{names} is no .param, .bin, .pt, .onnx or folder.",
             )
         elif Path(paths[0]).suffix.lower() == ".txt":
             self.use_labels(paths[0])
@@ -204,6 +219,31 @@ class OpenCommands(QObject):
             action.triggered.connect(lambda *_, path=str(recent.path): open_(path))
         menu.addSeparator()
 
+    # Conversion
+
+    @Slot(object)
+    def _ask_for_sizes(self, question: SizesQuestion) -> None:
+        """Ask for the sizes of inputs of a model to convert, and open it with them."""
+        from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
+
+        before = self._remembered.find_conversion(question.path)
+        dialog = ConversionDialog(
+            question.path, question.inputs, before, self._theme, self._window
+        )
+        dialog.file_wanted.connect(lambda row: self._take_size(dialog, row))
+        if dialog.exec():
+            self._remembered.store_conversion(question.path, dialog.options)
+            self._session.open_with_sizes(question, dialog.options)
+
+    def _take_size(self, dialog: ConversionDialog, row: int) -> None:
+        """Ask for a file, whose array or picture has the size of an input."""
+        path = self._dialogs.choose("input", "Choose an input", _SIZED_FILES)
+        if path:
+            try:
+                dialog.set_size(row, size_of(parse_source(path)))
+            except EngineError as exc:
+                dialog.show_error(str(exc))
+
     # What was chosen for a model
 
     @Slot()
@@ -215,7 +255,7 @@ class OpenCommands(QObject):
         chosen = all(name in session.inputs for name in names)
         sources = tuple(session.inputs[name] for name in names) if chosen else ()
         choices = ModelChoices(sources, session.image_options, session.breakpoints)
-        self._remembered.store(graph.param_path, choices)
+        self._remembered.store(graph.source_path, choices)
 
     def _prepare_choices(self, path: Path) -> None:
         """Give the model that is opened next the inputs and breakpoints that it had."""
@@ -261,11 +301,13 @@ class OpenCommands(QObject):
 
 def sizes_key(graph: RuntimeGraph) -> str:
     """Return the settings key of a model's input sizes."""
-    return settings_key("sizes", graph.param_path)
+    return settings_key("sizes", graph.source_path)
 
 
 def _param_of(path: Path) -> Path | None:
-    """Return the ``.param`` that a path names; None if it names none or several."""
+    """Return the file that a model is remembered by; None if a folder has none or several."""
+    if is_source(path):
+        return path
     if not is_folder(path):
         return path.with_suffix(".param")
     found = list(path.glob("*.param"))

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.conversion.records import ConversionOptions
 from engine.inputs import ImageOptions, InputSource
 from engine.paths import is_file
 
@@ -72,6 +73,20 @@ class RememberedModels:
             before = self.find(param) or ModelChoices()
             choices = ModelChoices(before.sources, before.options, choices.breakpoints)
         self._settings.setValue(settings_key("choices", param), _to_json(choices))
+
+    def find_conversion(self, source: Path) -> ConversionOptions:
+        """The sizes that a file was converted with the last time; none where there are none."""
+        text = str(self._settings.value(settings_key("conversion", source), ""))
+        try:
+            first, second = json.loads(text or "[[], []]")
+            return ConversionOptions(tuple(map(str, first)), tuple(map(str, second)))
+        except (ValueError, TypeError):
+            return ConversionOptions()  # somebody has written into the file
+
+    def store_conversion(self, source: Path, options: ConversionOptions) -> None:
+        """Remember the sizes that a file is converted with."""
+        text = json.dumps([options.shapes, options.shapes2])
+        self._settings.setValue(settings_key("conversion", source), text)
 
 
 def settings_key(kind: str, param: Path) -> str:

@@ -123,8 +123,8 @@ def _arguments(source: SourceFile, options: ConversionOptions) -> list[str]:
     """Sizes, as the exporter takes them."""
     if options.asks and not (options.shapes or source.has_shapes):
         raise OpenSourceError(source.path, source.inputs)
-    first = settle_inputs(source, options.shapes)
-    second = settle_inputs(source, options.shapes2, first)
+    first = settle_inputs(source.inputs, options.shapes)
+    second = settle_inputs(first or source.inputs, options.shapes2)
     sizes = (("inputshape", first), ("inputshape2", second))
     return [f"{name}={format_shapes(inputs)}" for name, inputs in sizes if inputs]
 

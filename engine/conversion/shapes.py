@@ -12,30 +12,27 @@ from engine.shapes import parse_shapes, require_closed, settle_shapes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.conversion.inspection import SourceFile
+__all__ = ["DTYPES", "format_shapes", "settle_inputs"]
 
-__all__ = ["format_shapes", "settle_inputs"]
-
-_PNNX_DTYPES: Final = (
-    "f32", "f64", "f16", "bf16", "i64", "i32", "i16", "i8", "u8", "bool", "c64", "c128",
+DTYPES: Final = (
+    "f32", "i64", "i32", "f16", "bf16", "f64", "i16", "i8", "u8", "bool", "c64", "c128",
 )  # fmt: skip
-_WITH_DTYPE: Final = re.compile(rf"(?P<rest>.*[\d?\])])\s*(?P<dtype>{'|'.join(_PNNX_DTYPES)})")
-_DEFAULT: Final = "f32"
+"""Of inputs, in pnnx's words; the usual ones first."""
+_WITH_DTYPE: Final = re.compile(rf"(?P<rest>.*[\d?\])])\s*(?P<dtype>{'|'.join(DTYPES)})")
 
 
 def settle_inputs(
-    source: SourceFile, texts: Sequence[str], first: Sequence[SourceInput] = ()
+    inputs: Sequence[SourceInput], texts: Sequence[str]
 ) -> tuple[SourceInput, ...]:
     """Give the inputs of a file the sizes that the user wants.
 
     Parameters
     ----------
-    source : SourceFile
+    inputs : sequence of SourceInput
+        As the file says them; empty where it says nothing.
     texts : sequence of str
         As `engine.shapes.parse_shapes` takes them, each with a dtype of pnnx behind it if that
         is not what the file says: ``1,3,224,224`` or ``ids=1,128i64``.
-    first : sequence of SourceInput, optional
-        Sizes for what `texts` leaves open; by default what the file says.
 
     Returns
     -------
@@ -51,7 +48,7 @@ def settle_inputs(
     """
     if not texts:
         return ()
-    known = tuple(first) or source.inputs
+    known = tuple(inputs)
     if not known:  # a module whose code was not understood
         known = tuple(SourceInput(f"in{index}") for index in range(len(texts)))
     dtypes = {given.name: given.dtype for given in known}
@@ -71,7 +68,7 @@ def settle_inputs(
             value = found["rest"]
         plain.append(f"{name}={value}")
     closed = require_closed(known, settle_shapes(known, parse_shapes(plain, known)))
-    return tuple(SourceInput(n, closed[n], dtypes[n] or _DEFAULT) for n in closed)
+    return tuple(SourceInput(n, closed[n], dtypes[n] or DTYPES[0]) for n in closed)
 
 
 def format_shapes(inputs: Sequence[SourceInput]) -> str:

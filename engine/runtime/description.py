@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from engine.conversion.records import Conversion
     from engine.errors import EngineError
     from engine.file_versions import FileVersion
     from engine.layers import Layer, LayerFile
@@ -81,6 +82,8 @@ class GraphDescription:
     owners : mapping of str to Path
         Types of operators whose layers are the user's, and the file.
     structure : GraphStructure
+    conversion : Conversion or None
+        How the pair was made of a TorchScript or ONNX file.
     """
 
     param_path: Path
@@ -92,6 +95,7 @@ class GraphDescription:
     layer_files: tuple[LayerFile, ...]
     owners: Mapping[str, Path] = field(repr=False)
     structure: GraphStructure = field(repr=False)
+    conversion: Conversion | None
 
 
 def describe(graph: RuntimeGraph) -> GraphDescription:
@@ -130,6 +134,7 @@ def describe(graph: RuntimeGraph) -> GraphDescription:
         graph.layer_files,
         owners,
         graph.structure,
+        graph.conversion,
     )
 
 
@@ -153,7 +158,9 @@ def graph_of(
     """
     copy = description.param, description.version
     file = load_copy(description.param_path, copy, archive)
-    return RuntimeGraph.of_file(description.param_path, file, layers, description.structure)
+    graph = RuntimeGraph.of_file(description.param_path, file, layers, description.structure)
+    graph.conversion = description.conversion
+    return graph
 
 
 def collect_notes(graph: RuntimeGraph) -> dict[str, OperatorNote]:

@@ -48,6 +48,7 @@ def window_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser, required=False)
+    parser.set_defaults(conversion=None)
     parser.add_argument("--version", action="store_true", help="print the version")
     parser.add_argument("--sample", action="store_true", help="open the sample model")
     parser.add_argument(

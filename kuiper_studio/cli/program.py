@@ -6,6 +6,8 @@ import builtins
 import json
 import os
 import sys
+from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
@@ -14,7 +16,14 @@ from typing import TYPE_CHECKING, Final
 from engine.atomic import format_os_error
 from engine.backend_names import require_installed
 from engine.collector import collector_paused
-from engine.errors import DumpExistsError, EngineError, ExportError, OpenShapeError
+from engine.conversion.suffixes import is_source
+from engine.errors import (
+    ConversionError,
+    DumpExistsError,
+    EngineError,
+    ExportError,
+    OpenShapeError,
+)
 from engine.leftovers import find_leftovers
 from engine.text import format_count, format_duration
 from kuiper_studio.cli.arguments import (
@@ -26,12 +35,12 @@ from kuiper_studio.cli.arguments import (
 )
 from kuiper_studio.cli.commands import DIFFERENT, DONE, FAILED
 from kuiper_studio.cli.sessions import (
-    conversion_options,
     load_graph,
     load_user_layers,
     make_fed_session,
     make_propagated_session,
     run_session,
+    settle_conversion,
     tell_notes,
 )
 from kuiper_studio.cli.terminal import (
@@ -260,14 +269,12 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _convert(arguments: argparse.Namespace) -> int:
-    from dataclasses import replace
-
     from engine.conversion.convert import convert
-    from engine.errors import ConversionError
 
-    options = conversion_options(arguments)
-    if arguments.shape:  # of this command, also where the file says others
-        options = replace(options, shapes=tuple(arguments.shape))
+    asked = tuple(arguments.shape)
+    options = settle_conversion(arguments)
+    if asked:  # of this command, also where the file says others
+        options = replace(options, shapes=asked)
     folder = Path(arguments.output)
     try:
         conversion = convert(arguments.model, options)
@@ -344,6 +351,9 @@ def _open_window(arguments: argparse.Namespace) -> int:
     # The engine imports what it needs and reads the model while this process imports.
     model, bin_path = (Path(p) if p is not None else None for p in _files_of(arguments))
     start_early(model, bin_path)
+    if model is not None and is_source(model):
+        with suppress(ConversionError):  # the engine finds it too, and the window tells it
+            arguments.conversion = replace(settle_conversion(arguments), asks=True)
     import_window()
     from kuiper_studio.app import run_demo, run_window
 

@@ -24,21 +24,18 @@ if TYPE_CHECKING:
     from kuiper_studio.cli.supervisor import Supervision
 
 __all__ = [
-    "conversion_options",
     "load_graph",
     "load_user_layers",
     "make_fed_session",
     "make_propagated_session",
     "run_session",
+    "settle_conversion",
     "tell_notes",
 ]
 
 
 def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
-    """Load the user's layer files, then the model.
-
-    Sizes that a conversion takes are not asked of the model again.
-    """
+    """Load the user's layer files, then the model."""
     import engine
 
     load_user_layers(arguments)
@@ -47,28 +44,29 @@ def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
         if arguments.shape2:
             raise EngineError("--shape2 is for converting a .pt or .onnx")
         return engine.load(path, arguments.bin)
-    options = conversion_options(arguments)
-    graph = engine.load(path, arguments.bin, conversion=options)
-    if options.shapes and arguments.shape:
-        from engine.conversion.inspection import inspect
-        from engine.conversion.shapes import settle_inputs
-
-        # Its operands have other names than the inputs of the file.
-        settled = settle_inputs(inspect(path), options.shapes)
-        arguments.shape = [",".join(map(str, given.shape or ())) for given in settled]
+    graph = engine.load(path, arguments.bin, conversion=settle_conversion(arguments))
     tell_notes(graph.conversion)
     return graph
 
 
-def conversion_options(arguments: argparse.Namespace) -> ConversionOptions:
-    """Sizes for a conversion: those asked for where the file says none, or those fed."""
+def settle_conversion(arguments: argparse.Namespace) -> ConversionOptions:
+    """Choose the sizes for a conversion: asked for where the file says none, or of what is fed.
+
+    What is asked for is written as sizes in order then: the operands of the converted model
+    have other names than the inputs of the file.
+    """
     from engine.conversion.inspection import inspect
+    from engine.conversion.shapes import settle_inputs
     from engine.fed_sizes import find_sizes
     from engine.inputs import parse_source
 
     fed = [parse_source(text) for text in getattr(arguments, "input", ())]
     size = getattr(arguments, "size", None)
-    shapes = find_sizes(inspect(Path(arguments.model)), arguments.shape, fed, size)
+    source = inspect(Path(arguments.model))
+    shapes = find_sizes(source, arguments.shape, fed, size)
+    if shapes and arguments.shape:
+        settled = settle_inputs(source.inputs, shapes)
+        arguments.shape = [",".join(map(str, given.shape or ())) for given in settled]
     return ConversionOptions(shapes, tuple(arguments.shape2))
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
     from engine.layers import LayerFile
@@ -106,18 +107,21 @@ class Model:
     Attributes
     ----------
     path : Path
-        The ``.param``, the ``.bin``, or their folder.
+        The ``.param``, the ``.bin``, their folder, or a TorchScript or ONNX file.
     bin : Path or None
     backend : str
         Who computes it.
     kernels_from : Path or None
         The dump whose kernels compute it, instead of the backend.
+    conversion : ConversionOptions or None
+        For a TorchScript or ONNX file; None to ask for sizes that it leaves open.
     """
 
     path: Path
     bin: Path | None
     backend: str
     kernels_from: Path | None
+    conversion: ConversionOptions | None = None
 
 
 @dataclass(frozen=True, slots=True)

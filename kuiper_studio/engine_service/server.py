@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import numpy as np
 
 import engine
+from engine.conversion.records import ConversionOptions
+from engine.conversion.suffixes import is_source
 from engine.errors import EngineError
 from engine.inputs import load_inputs, load_outputs
 from engine.layers import layer_files
@@ -211,8 +213,11 @@ class EngineServer:
 
     def prepare(self, model: Path, bin_path: Path | None) -> None:
         """Read a model that is likely to be opened; what is wrong with it is not told yet."""
+        if is_source(model):  # takes long, and may be cancelled
+            return
         with suppress(EngineError, OSError):
-            self._prepared = model, bin_path, *_load(model, bin_path)
+            graph = engine.load(model, bin_path)
+            self._prepared = model, bin_path, graph, describe(graph)
 
     def _take_prepared(self, request: OpenRequest) -> _Loaded | None:
         """What was read before, if it is that model and its files are the same."""
@@ -220,7 +225,7 @@ class EngineServer:
         if prepared is None or prepared[:2] != (request.model.path, request.model.bin):
             return None
         graph, description = prepared[2:]
-        current = all(version.is_current() for version in graph.file.versions)
+        current = all(version.is_current() for version in graph.versions)
         return (graph, description) if current and not layer_files() else None
 
     def work(self) -> None:
@@ -286,7 +291,7 @@ class EngineServer:
             return
         started = time.perf_counter()
         model = request.model
-        graph, description = self._take_prepared(request) or _load(model.path, model.bin)
+        graph, description = self._take_prepared(request) or self._load(request)
         dump, seed = model.kernels_from, request.seed
         kernels = engine.kernels_of(dump) if dump is not None else {}
         if seed is None:
@@ -325,6 +330,22 @@ class EngineServer:
         self._go(RunRequest(request.run_id, None, plan.place or None, frozenset()))
         if not self._is_over(request.run_id):
             self._destination = None
+
+    def _load(self, request: OpenRequest) -> _Loaded:
+        model = request.model
+
+        def report(line: str) -> None:
+            if words := line.strip("# -"):
+                self._send(Progress(f"Converting {model.path.name}: {words}"))
+
+        graph = engine.load(
+            model.path,
+            model.bin,
+            conversion=model.conversion or ConversionOptions(asks=True),
+            report=report,
+            is_cancelled=self._is_cancelled(request.run_id),
+        )
+        return graph, describe(graph)
 
     def _archive_to_copy(self) -> Archive | None:
         """The archive whose weights are to be copied while there is nothing else to do."""
@@ -788,11 +809,6 @@ def _packed(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple(map(_packed, value))
     return value
-
-
-def _load(model: Path, bin_path: Path | None) -> _Loaded:
-    graph = engine.load(model, bin_path)
-    return graph, describe(graph)
 
 
 def _make_session(

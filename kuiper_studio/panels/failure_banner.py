@@ -164,7 +164,7 @@ class FailureBanner(MessageBanner):
         if graph is None or self._failure is None or not self._failure.operator:
             return ""
         operator = graph.operator(self._failure.operator)
-        lines = [f"model: {graph.param_path.name}", f"{operator.type} {operator.name}"]
+        lines = [f"model: {graph.source_path.name}", f"{operator.type} {operator.name}"]
         lines += [f"  {name} = {value!r}" for name, value in operator.params.items()]
         for operand in operator.inputs:
             metadata = self._session.tensors.metadata(operand.name)

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from engine.conversion.suffixes import SUFFIXES
 from engine.paths import is_folder
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.panels.message_banner import MessageBanner
@@ -53,7 +54,7 @@ _HINTS: Final = (
 
 
 def dropped_model(paths: Sequence[str]) -> str:
-    """Return the model among dropped files: a ``.param``, else a ``.bin`` or folder.
+    """Return the model among dropped files: a ``.param``, else what else can be opened.
 
     Returns
     -------
@@ -61,7 +62,8 @@ def dropped_model(paths: Sequence[str]) -> str:
         ``""`` for none.
     """
     found = [path for path in paths if Path(path).suffix == ".param"]
-    found += [path for path in paths if Path(path).suffix == ".bin" or is_folder(path)]
+    others = {".bin", *SUFFIXES}
+    found += [p for p in paths if Path(p).suffix.lower() in others or is_folder(p)]
     return found[0] if found else ""
 
 
@@ -74,7 +76,7 @@ class _DropArea(QFrame):
     """
 
     open_pressed = Signal()
-    TEXT = "Drop a .param, a .bin or a folder here"
+    TEXT = "Drop a .param, .bin, .pt, .onnx or a folder here"
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -365,7 +367,8 @@ class StartPage(QScrollArea):
         mono = "font-family:'JetBrains Mono'"
         label = QLabel(
             f'A PNNX pair: <span style="{mono}">.param</span> is the graph, '
-            f'<span style="{mono}">.bin</span> its weights, found by its content.'
+            f'<span style="{mono}">.bin</span> its weights. pnnx converts '
+            f'<span style="{mono}">.pt</span> and <span style="{mono}">.onnx</span> to one.'
         )
         label.setProperty("role", "secondary")
         return label

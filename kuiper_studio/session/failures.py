@@ -57,7 +57,7 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
         if graph is None:
             return Failure(title, error.reason, operator=error.operator)
         hint, suspect = hint_for(graph, error), suspect_for(graph, error)
-        changed = not all(version.is_current() for version in graph.file.versions)
+        changed = not all(version.is_current() for version in graph.versions)
         return Failure(title, error.reason, hint, error.operator, suspect, reload=changed)
     if answer.record is not None:
         name = answer.record.operator.name
@@ -74,7 +74,7 @@ def describe_missing_weights(graph: RuntimeGraph) -> Failure:
     """Say that a model was opened without its weights."""
     count = format_count(len(graph.unsupported), "operator")
     return Failure(
-        f"The weights of {graph.param_path.name} are missing",
+        f"The weights of {graph.source_path.name} are missing",
         f"the model was opened without a .bin file, and {count} cannot run",
         "Choose the .bin file that pnnx wrote together with it.",
         lacks_weights=True,

@@ -11,11 +11,13 @@ from kuiper_studio.session.events import FilesNotice
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+    from pathlib import Path
 
+    from engine.conversion.source_inputs import SourceInput
     from kuiper_studio.engine_service.protocol import Model
     from kuiper_studio.session.file_watch import FileChange
 
-__all__ = ["Looks", "Opening", "make_notice"]
+__all__ = ["Looks", "Opening", "SizesQuestion", "make_notice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,27 @@ class Opening:
     looks: Looks = field(default_factory=Looks)
     takes_seed: bool = False
     keeps_place: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SizesQuestion:
+    """A model to convert, whose file does not say the sizes of its inputs.
+
+    Attributes
+    ----------
+    opening : Opening
+        That waits for them.
+    inputs : tuple of SourceInput
+        What the file says; empty where it says nothing.
+    """
+
+    opening: Opening
+    inputs: tuple[SourceInput, ...]
+
+    @property
+    def path(self) -> Path:
+        """The TorchScript or ONNX file."""
+        return self.opening.model.path
 
 
 def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> FilesNotice:

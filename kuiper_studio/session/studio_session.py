@@ -11,8 +11,15 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from engine.collector import collector_paused
+from engine.conversion.source_inputs import SourceInput
 from engine.differences import TOLERANCE
-from engine.errors import OpenShapeError, SessionStateError
+from engine.errors import (
+    ConversionCancelledError,
+    ConversionError,
+    OpenShapeError,
+    OpenSourceError,
+    SessionStateError,
+)
 from engine.inputs import ImageOptions, InputSource, spread_source
 from engine.runtime.description import DescribedLayers, graph_of
 from engine.shapes import InputShapes
@@ -63,13 +70,14 @@ from kuiper_studio.session.failures import (
 )
 from kuiper_studio.session.file_watch import FileWatch
 from kuiper_studio.session.losses import Losses, describe_loss, exclude_kernel
-from kuiper_studio.session.opening import Looks, Opening, make_notice
+from kuiper_studio.session.opening import Looks, Opening, SizesQuestion, make_notice
 from kuiper_studio.session.snapshot import Snapshot, advance
 from kuiper_studio.session.view import SessionView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
     from engine.runtime import RuntimeGraph
     from kuiper_studio.engine_service.protocol import Request
@@ -124,15 +132,30 @@ class StudioSession(SessionView):
         path: str | Path,
         bin_path: str | Path | None = None,
         kernels_from: str | Path | None = None,
+        conversion: ConversionOptions | None = None,
     ) -> None:
-        """Open a pair by either of its files; the present model stays until that worked.
+        """Open a model; the present one stays until that worked.
 
-        With `kernels_from`, a dump, it is computed as in `use_kernels_of`.
+        Parameters
+        ----------
+        path : path
+            Either file of a pair, or a TorchScript or ONNX file.
+        bin_path : path, optional
+        kernels_from : path, optional
+            A dump; it is computed as in `use_kernels_of`.
+        conversion : ConversionOptions, optional
+            Sizes for a conversion. By default those that the file leaves open are asked for;
+            see `sizes_needed`.
         """
         bin_, dump = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
         (plan, looks), self._prepared = self._prepared, (Plan(), Looks())
-        model = Model(Path(path), bin_, self._backend, dump)
+        model = Model(Path(path), bin_, self._backend, dump, conversion)
         self._ask_for(Opening(model, plan, looks, takes_seed=dump is not None))
+
+    def open_with_sizes(self, question: SizesQuestion, conversion: ConversionOptions) -> None:
+        """Open what was asked for before, now with sizes for its conversion."""
+        opening = question.opening
+        self._ask_for(replace(opening, model=replace(opening.model, conversion=conversion)))
 
     def reload(self) -> None:
         """Run the files of layers and open the present model anew.
@@ -580,7 +603,7 @@ class StudioSession(SessionView):
     def _adopt(self, graph: RuntimeGraph | None, shapes: InputShapes) -> None:
         """Show another model, or none."""
         self._graph = graph
-        self._files.watch(graph.file.versions if graph is not None else ())
+        self._files.watch(graph.versions if graph is not None else ())
         self._set_notice(None)
         self._failure = None
         self._shapes = shapes
@@ -659,12 +682,16 @@ class StudioSession(SessionView):
     def _log_opened(self, graph: RuntimeGraph, answer: Opened, before: Path | None) -> None:
         log = self.workspace.log
         weights = f" and {graph.bin_path.name}" if graph.bin_path else ", structure only"
+        if graph.conversion is not None:
+            weights = ", converted with pnnx"
         log(
             "info",
-            f"opened {graph.param_path.name}{weights}: "
+            f"opened {graph.source_path.name}{weights}: "
             f"{format_count(len(graph.operators), 'operator')} in "
             f"{format_duration(answer.seconds)}",
         )
+        for note in graph.conversion.notes if graph.conversion is not None else ():
+            log("warning", note)
         if self.kernels_from is not None:
             log("info", f"kernels of {dump_name(self.kernels_from)}: {self.kernels_text}")
         elif before is not None:
@@ -816,6 +843,17 @@ class StudioSession(SessionView):
     def _on_not_opened(self, answer: WorkFailed, opening: Opening) -> None:
         """A model cannot be opened: what was open stays as it was."""
         error, model = answer.error, opening.model
+        if isinstance(error, OpenSourceError):
+            self._refresh()
+            inputs = tuple(SourceInput(*given) for given in error.inputs)
+            self.sizes_needed.emit(SizesQuestion(opening, inputs))
+            return
+        if isinstance(error, ConversionCancelledError):
+            self._refresh()
+            self.workspace.announce(f"{model.path.name} was not opened: {error}")
+            return
+        for line in error.log[-_LISTED:] if isinstance(error, ConversionError) else ():
+            self.workspace.log("info", f"pnnx: {line}")
         is_same = self._model is not None and self._model.path == model.path
         if (
             model.kernels_from is not None

@@ -95,6 +95,8 @@ class SessionView(QObject):
         Other input sources, sizes, image options, or their values.
     input_needed
         Something was to run, and an input or its size is not known.
+    sizes_needed
+        A `SizesQuestion`: a file to convert leaves sizes of its inputs open.
     supplies_changed
         Outputs were supplied or taken back.
     seed_changed
@@ -132,6 +134,7 @@ class SessionView(QObject):
     values_reset = Signal()
     inputs_changed = Signal()
     input_needed = Signal()
+    sizes_needed = Signal(object)
     supplies_changed = Signal()
     seed_changed = Signal()
     backend_changed = Signal()
@@ -203,8 +206,8 @@ class SessionView(QObject):
 
     @property
     def model_path(self) -> Path | None:
-        """The ``.param`` of the open model."""
-        return self._graph.param_path if self._graph is not None else None
+        """The file that was opened: a ``.param``, or what a pair was converted from."""
+        return self._graph.source_path if self._graph is not None else None
 
     @property
     def backend(self) -> str:

@@ -243,7 +243,7 @@ def test_no_display(run, monkeypatch):
 def test_a_command_that_does_not_exist(run):
     assert run("rum").sentence == (
         "'rum' is neither a model nor a command; the commands are info, run, dump, check, "
-        "render, ops"
+        "convert, render, ops"
     )
 
 
