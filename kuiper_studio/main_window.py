@@ -20,6 +20,7 @@ from PySide6.QtCore import (
     QRect,
     QSettings,
     Qt,
+    QTimer,
     Slot,
 )
 from PySide6.QtGui import QAction, QActionGroup
@@ -63,7 +64,7 @@ from kuiper_studio.tensor_view import TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
-    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
+    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QShowEvent
 
     from kuiper_studio.panels.panel import Panel
 
@@ -604,6 +605,11 @@ class MainWindow(QMainWindow):
             # a step would paint most of the window five times.
             QCoreApplication.sendPostedEvents(None, QEvent.Type.LayoutRequest)
         return super().event(event)
+
+    @override
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        QTimer.singleShot(0, self.opening.ask_what_waits)
 
     @override
     def closeEvent(self, event: QCloseEvent) -> None:

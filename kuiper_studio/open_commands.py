@@ -85,6 +85,7 @@ class OpenCommands(QObject):
         self._session, self._settings = session, settings
         self._dialogs, self._commands = dialogs, commands
         self._window, self._theme = window, theme
+        self._question: SizesQuestion | None = None
         self.recent_models = Recents(settings)
         self.recent_layers = Recents(settings, key="recentLayers")
         self._remembered = RememberedModels(settings)
@@ -223,7 +224,13 @@ class OpenCommands(QObject):
 
     @Slot(object)
     def _ask_for_sizes(self, question: SizesQuestion) -> None:
-        """Ask for the sizes of inputs of a model to convert, and open it with them."""
+        """Ask for the sizes of inputs of a model to convert, and open it with them.
+
+        A window that is not shown yet asks when it is.
+        """
+        if not self._window.isVisible():
+            self._question = question
+            return
         from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
 
         before = self._remembered.find_conversion(question.path)
@@ -234,6 +241,13 @@ class OpenCommands(QObject):
         if dialog.exec():
             self._remembered.store_conversion(question.path, dialog.options)
             self._session.open_with_sizes(question, dialog.options)
+
+    @Slot()
+    def ask_what_waits(self) -> None:
+        """Ask what came up before the window was shown."""
+        question, self._question = self._question, None
+        if question is not None:
+            self._ask_for_sizes(question)
 
     def _take_size(self, dialog: ConversionDialog, row: int) -> None:
         """Ask for a file, whose array or picture has the size of an input."""

@@ -353,7 +353,9 @@ def _open_window(arguments: argparse.Namespace) -> int:
     start_early(model, bin_path)
     if model is not None and is_source(model):
         with suppress(ConversionError):  # the engine finds it too, and the window tells it
-            arguments.conversion = replace(settle_conversion(arguments), asks=True)
+            arguments.conversion = replace(
+                settle_conversion(arguments), asks=not arguments.demo
+            )
     import_window()
     from kuiper_studio.app import run_demo, run_window
 

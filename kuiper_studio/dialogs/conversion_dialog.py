@@ -97,8 +97,7 @@ class ConversionDialog(Question):
         self._fill(before)
         self.ok.setText("Convert")
         purpose = QLabel(
-            f"{path.name} does not say how large its inputs are. pnnx needs that "
-            "to convert it well."
+            f"{path.name} leaves sizes of its inputs open. pnnx converts it better with them."
         )
         hint = QLabel(
             "Leave all empty to convert without sizes. Dimensions that differ in the second "
@@ -111,6 +110,7 @@ class ConversionDialog(Question):
         more = () if self._says_names else (self._make_more(),)
         self.build((purpose, self._grid, *more, hint))
         self._check()
+        self.sizes[0].setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_size(self, row: int, text: str) -> None:
         """Fill in the size of an input, as `settle_inputs` takes it."""

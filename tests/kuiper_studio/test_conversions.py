@@ -50,6 +50,7 @@ def exporter(tmp_path, monkeypatch):
 def window(qtbot, exporter):
     window = make_window()
     qtbot.addWidget(window)
+    window.show()
     yield window
     window.close()
 
@@ -163,6 +164,19 @@ def test_sizes_are_asked_for_and_remembered(qtbot, window, source):
     window.opening.open_model(path)
     qtbot.waitUntil(lambda: bool(seen), timeout=20_000)
     assert seen[0].sizes[0].text() == "2,3,4,4"
+
+
+def test_a_window_asks_when_it_is_shown(qtbot, exporter, source):
+    window = make_window()
+    qtbot.addWidget(window)
+    window.session.open(source("no_sizes.pt"))
+    wait(qtbot, window)
+    assert not window.findChildren(ConversionDialog)
+    seen = answered(window, lambda dialog: dialog.accept())  # empty: without sizes
+    window.show()
+    qtbot.waitUntil(lambda: window.session.graph is not None, timeout=20_000)
+    assert len(seen) == 1
+    window.close()
 
 
 def test_open_dimensions_are_suggested_and_rejecting_opens_nothing(qtbot, window, source):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,42 @@ def test_sizes_that_the_file_contradicts(real_exporter, data):
 def test_sizes_that_the_model_cannot_take(real_exporter, data):
     with pytest.raises(ConversionError, match="cannot be run at these sizes"):
         engine.load(data / "no_sizes.pt", conversion=ConversionOptions(("1,5,8,8",)))
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".onnx"])
+@pytest.mark.parametrize("kind", ["TextEncoder", "Detector"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_networks_of_users(real_exporter, tmp_path, kind, suffix):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    import importlib.util
+
+    place = Path(__file__).with_name("networks.py")
+    spec = importlib.util.spec_from_file_location("networks", place)
+    networks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(networks)
+    torch.manual_seed(5)
+    module = getattr(networks, kind)().eval()
+    inputs = {
+        "TextEncoder": lambda: (
+            torch.tensor([[3, 1, 4, 1, 5, 9]]), torch.tensor([[1.0, 1, 1, 1, 0, 0]])
+        ),
+        "Detector": lambda: (torch.rand(1, 3, 64, 64),),
+    }[kind]()  # fmt: skip
+    path = tmp_path / f"model{suffix}"
+    if suffix == ".pt":
+        torch.jit.trace(module, inputs).save(str(path))
+    else:
+        torch.onnx.export(module, inputs, path, dynamo=False)
+    with torch.no_grad():
+        expected = module(*inputs)
+    graph = engine.load(path)
+    session = engine.Session(graph, backend="numpy")
+    session.feed([value.numpy() for value in inputs])
+    session.run()
+    assert graph.unsupported == ()
+    given = session.outputs()
+    wanted = expected if isinstance(expected, tuple) else (expected,)
+    assert len(given) == len(wanted)
+    for ours, theirs in zip(given, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-3, atol=1e-4)
