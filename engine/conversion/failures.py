@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.conversion.inspection import SourceFile
     from engine.conversion.running import Run
 
-__all__ = ["explain", "find_notes"]
+__all__ = ["explain", "find_ncnn_losses", "find_notes"]
 
 _DAMAGED: Final = "it is incomplete or damaged; copy or export it again"
 _NO_OPERATOR: Final = (
@@ -85,7 +85,7 @@ def explain(run: Run, source: SourceFile, time_limit: float, *, has_sizes: bool)
 
 
 def find_notes(run: Run) -> tuple[str, ...]:
-    """Say what a conversion that gave a pair has left out."""
+    """Say what became of a conversion that gave a pair, beside the pair."""
     notes: list[str] = []
     if run.timed_out:
         notes.append(f"pnnx took too long{_behind(run.lines)}: there is no ncnn model")
@@ -94,14 +94,19 @@ def find_notes(run: Run) -> tuple[str, ...]:
     custom = dict.fromkeys(f[1] for line in run.lines if (f := _CUSTOM.match(line)))
     if custom:
         notes.append(f"pnnx does not know {', '.join(custom)}, and keeps it as it is")
-    unconverted = dict.fromkeys(f[2] for line in run.lines if (f := _UNCONVERTED.match(line)))
-    if unconverted:
-        more = f" and {len(unconverted) - 1} more" if len(unconverted) > 1 else ""
-        notes.append(
-            f"the ncnn model lacks parameters of {format_count(len(unconverted), 'operator')}: "
-            f"{next(iter(unconverted))}{more}"
-        )
     return tuple(notes)
+
+
+def find_ncnn_losses(lines: Sequence[str]) -> str:
+    """Say which operators the ncnn model cannot compute as they are; ``""`` for none."""
+    lossy = dict.fromkeys(f[2] for line in lines if (f := _UNCONVERTED.match(line)))
+    if not lossy:
+        return ""
+    more = f" and {len(lossy) - 1} more" if len(lossy) > 1 else ""
+    return (
+        f"the ncnn model lacks parameters of {format_count(len(lossy), 'operator')}: "
+        f"{next(iter(lossy))}{more}"
+    )
 
 
 def _behind(lines: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ class Conversion:
     has_ncnn : bool
         Whether ncnn's own pair was made too.
     notes : tuple of str
-        What was left out, a sentence each.
+        What is worth knowing of it, a sentence each.
     log : tuple of str
         What the exporter printed.
     """

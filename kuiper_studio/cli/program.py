@@ -270,6 +270,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _convert(arguments: argparse.Namespace) -> int:
     from engine.conversion.convert import convert
+    from engine.conversion.failures import find_ncnn_losses
 
     asked = tuple(arguments.shape)
     options = settle_conversion(arguments)
@@ -285,6 +286,8 @@ def _convert(arguments: argparse.Namespace) -> int:
     for line in conversion.log:
         say(line)
     tell_notes(conversion)
+    if losses := find_ncnn_losses(conversion.log):
+        complain(losses)
     try:
         written = conversion.copy_to(folder, overwrite=arguments.overwrite)
     except FileExistsError as exc:

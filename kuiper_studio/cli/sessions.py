@@ -71,7 +71,7 @@ def settle_conversion(arguments: argparse.Namespace) -> ConversionOptions:
 
 
 def tell_notes(conversion: Conversion | None) -> None:
-    """Tell what a conversion has left out."""
+    """Tell what is worth knowing of a conversion."""
     for note in conversion.notes if conversion is not None else ():
         complain(note)
 

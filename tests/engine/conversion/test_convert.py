@@ -13,6 +13,7 @@ import engine
 from engine.conversion.cache import evict
 from engine.conversion.convert import convert
 from engine.conversion.executable import find_pnnx
+from engine.conversion.failures import find_ncnn_losses
 from engine.conversion.records import ConversionOptions
 from engine.errors import (
     ConversionCancelledError,
@@ -255,6 +256,25 @@ def test_a_crash_behind_the_pair_costs_only_the_ncnn_model(data, exporter):
     assert graph.conversion.ncnn_param is None
     assert graph.conversion.notes == (
         "pnnx crashed (SIGSEGV) in pass_ncnn: there is no ncnn model",
+    )
+
+
+def test_operators_that_ncnn_cannot_have_are_counted():
+    lines = [
+        "ignore torch.fft.fft fft_2 param dim=-1",
+        "ignore torch.fft.fft fft_2 param n=None",
+        "ignore Tensor.reshape r param shape=(1)",
+        "FLOPS = 48",
+    ]
+    sentence = "the ncnn model lacks parameters of 2 operators: fft_2 and 1 more"
+    assert find_ncnn_losses(lines) == sentence
+    assert find_ncnn_losses(["FLOPS = 48"]) == ""
+
+
+def test_operators_that_pnnx_does_not_know_are_named(data, exporter):
+    exporter(PAIR + "print('custom op = torchvision::nms')")
+    assert convert(data / "traced.pt").notes == (
+        "pnnx does not know torchvision::nms, and keeps it as it is",
     )
 
 
