@@ -9,6 +9,7 @@ from engine.atomic import format_os_error
 from engine.conversion.onnx_file import read_onnx
 from engine.conversion.torchscript_file import read_torchscript, refuse_pickle
 from engine.errors import ConversionError
+from engine.paths import exists, is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +57,8 @@ def inspect(path: Path) -> SourceFile:
     ConversionError
         If it cannot be read, is incomplete, or nothing in it can be converted.
     """
-    if not path.is_file():
-        what = "there is no such file" if not path.exists() else "it is no file"
+    if not is_file(path):
+        what = "it is no file" if exists(path) else "there is no such file"
         raise ConversionError(path, f"{what}; check the name")
     try:
         with path.open("rb") as file:

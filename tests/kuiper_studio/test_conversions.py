@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from PySide6.QtCore import QTimer
 from engine.conversion.records import ConversionOptions
 from kuiper_studio.app import make_window
 from kuiper_studio.dialogs.conversion_dialog import ConversionDialog
-from kuiper_studio.session import RunState
+from kuiper_studio.session import RunState, StudioSession
 
 DATA = Path(__file__).parents[1] / "engine" / "conversion" / "data"
 PAIR = """
@@ -131,6 +132,24 @@ def test_cancelling_the_first_model_leaves_the_start_page(qtbot, window, source,
     wait(qtbot, window)
     assert window.session.graph is None
     assert window.session.state is RunState.EMPTY
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to end it with its parent")
+def test_an_engine_that_is_ended_takes_the_exporter_with_it(qtbot, source, exporter, tmp_path):
+    note = tmp_path / "note"
+    exporter(f"open({str(note)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
+    session = StudioSession(engine="process")
+    try:
+        session.open(source("traced.pt"))
+        qtbot.waitUntil(lambda: note.exists() and bool(note.read_text()), timeout=20_000)
+        stat = Path(f"/proc/{note.read_text()}/stat")
+        os.kill(session.engine_pid, signal.SIGKILL)
+        qtbot.waitUntil(
+            lambda: not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z",
+            timeout=5000,
+        )
+    finally:
+        session.close()
 
 
 def test_a_failure_is_a_banner_and_its_words_are_in_the_log(qtbot, window, source, exporter):

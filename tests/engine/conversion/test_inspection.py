@@ -157,6 +157,12 @@ def test_no_file_and_a_folder(tmp_path):
     (tmp_path / "folder.pt").mkdir()
     with pytest.raises(ConversionError, match="no file"):
         inspect(tmp_path / "folder.pt")
+    os.mkfifo(tmp_path / "pipe.onnx")
+    with pytest.raises(ConversionError, match="no file"):
+        inspect(tmp_path / "pipe.onnx")
+    for name in ("x" * 300, "nul\0byte"):
+        with pytest.raises(ConversionError, match="no such file"):
+            inspect(tmp_path / f"{name}.onnx")
 
 
 # Protobuf by hand: a field is its number and wire type, and a length for bytes.
