@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["find_sizes", "size_of"]
 
-# dtypes in pnnx's words
+# dtypes in pnnx's words. float64 is left out: it is NumPy's usual one, not that of modules, and
+# becomes what the model takes when it is fed.
 _OF_NUMPY: Final = {
-    "float32": "f32", "float64": "f64", "float16": "f16", "int64": "i64", "int32": "i32",
+    "float32": "f32", "float16": "f16", "int64": "i64", "int32": "i32",
     "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool", "complex64": "c64",
     "complex128": "c128",
 }  # fmt: skip
@@ -97,8 +98,8 @@ def _sizes_of(
     inputs = (value.member,) if value.member else tuple(given.name for given in source.inputs)
 
     def choose(names: tuple[str, ...]) -> dict[str, str]:
-        chosen = inputs if inputs and set(inputs) <= set(names) else names
-        return {name: name for name in chosen}
+        chosen = inputs if set(inputs) <= set(names) else names[: len(inputs)]
+        return {name: name for name in (chosen or names)}
 
     return [_format(array) for array in read_npz(value.path, choose).values()]
 

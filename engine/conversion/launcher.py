@@ -18,6 +18,9 @@ def _main(arguments: list[str]) -> None:
     import resource
 
     bound, parent, executable = int(arguments[0]), int(arguments[1]), arguments[2]
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if hard != resource.RLIM_INFINITY:
+        bound = min(bound, hard)
     # Not the address space: allocators and thread pools reserve many times what they use.
     resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -31,8 +31,8 @@ def settle_inputs(
     inputs : sequence of SourceInput
         As the file says them; empty where it says nothing.
     texts : sequence of str
-        As `engine.shapes.parse_shapes` takes them, each with a dtype of pnnx behind it if that
-        is not what the file says: ``1,3,224,224`` or ``ids=1,128i64``.
+        As `engine.shapes.parse_shapes` takes them: ``1,3,224,224`` or ``ids=1,128i64``. The
+        dtype of pnnx behind it counts where the file does not say one; float32 by default.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def settle_inputs(
             name = known[unnamed].name
             unnamed += 1
         if found is not None:
-            dtypes[name.strip()] = found["dtype"]
+            dtypes[name.strip()] = dtypes.get(name.strip()) or found["dtype"]
             value = found["rest"]
         plain.append(f"{name}={value}")
     closed = require_closed(known, settle_shapes(known, parse_shapes(plain, known)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -166,6 +168,7 @@ NOTE_ARGUMENTS = "import json\njson.dump(sys.argv[2:], open(NOTE, 'w'))\n" + PAI
             (("1,3,8,8",), ("1,3,?,16",)),
             ["inputshape=[1,3,8,8]f32", "inputshape2=[1,3,8,16]f32"],
         ),
+        ("open.onnx", (("2,3,5,6i32",), ()), ["inputshape=[2,3,5,6]f32"]),  # as in the file
         ("traced.pt", ((), ("1,3,16,16",)), ["inputshape2=[1,3,16,16]f32"]),
         ("open.onnx", (("batch=2", "h=5", "w=6"), ()), ["inputshape=[2,3,5,6]f32"]),
         ("open.onnx", ((), ()), []),
@@ -344,6 +347,15 @@ def test_memory_is_bounded(data, exporter, monkeypatch):
     exporter("b = bytearray(512 << 20)\n" + PAIR)
     with pytest.raises(ConversionError, match="memory ran out|status 1"):
         convert(data / "traced.pt")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_a_limit_of_the_user_stays_when_it_is_lower():
+    launcher = Path(engine.__file__).with_name("conversion") / "launcher.py"
+    bounds = f"{1 << 40} {os.getpid()}"
+    program = f"exec {sys.executable} -I -S {launcher} {bounds} /bin/sh -c 'ulimit -d'"
+    command = ["/bin/bash", "-c", f"ulimit -d 4000000; {program}"]
+    assert subprocess.check_output(command, text=True) == "4000000\n"
 
 
 def test_a_source_that_changes_meanwhile_is_refused(data, exporter, tmp_path):
