@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.runtime import GraphState, RuntimeGraph, load
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from engine.tensor import Tensor
 
 __all__ = [
+    "ConversionOptions",
     "DumpOptions",
     "GraphState",
     "OperatorStatus",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "ConversionOptions": "engine.conversion.records",
     "DumpOptions": "engine.dump",
     "GraphState": "engine.runtime",
     "OperatorStatus": "engine.session",
