@@ -9,7 +9,7 @@ KuiperInfer has too. They keep both ends of every connection consistent: an oper
 from __future__ import annotations
 
 from threading import RLock
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from typing_extensions import override
 
@@ -147,6 +147,8 @@ class Graph:
         Of the ``.param`` when it was read, if it was.
     has_weights : bool
         False for a model with weights that was opened without its ``.bin``.
+    format : {"pnnx", "ncnn"}
+        Of the files.
     unannotated : dict of str to frozenset of str
         Inputs whose shape and dtype the line of an operator did not repeat, by its name.
         pnnx always repeats them; so files edited by hand are written back as they were.
@@ -159,6 +161,7 @@ class Graph:
         "_operators",
         "_unannotated",
         "archive",
+        "format",
         "has_weights",
         "param_version",
     )
@@ -173,6 +176,7 @@ class Graph:
         self._operators = list(self._by_name.values())
         self._operands = operands if operands is not None else {}
         self._unannotated: dict[str, frozenset[str]] = {}
+        self.format: Literal["pnnx", "ncnn"] = "pnnx"
         self.archive: WeightArchive | None = None
         self.param_version: FileVersion | None = None
         self.has_weights = True

@@ -23,15 +23,27 @@ if TYPE_CHECKING:
     from engine.file_versions import FileVersion
     from engine.pnnx.attribute import Attribute, WeightArchive
 
-__all__ = ["find_param", "find_weights", "load", "load_copy", "pair"]
+__all__ = [
+    "choose",
+    "find_param",
+    "find_weights",
+    "load",
+    "load_copy",
+    "pair",
+    "siblings",
+]
 
 _SHOWN: Final = 5  # names of files in a sentence
 _LONG: Final = 2000  # lines; what is made in a few milliseconds need not be deferred
-_PARAM_SUFFIXES: Final = (".param", ".pnnx.param")
+_PARAM_SUFFIXES: Final = (".param", ".pnnx.param", ".ncnn.param")
 _NONE: Final = (0, 0)  # offset and bytes of a weight that is not in the archive
 
 
-def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
+def load(
+    param_path: str | Path,
+    bin_path: str | Path | None = None,
+    copy: tuple[bytes, FileVersion] | None = None,
+) -> Graph:
     """Read a pair.
 
     Parameters
@@ -41,6 +53,8 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
     bin_path : path, optional
         The ``.bin`` file; found by its content beside `param_path` when not given. When
         there is none the graph has its structure only.
+    copy : tuple of bytes and FileVersion, optional
+        Contents and version of the ``.param``, where they were read already.
 
     Returns
     -------
@@ -54,7 +68,7 @@ def load(param_path: str | Path, bin_path: str | Path | None = None) -> Graph:
         With path, line and reason, if a file cannot be read or the two do not fit, or if one
         is written meanwhile.
     """
-    model = _Structure(Path(param_path))
+    model = _Structure(Path(param_path), copy)
     if bin_path is None:
         return model.graph(model.find_weights())
     archive = Archive(Path(bin_path))
@@ -127,12 +141,12 @@ def find_param(bin_path: str | Path) -> Path | None:
         return own
     fitting = [
         path
-        for path in _siblings(archive.path, own)
+        for path in siblings(archive.path, own)
         if _failure_of_param(path, archive, complete=True) is None
     ]
     if not fitting and failure is not None:
         raise failure
-    return _only(fitting, archive.path)
+    return choose(fitting, archive.path)
 
 
 def pair(path: str | Path, bin_path: str | Path | None = None) -> tuple[Path, Path | None]:
@@ -231,11 +245,11 @@ class _Structure:
         first = self._try(own) if own.is_file() else None
         if isinstance(first, Archive) or not self.needs_weights:
             return first if isinstance(first, Archive) else None
-        others = map(self._try, _siblings(self._path, own))
+        others = map(self._try, siblings(self._path, own))
         fitting = {other.path: other for other in others if isinstance(other, Archive)}
         if not fitting and first is not None:
             raise first
-        chosen = _only(list(fitting), self._path)
+        chosen = choose(list(fitting), self._path)
         return fitting[chosen] if chosen is not None else None
 
     def misfit(self, archive: Archive) -> ModelFileError | None:
@@ -306,13 +320,30 @@ def _failure_of_param(
     return model.misfit(archive)
 
 
-def _siblings(path: Path, own: Path) -> list[Path]:
+def siblings(path: Path, own: Path) -> list[Path]:
     """Return other files of the folder with the suffix of `own`."""
     return sorted(other for other in path.parent.glob(f"*{own.suffix}") if other != own)
 
 
-def _only(fitting: Sequence[Path], path: Path) -> Path | None:
-    """Return the matching file; of several the one with the same name up to the first dot."""
+def choose(fitting: Sequence[Path], path: Path) -> Path | None:
+    """Return the matching file; of several the one with the same name up to the first dot.
+
+    Parameters
+    ----------
+    fitting : sequence of Path
+    path : Path
+        The other file of the pair.
+
+    Returns
+    -------
+    Path or None
+        None if `fitting` is empty.
+
+    Raises
+    ------
+    ModelFileError
+        If several match.
+    """
     stem = path.name.partition(".")[0]
     for files in (fitting, [other for other in fitting if other.name.startswith(f"{stem}.")]):
         if len(files) == 1:
@@ -325,8 +356,9 @@ def _only(fitting: Sequence[Path], path: Path) -> Path | None:
 
 
 def _only_param(folder: Path) -> Path:
-    # pnnx writes NAME.ncnn.param beside its own file; that is another format.
-    found = sorted(p for p in folder.glob("*.param") if not p.name.endswith(".ncnn.param"))
+    # pnnx writes NAME.ncnn.param beside its own file.
+    every = sorted(folder.glob("*.param"))
+    found = [path for path in every if not path.name.endswith(".ncnn.param")] or every
     if len(found) != 1:
         raise ModelFileError(
             folder,

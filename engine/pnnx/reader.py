@@ -53,6 +53,7 @@ __all__ = [
     "LineError",
     "Reader",
     "Section",
+    "decode_param",
     "parse_annotation",
     "read_bytes",
     "read_graph",
@@ -114,7 +115,14 @@ def read_bytes(path: Path) -> tuple[bytes, FileVersion]:
     return data, watched.version
 
 
-def _text_of(path: Path, data: bytes) -> str:
+def decode_param(path: Path, data: bytes) -> str:
+    """Decode a ``.param``; blanks of every kind become spaces.
+
+    Raises
+    ------
+    ModelFileError
+        If it is not text.
+    """
     zero = data.find(b"\0")
     if zero >= 0:
         line = data.count(b"\n", 0, zero) + 1
@@ -202,7 +210,7 @@ class Reader:
 
     def __init__(self, path: Path, copy: tuple[bytes, FileVersion] | None = None) -> None:
         data, self.version = read_bytes(path) if copy is None else copy
-        text = _text_of(path, data)
+        text = decode_param(path, data)
         self.lines = text.split("\n")
         while not (last := self.lines.pop().rstrip(" ")):
             pass

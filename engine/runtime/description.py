@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import ModelFileError, SessionStateError
-from engine.pnnx import load_copy
+from engine.model_files import load_copy
 from engine.pnnx.reader import read_bytes
 from engine.runtime.graph import RuntimeGraph
 from engine.runtime.operator import Bound

@@ -19,8 +19,9 @@ from engine.errors import (
     UnsupportedOperatorError,
     describe_shapes,
 )
-from engine.pnnx import DTYPES, pair
-from engine.pnnx import load as load_pair
+from engine.model_files import load as load_pair
+from engine.model_files import pair
+from engine.pnnx import DTYPES
 from engine.runtime.executor import Executor, OperatorStatus, RunInputs
 from engine.runtime.layer_source import LayerSource
 from engine.runtime.operator import RuntimeOperand, RuntimeOperator
@@ -518,12 +519,12 @@ def load(
     report: Callable[[str], None] = lambda _line: None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> RuntimeGraph:
-    """Open a model, ready to run: a PNNX pair, or a file that pnnx converts to one.
+    """Open a model, ready to run: a pair of PNNX or ncnn, or a file that pnnx converts.
 
     Parameters
     ----------
     param_path : path
-        The ``.param`` file, or whatever else `engine.pnnx.pair` takes: a folder with one in it,
+        The ``.param`` file, or whatever else `engine.model_files.pair` takes: a folder with one in it,
         its name without suffixes, or the ``.bin``. Or a TorchScript or ONNX file.
     bin_path : path, optional
         The ``.bin`` file; found by its content beside `param_path` when not given.

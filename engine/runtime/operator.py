@@ -22,6 +22,8 @@ from engine.errors import (
 from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
 from engine.memory_bound import current_room, require_extent
+from engine.ncnn.reader import INPUT as NCNN_INPUT
+from engine.ncnn.reader import OUTPUT as NCNN_OUTPUT
 from engine.runtime.parameter import RuntimeAttribute, RuntimeParameter, runtime_parameter
 from engine.runtime.tied_weights import NONE
 from engine.tensor import Tensor
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE",
-    "INPUT_TYPE",
-    "OUTPUT_TYPE",
+    "INPUT_TYPES",
+    "OUTPUT_TYPES",
     "Bound",
     "LayerProvider",
     "OperatorLabel",
@@ -49,8 +51,8 @@ __all__ = [
 
 Item = TypeVar("Item")
 
-INPUT_TYPE = "pnnx.Input"
-OUTPUT_TYPE = "pnnx.Output"
+INPUT_TYPES: Final = frozenset({"pnnx.Input", NCNN_INPUT})
+OUTPUT_TYPES: Final = frozenset({"pnnx.Output", NCNN_OUTPUT})
 BASE: Final = "base"
 """Argument that takes the tensor which the first input is a view of, see `runtime.storage`."""
 
@@ -318,12 +320,12 @@ class RuntimeOperator:
     @property
     def is_input(self) -> bool:
         """Whether it is an input of the model."""
-        return self.type == INPUT_TYPE
+        return self.type in INPUT_TYPES
 
     @property
     def is_output(self) -> bool:
         """Whether it is an output of the model."""
-        return self.type == OUTPUT_TYPE
+        return self.type in OUTPUT_TYPES
 
     @property
     def is_constant(self) -> bool:

@@ -476,7 +476,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
 def _require_no_command(model: str | None) -> None:
     """Raise an error of its own for a misspelled command."""
     if model is not None and model.isalpha() and not Path(model).exists():
-        from engine.pnnx import pair
+        from engine.model_files import pair
 
         if pair(model)[0].exists():  # its name without suffixes
             return

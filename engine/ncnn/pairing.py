@@ -1,0 +1,126 @@
+"""Opens pairs of ncnn, and finds the other file of a pair.
+
+A ``.bin`` has no names. It fits a ``.param`` if the layers need as many bytes as it has. The
+file of the same name is tried first; of the others in the folder exactly one must fit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.errors import ModelFileError
+from engine.ncnn.reader import is_ncnn, read_graph
+from engine.ncnn.weights import RawWeights, bind
+from engine.pnnx.pairing import choose, siblings
+from engine.pnnx.reader import read_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.file_versions import FileVersion
+    from engine.pnnx.attribute import WeightArchive
+    from engine.pnnx.graph import Graph
+
+__all__ = ["find_param", "load", "load_copy"]
+
+
+def load(
+    param_path: Path, copy: tuple[bytes, FileVersion], bin_path: Path | None = None
+) -> Graph:
+    """Read a pair.
+
+    Parameters
+    ----------
+    param_path : Path
+    copy : tuple of bytes and FileVersion
+        Contents and version of the ``.param``.
+    bin_path : Path, optional
+        Found beside `param_path` when not given. When there is none the graph has its
+        structure only.
+
+    Raises
+    ------
+    ModelFileError
+        With path, line and reason, if a file cannot be read or the two do not fit.
+    """
+    graph = read_graph(param_path, *copy)
+    archive = None
+    if bin_path is not None or any(operator.attrs for operator in graph.operators):
+        if bin_path is not None:
+            archive = RawWeights(bin_path, graph)
+        else:
+            archive = _find_weights(param_path, graph)
+    if archive is not None:
+        archive.keep()
+        if not copy[1].is_current():
+            raise ModelFileError(param_path, "it changed while it was opened; open it again")
+    bind(graph, archive)
+    return graph
+
+
+def load_copy(
+    param_path: Path, copy: tuple[bytes, FileVersion], archive: WeightArchive | None
+) -> Graph:
+    """Make the graph of a pair that another process has read, without reading files."""
+    graph = read_graph(param_path, *copy)
+    bind(graph, archive)
+    return graph
+
+
+def find_param(bin_path: Path) -> Path | None:
+    """Find the ``.param`` of a ``.bin`` that is no archive of PNNX.
+
+    Parameters
+    ----------
+    bin_path : Path
+
+    Returns
+    -------
+    Path or None
+        None where no file of ncnn fits.
+
+    Raises
+    ------
+    ModelFileError
+        If only the file of the same name is there and does not fit, or if several others do.
+    """
+    own = bin_path.with_suffix(".param")
+    failure = _failure_of(own, bin_path) if own.is_file() else None
+    if own.is_file() and failure is None:
+        return own
+    fitting = [path for path in siblings(bin_path, own) if _failure_of(path, bin_path) is None]
+    if not fitting and failure is not None:
+        raise failure
+    return choose(fitting, bin_path)
+
+
+def _find_weights(param_path: Path, graph: Graph) -> RawWeights | None:
+    own = param_path.with_suffix(".bin")
+    first = _try(own, graph) if own.is_file() else None
+    if isinstance(first, RawWeights):
+        return first
+    tried = [_try(path, graph) for path in siblings(param_path, own)]
+    fitting = {other.path: other for other in tried if isinstance(other, RawWeights)}
+    if not fitting and first is not None:
+        raise first
+    chosen = choose(list(fitting), param_path)
+    return fitting[chosen] if chosen is not None else None
+
+
+def _try(path: Path, graph: Graph) -> RawWeights | ModelFileError:
+    try:
+        return RawWeights(path, graph)
+    except ModelFileError as exc:
+        return exc
+
+
+def _failure_of(path: Path, bin_path: Path) -> ModelFileError | None:
+    """Return why a ``.param`` does not fit a ``.bin``; None if it does."""
+    try:
+        data, version = read_bytes(path)
+        if not is_ncnn(data):
+            return ModelFileError(path, "it is not a .param file of ncnn")
+        RawWeights(bin_path, read_graph(path, data, version))
+    except ModelFileError as exc:
+        return exc
+    return None

@@ -1,0 +1,240 @@
+"""The ``.bin`` file of ncnn: weights without names, in the order of the layers.
+
+Follows ModelBinFromDataReader of ncnn's ``src/modelbin.cpp`` (a4d2ea1, July 2026). A weight is
+either plain float32, or a tag in front says how it is stored: as float32, float16, int8, or as
+a table of 256 float32 and an index into it for each element. Sizes come from the parameters of
+the layers, so a file that does not fit them is noticed, and before anything is read.
+
+pnnx also writes weights of operators that it could not convert, whose sizes nobody knows. Where
+those are followed by others, these are lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import ModelFileError
+from engine.ncnn.reader import ncnn_name
+from engine.ncnn.types import weight_specs
+from engine.pnnx.archive import Archive
+from engine.pnnx.attribute import ITEMSIZES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+    from engine.pnnx.attribute import WeightArchive
+    from engine.pnnx.graph import Graph
+
+__all__ = ["RawWeights", "bind", "encode_weight"]
+
+_TAG: Final = struct.Struct("<I")
+_DTYPES: Final = {0: "f32", 0x0002C056: "f32", 0x01306B47: "f16", 0x000D4B38: "i8"}
+_TAGS: Final = {"f32": 0, "f16": 0x01306B47, "i8": 0x000D4B38}
+_ALIGNMENT: Final = 4
+_TABLE: Final = 256  # float32
+
+
+class _Slot(NamedTuple):
+    """Where a weight lies.
+
+    Attributes
+    ----------
+    dtype : str
+        Of the decoded weight, in PNNX's words.
+    offset, nbytes : int
+        Of its bytes in the file, without the tag; of a table too.
+    is_indexed : bool
+        Whether these are a table and indexes into it.
+    """
+
+    dtype: str
+    offset: int
+    nbytes: int
+    is_indexed: bool
+
+
+class RawWeights(Archive):
+    """An open ``.bin`` of ncnn; views of its weights are of a private copy.
+
+    Parameters
+    ----------
+    path : Path
+    graph : Graph
+        Whose layers say what is in it.
+
+    Attributes
+    ----------
+    directory : bytes
+        Where each weight lies, as JSON: a file of ncnn has none itself.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, or is shorter or longer than the layers need.
+    """
+
+    def __init__(self, path: Path, graph: Graph) -> None:
+        self._layers = graph.operators
+        self._slots: dict[str, _Slot] = {}
+        self._indexed: dict[int, int] = {}  # bytes in the file, by offset
+        super().__init__(path)
+        self._layers = []
+
+    @override
+    def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return the bytes of a weight as they are decoded; see `Archive.view`."""
+        stored = self._indexed.get(offset)
+        if stored is None:
+            return super().view(offset, nbytes)
+        data = super().view(offset, stored)
+        table = data[: 4 * _TABLE].view("<f4")
+        decoded = table[data[4 * _TABLE :][: nbytes // 4]].view(np.uint8)
+        decoded.flags.writeable = False
+        return decoded
+
+    @override
+    def _read_directory(self) -> bytes:
+        self._find_weights()
+        self.entries = {name: (s.offset, s.nbytes) for name, s in self._slots.items()}
+        self._indexed = {s.offset: s.nbytes for s in self._slots.values() if s.is_indexed}
+        listed = {name: (s.dtype, s.offset) for name, s in self._slots.items()}
+        return json.dumps([self.version.size, listed]).encode()
+
+    @cached_property
+    def _stated(self) -> dict[int, tuple[bytes, int]]:
+        """Name of each weight by its offset; there are no checksums."""
+        return {offset: (name.encode(), 0) for name, (offset, _) in self.entries.items()}
+
+    def _find_weights(self) -> None:
+        """Go through the layers, and note where each weight lies.
+
+        Raises
+        ------
+        ValueError
+            If the file does not fit.
+        """
+        size, position = self.version.size, 0
+        unknown = ""  # a layer that nobody knows the weights of
+        for operator in self._layers:
+            kind = ncnn_name(operator.type)
+            if not kind and operator.inputs and operator.outputs:
+                unknown = unknown or operator.name
+            values = {key: parameter.value for key, parameter in operator.params.items()}
+            try:
+                specs = weight_specs(kind, values)
+            except ValueError as exc:
+                raise ValueError(
+                    f"the weights of layer {operator.name!r} have no size, and so no place: "
+                    f"{exc}; correct the .param"
+                ) from None
+            for spec in specs:
+                slot, position = self._slot_at(position, math.prod(spec.shape), spec.tagged)
+                if position > size:
+                    if unknown:
+                        return
+                    raise ValueError(
+                        f"layer {operator.name!r} needs {slot.nbytes} bytes for its "
+                        f"{spec.name} from byte {slot.offset} on, and the file has {size}; it "
+                        "was cut short or belongs to another model"
+                    )
+                self._slots[f"{operator.name}.{spec.name}"] = slot
+        if position < size and unknown:
+            self._forget_behind(unknown)
+        elif position < size:
+            raise ValueError(
+                f"the layers need {position} bytes and the file has {size}; it "
+                "belongs to another model, use the .bin that was exported with the .param"
+            )
+
+    def _slot_at(self, position: int, count: int, tagged: bool) -> tuple[_Slot, int]:
+        """Return where a weight lies, and the end of it."""
+        if not tagged:
+            return _Slot("f32", position, 4 * count, False), position + 4 * count
+        tag = self._bytes(position, _TAG.size) if position < self.version.size else b""
+        position += _TAG.size
+        dtype = _DTYPES.get(_TAG.unpack(tag)[0]) if len(tag) == _TAG.size else "f32"
+        if dtype is None:
+            nbytes = 4 * _TABLE + count
+            return _Slot("f32", position, nbytes, True), position + _aligned(nbytes)
+        nbytes = ITEMSIZES[dtype] * count
+        return _Slot(dtype, position, nbytes, False), position + _aligned(nbytes)
+
+    def _forget_behind(self, unknown: str) -> None:
+        """Forget where weights lie that come after those of an unknown layer."""
+        names = [operator.name for operator in self._layers]
+        behind = set(names[names.index(unknown) :])
+        for name in [name for name in self._slots if name.rpartition(".")[0] in behind]:
+            del self._slots[name]
+
+
+def bind(graph: Graph, archive: WeightArchive | None) -> None:
+    """Connect the attributes of a graph to their bytes.
+
+    Parameters
+    ----------
+    graph : Graph
+    archive : WeightArchive or None
+        Source of the weights; None for a model that has none, or is opened without them.
+    """
+    needed = any(operator.attrs for operator in graph.operators)
+    graph.archive, graph.has_weights = archive, archive is not None or not needed
+    if archive is None:
+        return
+    _, listed = json.loads(archive.directory)
+    lost = _LostWeights(archive.path)
+    for name, attribute in graph.weights():
+        if name in listed:
+            attribute.dtype, offset = listed[name]
+            attribute.bind(archive, offset)
+        else:
+            attribute.bind(lost, 0)
+
+
+class _LostWeights:
+    """Weights behind those of a layer of unknown type."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:  # noqa: ARG002
+        """Raise an error: nobody knows where they are."""
+        raise ModelFileError(
+            self.path,
+            "it is not known where this weight lies: a layer above has a type that ncnn does "
+            "not know, and weights",
+        )
+
+
+def encode_weight(array: npt.NDArray[np.generic], dtype: str, *, tagged: bool) -> list[bytes]:
+    """Encode a weight as in a ``.bin``.
+
+    Parameters
+    ----------
+    array : ndarray
+        C-contiguous.
+    dtype : str
+        PNNX's name of its dtype: ``f32``, ``f16`` or ``i8``.
+    tagged : bool
+        Whether a tag stands in front.
+
+    Returns
+    -------
+    list of bytes
+    """
+    data = array.tobytes()
+    if not tagged:
+        return [data]
+    return [_TAG.pack(_TAGS[dtype]), data, b"\0" * (_aligned(len(data)) - len(data))]
+
+
+def _aligned(nbytes: int) -> int:
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
