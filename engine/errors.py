@@ -292,7 +292,15 @@ class ParameterError(EngineError):
 
 
 class UnsupportedOperatorError(EngineError):
-    """No layer is registered for an operator type.
+    """No layer is registered for an operator type, or no backend computes it.
+
+    Parameters
+    ----------
+    operator, operator_type : str
+    known : collection of str, optional
+        Types among which to find the nearest.
+    reason : str, optional
+        Why nothing computes it, where there is a layer.
 
     Attributes
     ----------
@@ -302,11 +310,18 @@ class UnsupportedOperatorError(EngineError):
         Always kInferLayerNotImplement.
     """
 
-    def __init__(self, operator: str, operator_type: str, known: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        operator: str,
+        operator_type: str,
+        known: Collection[str] = (),
+        reason: str = "",
+    ) -> None:
         near = difflib.get_close_matches(operator_type, known, n=1, cutoff=0.85)
         hint = f"; the nearest known type is {near[0]}" if near else ""
         where = f"{operator!r}: " if operator else ""
-        super().__init__(f"{where}no layer for operator type {operator_type}{hint}")
+        reason = reason or f"no layer for operator type {operator_type}"
+        super().__init__(f"{where}{reason}{hint}")
         self.operator, self.operator_type = operator, operator_type
         self.suggestion = near[0] if near else ""
         self.status = InferStatus.kInferLayerNotImplement

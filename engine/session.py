@@ -27,6 +27,7 @@ from engine.errors import (
     ValueNotComputedError,
 )
 from engine.memory_bound import Room, bounded, default_bound, format_refusal
+from engine.ncnn.options import EXACT, NcnnOptions
 from engine.recipes import WEIGHT, make_recipe
 from engine.runtime.executor import Executor, Override, RunInputs, StepRecord
 from engine.states import OperatorStatus, SessionState
@@ -67,6 +68,9 @@ class Session:
         See the property; half of the machine's memory by default.
     excluded : mapping of str to collection of str, optional
         By operator, the libraries that never compute it; see `engine.backends.make_kernels`.
+    ncnn_options : str
+        For a model of ncnn's own format: ``exact``, ``deployed``, or names such as
+        ``bf16,packing``; see `engine.ncnn.options`.
 
     Attributes
     ----------
@@ -74,6 +78,7 @@ class Session:
     backend : str
         The chosen backend; ``recorded`` for a mapping.
     excluded : mapping of str to frozenset of str
+    ncnn_options : str
     state : SessionState
     position : int
         Index of the operator that runs next; the number of operators at the end.
@@ -98,6 +103,7 @@ class Session:
         memory_bound: int | None = None,
         *,
         excluded: Mapping[str, Collection[str]] | None = None,
+        ncnn_options: str = EXACT.text,
     ) -> None:
         self._inputs = RunInputs(seed=_checked_seed(seed))
         self._room = Room(0)
@@ -112,7 +118,10 @@ class Session:
         self.excluded: Mapping[str, frozenset[str]] = MappingProxyType(
             {name: frozenset(libraries) for name, libraries in (excluded or {}).items()}
         )
-        self._kernels = make_kernels(backend, self._operators, self.excluded)
+        self.ncnn_options = ncnn_options
+        self._kernels = make_kernels(
+            backend, self._operators, self.excluded, NcnnOptions.parse(ncnn_options)
+        )
         self._executor = Executor(
             self._operators, graph.input_operands, self._inputs, self._kernels
         )
@@ -151,6 +160,7 @@ class Session:
             self.memory_limit,
             self.memory_bound,
             excluded=self.excluded,
+            ncnn_options=self.ncnn_options,
         )
         fork._inputs.fed = dict(self._inputs.fed)
         fork._inputs.overrides = dict(self._inputs.overrides)

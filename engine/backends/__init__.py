@@ -40,11 +40,13 @@ from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.recorded import RecordedKernels
 from engine.backends.tuning_cache import TuningCache
 from engine.errors import SessionStateError
+from engine.ncnn.types import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from engine.backends.kernel import Chooser, CompiledKernel
+    from engine.ncnn.options import NcnnOptions
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
@@ -137,6 +139,7 @@ def make_kernels(
     name: str | Mapping[str, str],
     operators: Sequence[RuntimeOperator],
     excluded: Mapping[str, Collection[str]] | None = None,
+    ncnn_options: NcnnOptions | None = None,
 ) -> Kernels:
     """Make the kernels of the operators.
 
@@ -148,6 +151,8 @@ def make_kernels(
     excluded : mapping of str to collection of str, optional
         By operator, the libraries that never compute it: neither alone nor fused with others
         nor in a trial, whatever was tuned or recorded earlier. Another library or NumPy does.
+    ncnn_options : NcnnOptions, optional
+        For a model of ncnn's own format, of which ncnn and NumPy compute the layers.
 
     Raises
     ------
@@ -156,6 +161,8 @@ def make_kernels(
         another model, or an excluded name is NumPy or no library.
     """
     exclusions = Exclusions(excluded, [library.name for library in _LIBRARIES])
+    if operators and operators[0].type.startswith(PREFIX):
+        return _kernels_of_layers(name, operators, exclusions, ncnn_options)
     if not isinstance(name, str):
         usable = {each.name: each for each in all_backends()}
         return RecordedKernels(operators, name, usable, exclusions)
@@ -166,6 +173,22 @@ def make_kernels(
     if name == "auto" and OnnxRuntimeBackend.name in libraries():
         return FusingKernels(operators, choosing.make, _tuning_cache(), exclusions)
     return Kernels(operators, choosing.make)
+
+
+def _kernels_of_layers(
+    name: str | Mapping[str, str],
+    operators: Sequence[RuntimeOperator],
+    excluded: Exclusions,
+    options: NcnnOptions | None,
+) -> Kernels:
+    # Imported here: most models are of PNNX.
+    from engine.ncnn.kernels import make_layer_kernels
+    from engine.ncnn.options import EXACT
+
+    if isinstance(name, str):
+        require_backend(name)
+    library = next((b for b in usable_libraries() if b.name == NcnnBackend.name), None)
+    return make_layer_kernels(name, operators, excluded, library and (options or EXACT))
 
 
 class _Choosing:

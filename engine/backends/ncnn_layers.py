@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from engine.backends.lowering import LoweringError
+from engine.ncnn.types import param_id
 
 if TYPE_CHECKING:
     from engine.values import Array
@@ -52,38 +53,6 @@ _SHAPE_HINT_ID: Final = -23330
 # Precedes the first weight of most layers: they are plain float32.
 _FLOAT32_MARK: Final = np.zeros(1, np.float32)
 
-_CONVOLUTION: Final = {
-    "num_output": 0, "kernel_w": 1, "kernel_h": 11, "dilation_w": 2, "dilation_h": 12,
-    "stride_w": 3, "stride_h": 13, "pad_left": 4, "pad_right": 15, "pad_top": 14,
-    "pad_bottom": 16, "bias_term": 5, "weight_data_size": 6, "activation_type": 9,
-    "activation_params": 10,
-}  # fmt: skip
-_IDS: Final[Mapping[str, Mapping[str, int]]] = {
-    "BatchNorm": {"channels": 0, "eps": 1},
-    "BinaryOp": {"op_type": 0, "with_scalar": 1, "b": 2},
-    "Clip": {"min": 0, "max": 1},
-    "Concat": {"axis": 0},
-    "Convolution": _CONVOLUTION,
-    "ConvolutionDepthWise": {**_CONVOLUTION, "group": 7},
-    "Deconvolution": _CONVOLUTION,
-    "GELU": {"fast_gelu": 0},
-    "HardSigmoid": {"alpha": 0, "beta": 1},
-    "InnerProduct": {"num_output": 0, "bias_term": 1, "weight_data_size": 2},
-    "Input": {},
-    "Pooling": {
-        "pooling_type": 0, "kernel_w": 1, "kernel_h": 11, "stride_w": 2, "stride_h": 12,
-        "pad_left": 3, "pad_right": 14, "pad_top": 13, "pad_bottom": 15, "global_pooling": 4,
-        "pad_mode": 5, "avgpool_count_include_pad": 6,
-    },
-    "ReLU": {"slope": 0},
-    "Reshape": {"w": 0, "h": 1, "c": 2},
-    "Sigmoid": {},
-    "Softmax": {"axis": 0, "fixbug0": 1},
-    "Split": {},
-    "Swish": {},
-    "UnaryOp": {"op_type": 0},
-}  # fmt: skip
-
 
 def format_params(kind: str, params: Params) -> str:
     """Format the parameters of a type of layer for a ``.param`` file.
@@ -95,7 +64,7 @@ def format_params(kind: str, params: Params) -> str:
     """
     words = []
     for name, value in params.items():
-        key = _IDS[kind][name]
+        key = param_id(kind, name)
         if isinstance(value, Sequence):
             numbers = ",".join([str(len(value)), *map(_format, value)])
             words.append(f"{_ARRAY_ID - key}={numbers}")

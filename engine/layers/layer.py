@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from typing_extensions import override
 
+from engine.errors import InferStatus, LayerError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,6 +26,8 @@ __all__ = [
     "Floats",
     "Ints",
     "Layer",
+    "LibraryLayer",
+    "NotInNumpyError",
     "Number",
     "OperatorCall",
     "Outputs",
@@ -91,6 +95,28 @@ class Layer(ABC):
         The next `forward` prepares it again. Called when a library with its own copy of the
         weights computes instead.
         """
+
+
+class NotInNumpyError(LayerError):
+    """NumPy has no code for an operator with these parameters, but a library has."""
+
+
+class LibraryLayer(Layer):
+    """An operator that only a library computes.
+
+    Parameters
+    ----------
+    reason : str
+        Why NumPy does not.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    @override
+    def forward(self, *inputs: Any, **named: Any) -> object:
+        """Raise an error."""
+        raise LayerError(self.reason, InferStatus.kInferLayerNotImplement)
 
 
 class PreparingLayer(Layer, Generic[Weights]):

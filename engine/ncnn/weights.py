@@ -229,11 +229,11 @@ def encode_weight(array: npt.NDArray[np.generic], dtype: str, *, tagged: bool) -
     Returns
     -------
     list of bytes
+        Pieces of whole 4 bytes.
     """
     data = array.tobytes()
-    if not tagged:
-        return [data]
-    return [_TAG.pack(_TAGS[dtype]), data, b"\0" * (_aligned(len(data)) - len(data))]
+    data = data.ljust(_aligned(len(data)), b"\0")
+    return [_TAG.pack(_TAGS[dtype]), data] if tagged else [data]
 
 
 def _aligned(nbytes: int) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from engine.errors import InferenceError, LayerError
+from engine.errors import InferenceError, LayerError, UnsupportedOperatorError
 from engine.memory_bound import format_memory_error
 from engine.runtime.activity import announce
 from engine.runtime.failure_diagnosis import diagnose_failure
@@ -192,7 +192,10 @@ class Executor:
         generator = operator.generator(self._inputs.seed) if random else None
         fresh = generator.bit_generator.state if generator is not None else None
         kernel = self._next_kernel(operator, values)
-        results, seconds = self._compute(operator, kernel, arguments, generator, shape_of)
+        try:
+            results, seconds = self._compute(operator, kernel, arguments, generator, shape_of)
+        except UnsupportedOperatorError as exc:  # of a type that no usable backend computes
+            return self.record(operator, given, OperatorStatus.UNSUPPORTED, reason=str(exc))
         drawn = generator is not None and generator.bit_generator.state != fresh
         return StepRecord(
             operator.index,

@@ -16,6 +16,7 @@ from engine.errors import (
     UnsupportedOperatorError,
 )
 from engine.layers import OperatorCall, build_layer, layer_files_of, layer_table
+from engine.layers.layer import LibraryLayer, NotInNumpyError
 from engine.runtime.operator import Bound
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class LayerSource:
     ) -> None:
         self._file, self.param_path = file, param_path
         self._missing_weights = missing_weights
+        if file.format == "ncnn":
+            # Imported here: most models are of PNNX.
+            import engine.ncnn.layers  # noqa: F401
         self._registered = layer_table()
         self._shared: dict[Hashable, Bound] = {}
         self._suggestions: dict[str, str] = {}
@@ -78,6 +82,10 @@ class LayerSource:
 
     @cached_property
     def _table(self) -> Mapping[str, Registration]:
+        if self._file.format == "ncnn":
+            from engine.ncnn.layers import ncnn_table
+
+            return ncnn_table(self._registered)
         if not self.from_onnx:
             return self._registered
         # Imported here: it imports all of ONNX's layers, which most models do not need.
@@ -161,7 +169,12 @@ class LayerSource:
             output_shapes=operator.output_shapes,
             storage=operator.storage,
         )
-        return build_layer(call, self._table)
+        try:
+            return build_layer(call, self._table)
+        except ParameterError as exc:
+            if isinstance(exc.__cause__, NotInNumpyError):
+                return LibraryLayer(str(exc.__cause__))
+            raise
 
     def _key(self, operator: RuntimeOperator) -> Hashable | None:
         """Return a key of a layer's arguments; None for a layer that cannot be shared.

@@ -21,6 +21,7 @@ from engine.errors import (
 )
 from engine.layers import Outputs, reason_of
 from engine.layers.arguments import cast
+from engine.layers.layer import LibraryLayer
 from engine.memory_bound import current_room, require_extent
 from engine.ncnn.reader import INPUT as NCNN_INPUT
 from engine.ncnn.reader import OUTPUT as NCNN_OUTPUT
@@ -473,6 +474,8 @@ class RuntimeOperator:
             raise self._failure(inputs, reason_of(exc)) from exc
         if layer is None:
             raise self.error or UnsupportedOperatorError(self.name, self.type)
+        if isinstance(layer, LibraryLayer):
+            raise UnsupportedOperatorError(self.name, self.type, reason=layer.reason)
         return layer
 
     def constants(self) -> dict[int, Value]:

@@ -1,0 +1,242 @@
+"""Kernels for the layers of a model of ncnn: ncnn itself, with chosen options.
+
+Each layer is a network of its own, which has the layer's line and weights as the file has them.
+Between layers ncnn only converts between float32 and what a layer wants (half precision,
+packed channels), and float32 holds all of that exactly. So the numbers are those of the whole
+network, bit for bit, while a layer runs again in any order, from overridden operands, and
+without the layers that ncnn does not know.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.backends.kernel import (
+    ONE_THREAD,
+    REFERENCE,
+    Kernels,
+    NumpyKernel,
+    SpecializedKernel,
+    one_thread_kernel,
+)
+from engine.backends.lowering import LoweringError
+from engine.backends.ncnn_layers import MAGIC, format_layer
+from engine.backends.ncnn_net import NcnnBackend, NcnnNet, mat_of
+from engine.errors import UnsupportedOperatorError
+from engine.layers.layer import LibraryLayer
+from engine.ncnn.limits import require_computable
+from engine.ncnn.options import NcnnOptions
+from engine.ncnn.reader import ncnn_name
+from engine.ncnn.types import TYPES, is_quantized, param_id, weight_specs
+from engine.ncnn.weights import encode_weight
+from engine.runtime.activity import announce
+from engine.threads import thread_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.backends.exclusions import Exclusions
+    from engine.backends.kernel import CompiledKernel, Kernel
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["LayerKernel", "can_compute", "compile_layer", "make_layer_kernels"]
+
+NCNN: Final = NcnnBackend.name
+
+_INT8_BITS: Final = 8
+_UNNAMED: Final = {"featmask": 31}
+
+
+def can_compute(operator: RuntimeOperator) -> bool:
+    """Whether ncnn has the type of a layer that a file of ncnn contains."""
+    return bool(ncnn_name(operator.type))
+
+
+def compile_layer(
+    operator: RuntimeOperator, inputs: Sequence[Value], options: NcnnOptions
+) -> CompiledKernel:
+    """Compile the kernel of a layer for inputs of these shapes and dtypes.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    inputs : sequence of Value
+    options : NcnnOptions
+
+    Raises
+    ------
+    LoweringError
+        If ncnn should not compute it.
+    UnsupportedOperatorError
+        Likewise, where NumPy has no code for it either.
+    """
+    try:
+        require_computable(operator, inputs)
+        return LayerKernel(operator, options)
+    except LoweringError as exc:
+        raise _refusal(operator, str(exc)) from exc
+
+
+def _refusal(operator: RuntimeOperator, reason: str) -> Exception:
+    if isinstance(operator.checked_layer, LibraryLayer):
+        return UnsupportedOperatorError(operator.name, operator.type, reason=reason)
+    return LoweringError(reason)
+
+
+def make_layer_kernels(
+    name: str | Mapping[str, str],
+    operators: Sequence[RuntimeOperator],
+    excluded: Exclusions,
+    options: NcnnOptions | None,
+) -> Kernels:
+    """Make the kernels of a model of ncnn's own format.
+
+    Parameters
+    ----------
+    name : str, or mapping of str to str
+        A backend, or the kernels of an earlier run by operator.
+    operators : sequence of RuntimeOperator
+    excluded : Exclusions
+    options : NcnnOptions or None
+        None where ncnn cannot be used.
+    """
+
+    def wanted(operator: RuntimeOperator) -> NcnnOptions | None:
+        if options is None or NCNN in excluded[operator.name] or not can_compute(operator):
+            return None
+        if isinstance(name, str):
+            return options if name in {"auto", NCNN} else None
+        backend, _, variant = name.get(operator.name, REFERENCE).partition("/")
+        return NcnnOptions.parse(variant) if backend == NCNN else None
+
+    def make(operator: RuntimeOperator) -> Kernel:
+        chosen = wanted(operator)
+        if chosen is None:
+            return NumpyKernel(operator)
+        return SpecializedKernel(operator, _Chooser(chosen).choose)
+
+    return Kernels(operators, make)
+
+
+class _Chooser:
+    """Chooses ncnn with the same options for every layer that it computes."""
+
+    def __init__(self, options: NcnnOptions) -> None:
+        self._options = options
+
+    def choose(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> tuple[str, CompiledKernel]:
+        name = f"{NCNN}/{self._options.text}"
+        announce(operator.name, name)
+        try:
+            return name, compile_layer(operator, inputs, self._options)
+        except UnsupportedOperatorError as exc:
+            return name, partial(_refuse, exc)
+        except Exception:  # noqa: BLE001 - whatever ncnn dislikes, NumPy computes
+            return ONE_THREAD, one_thread_kernel(operator)
+
+
+def _refuse(error: UnsupportedOperatorError, _inputs: Sequence[Value]) -> tuple[Value, ...]:
+    raise error
+
+
+class LayerKernel:
+    """A network of one layer of the file.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+    options : NcnnOptions
+
+    Raises
+    ------
+    LoweringError
+        If ncnn refuses the layer.
+    """
+
+    def __init__(self, operator: RuntimeOperator, options: NcnnOptions) -> None:
+        self._operator = operator
+        names = [operand.name for operand in operator.inputs]
+        self._sources = list(dict.fromkeys(names))  # one may be taken twice
+        blobs = {name: f"in{place}" for place, name in enumerate(self._sources)}
+        self._results = [f"out{place}" for place in range(len(operator.outputs))]
+        kind = ncnn_name(operator.type)
+        lines = [format_layer("Input", blob, [], [blob], "") for blob in blobs.values()]
+        taken = [blobs[name] for name in names]
+        params = " ".join(_format_params(operator, kind))
+        lines.append(format_layer(kind, "layer", taken, self._results, params))
+        count = len(blobs) + len(self._results)
+        text = "\n".join([MAGIC, f"{len(lines)} {count}", *lines, ""])
+        quantized = is_quantized(operator.params)
+        self._net = NcnnNet(
+            text,
+            _encode_weights(operator, kind),
+            thread_count(),
+            lightmode=False,
+            use_int8_inference=quantized,
+            **options.fields,
+        )
+
+    def __call__(self, inputs: Sequence[Value]) -> tuple[Value, ...]:
+        """Compute the outputs; they are copies of ncnn's blobs without padding."""
+        arrays = {o.name: x for o, x in zip(self._operator.inputs, inputs, strict=True)}
+        with self._net.net.create_extractor() as extractor:
+            for place, name in enumerate(self._sources):
+                # A copy, for ncnn may read a few bytes beyond the end of its own memory only.
+                extractor.input(f"in{place}", mat_of(_as_mat(arrays[name])).clone())
+            return tuple(self._extract(extractor, name) for name in self._results)
+
+    def _extract(self, extractor: Any, name: str) -> Array:  # noqa: ANN401 - untyped
+        status, blob = extractor.extract(name)
+        if status or blob.empty() or blob.n != 1:
+            reason = "ncnn returned no result" if status or blob.empty() else "it has a batch"
+            raise _refusal(self._operator, f"{reason} for {name}, status {status}")
+        array: Array = np.array(blob)
+        _, stored = extractor.extract(name, 1)
+        if stored.elembits() == _INT8_BITS:  # which came as float32
+            array = array.astype(np.int8)
+        array.flags.writeable = False
+        return array
+
+
+def _as_mat(value: Value) -> Array:
+    """Return an operand as an array that ncnn can take."""
+    array = np.require(value, None, ["C", "A"])
+    if array.dtype.itemsize == 4 or array.dtype == np.int8:
+        return array
+    return array.astype(np.int32 if array.dtype.kind in "biu" else np.float32)
+
+
+def _format_params(operator: RuntimeOperator, kind: str) -> list[str]:
+    """Format parameters as the file has them; shapes of its blobs are left out."""
+    words: list[str] = []
+    known = TYPES[kind].kinds
+    for name, text in operator.parameter_texts:
+        value = operator.params[name]
+        if name in known:
+            key = param_id(kind, name)
+        elif name in _UNNAMED:
+            key = _UNNAMED[name]
+        else:
+            key = int(name)  # of a newer ncnn
+        if isinstance(value, str):
+            words.append(f'{key}="{text}"')
+        elif isinstance(value, tuple):
+            words.append(f"{-23300 - key}={len(value)},{text[1:-1]}")
+        elif value is not None:
+            words.append(f"{key}={text}")
+    return words
+
+
+def _encode_weights(operator: RuntimeOperator, kind: str) -> list[Array]:
+    """Encode the weights as the ``.bin`` has them, in arrays of float32."""
+    pieces: list[bytes] = []
+    for spec in weight_specs(kind, operator.params):
+        weight = operator.attributes[spec.name]
+        pieces += encode_weight(weight.array, weight.stored_dtype, tagged=spec.tagged)
+    return [np.frombuffer(piece, np.float32) for piece in pieces if piece]

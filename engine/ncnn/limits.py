@@ -1,0 +1,133 @@
+"""What is checked before ncnn gets a layer.
+
+ncnn trusts its files: a wrong count, size or axis makes it read or write beyond its memory. So
+a layer gets to ncnn only when its operands, parameters and weights fit each other. Where NumPy
+has the layer, NumPy's own checks decide, by the shapes for a layer that takes long and by
+computing it otherwise. The parameters of the others are bounded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
+
+import numpy as np
+
+from engine.backends.lowering import LoweringError
+from engine.backends.native_sizes import require_elements
+from engine.errors import EngineError
+from engine.layers.layer import LibraryLayer
+from engine.ncnn.reader import ncnn_name
+from engine.ncnn.types import TYPES, UNSET, is_quantized, require_ints, weight_specs
+from engine.values import materialise_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.runtime import RuntimeOperator
+    from engine.values import Value
+
+__all__ = ["ShapeChecked", "require_computable"]
+
+_MOST_DIMS: Final = 4
+_LARGEST_NUMBER: Final = 1 << 15
+_LARGEST_COUNT: Final = 1 << 26
+_LARGEST_SIDE: Final = 1 << 24
+# Numbers that are compared with the sizes of weights.
+_COUNTS: Final = frozenset(
+    {
+        "weight_data_size", "bias_data_size", "scale_data_size", "scale_in_data_size",
+        "scale_out_data_size", "per_channel_pad_data_size", "input_dim",
+    }
+)  # fmt: skip
+# Numbers from which ncnn derives the size of a result, or by which it divides.
+_SENTINELS: Final = frozenset({UNSET, UNSET - 1, 2**31 - 1, -(2**31)})
+
+
+@runtime_checkable
+class ShapeChecked(Protocol):
+    """A layer in NumPy that can say whether operands fit without computing."""
+
+    def require_shapes(self, *shapes: tuple[int, ...]) -> None:
+        """Check shapes of the operands.
+
+        Raises
+        ------
+        EngineError
+            If they do not fit.
+        LoweringError
+            If a library should not compute it.
+        """
+        ...
+
+
+def require_computable(operator: RuntimeOperator, inputs: Sequence[Value]) -> None:
+    """Check that ncnn can compute a layer without a fault.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+        Of a type that ncnn has.
+    inputs : sequence of Value
+
+    Raises
+    ------
+    LoweringError
+        If it cannot, or should not.
+    """
+    kind = ncnn_name(operator.type)
+    layer = TYPES[kind]
+    for what, count, (least, most) in (
+        ("inputs", len(operator.inputs), layer.inputs),
+        ("outputs", len(operator.outputs), layer.outputs),
+    ):
+        if not least <= count <= most:
+            raise LoweringError(f"it has {count} {what}, which ncnn does not expect")
+    try:
+        require_ints(kind, operator.params)
+        specs = weight_specs(kind, operator.params)
+    except ValueError as exc:
+        raise LoweringError(str(exc)) from None
+    quantized = is_quantized(operator.params)
+    for spec in specs:
+        weight = operator.attributes.get(spec.name)
+        if weight is None or not weight.is_stored or weight.shape != spec.shape:
+            raise LoweringError(f"its weight {spec.name} is missing")
+        if weight.stored_dtype == "i8" and not quantized:
+            raise LoweringError(f"its weight {spec.name} is int8 without a scale")
+    for value in inputs:
+        _require_operand(value)
+    _require_fit(operator, inputs)
+
+
+def _require_operand(value: Value) -> None:
+    if not isinstance(value, np.ndarray) or not 1 <= value.ndim <= _MOST_DIMS:
+        raise LoweringError("an operand that ncnn has no blob for")
+    if not value.size or max(value.shape) > _LARGEST_SIDE or value.dtype.kind not in "fiu":
+        raise LoweringError("an empty operand, one of a dtype that ncnn has not, or too long")
+    require_elements(value.shape)
+
+
+def _require_fit(operator: RuntimeOperator, inputs: Sequence[Value]) -> None:
+    layer = operator.checked_layer
+    if layer is None or isinstance(layer, LibraryLayer):
+        _require_bounded(operator)
+        return
+    try:
+        if isinstance(layer, ShapeChecked):
+            layer.require_shapes(*(value.shape for value in inputs))  # type: ignore[union-attr]
+        else:
+            operator.forward(materialise_all(inputs))
+    except EngineError as exc:
+        raise LoweringError(str(exc)) from exc
+
+
+def _require_bounded(operator: RuntimeOperator) -> None:
+    """Bound the parameters of a layer that only ncnn has."""
+    for name, value in operator.params.items():
+        largest = _LARGEST_COUNT if name in _COUNTS else _LARGEST_NUMBER
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, (int, float)) and not (
+                (math.isfinite(number) and abs(number) <= largest) or number in _SENTINELS
+            ):
+                raise LoweringError(f"parameter {name}={number} is beyond the limits")
