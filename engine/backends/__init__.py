@@ -34,12 +34,13 @@ from engine.backends.kernel import (
     candidates,
     one_thread_kernel,
 )
-from engine.backends.ncnn_net import NcnnBackend
+from engine.backends.ncnn_file_kernels import NcnnFileBackend, make_layer_kernels
 from engine.backends.numpy_buffers import NumpyBuffers
 from engine.backends.onnx_runtime import OnnxRuntimeBackend
 from engine.backends.recorded import RecordedKernels
 from engine.backends.tuning_cache import TuningCache
 from engine.errors import SessionStateError
+from engine.ncnn.options import EXACT
 from engine.ncnn.types import PREFIX
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ __all__ = [
     "usable_libraries",
 ]
 
-_LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnBackend())
+_LIBRARIES: Final = (OnnxRuntimeBackend(), NcnnFileBackend())
 _BUFFERS: Final = NumpyBuffers()
 
 
@@ -181,13 +182,9 @@ def _kernels_of_layers(
     excluded: Exclusions,
     options: NcnnOptions | None,
 ) -> Kernels:
-    # Imported here: most models are of PNNX.
-    from engine.ncnn.kernels import make_layer_kernels
-    from engine.ncnn.options import EXACT
-
     if isinstance(name, str):
         require_backend(name)
-    library = next((b for b in usable_libraries() if b.name == NcnnBackend.name), None)
+    library = next((b for b in usable_libraries() if b.name == NcnnFileBackend.name), None)
     return make_layer_kernels(name, operators, excluded, library and (options or EXACT))
 
 

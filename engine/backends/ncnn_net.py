@@ -20,7 +20,6 @@ from engine.backends.buffers import Buffer
 from engine.backends.heap import register_trim, unload
 from engine.backends.lowering import LoweringError, Operand, require_finite
 from engine.backends.ncnn_layers import MAGIC, format_layer, format_params, layer_types
-from engine.ncnn.reader import ncnn_name
 from engine.threads import thread_count
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class NcnnBackend:
         """Return whether an operator may have a kernel for some inputs."""
         from engine.backends.ncnn_operators import LOWERINGS
 
-        return bool(ncnn_name(operator.type)) or LOWERINGS.has(operator)
+        return LOWERINGS.has(operator)
 
     def variants(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
@@ -118,11 +117,6 @@ class NcnnBackend:
         """
         from engine.backends.ncnn_operators import LOWERINGS
 
-        if ncnn_name(operator.type):  # a layer of a file of ncnn's own
-            from engine.ncnn.kernels import compile_layer
-            from engine.ncnn.options import EXACT
-
-            return {EXACT.text: partial(compile_layer, operator, inputs, EXACT)}
         if len(inputs) != 1 or not isinstance(inputs[0], np.ndarray):
             return {}
         array = inputs[0]

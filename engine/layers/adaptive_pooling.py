@@ -29,7 +29,12 @@ from engine.values import Array, Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["AdaptiveAveragePool", "AdaptiveMaxPool", "adaptive_average"]
+__all__ = [
+    "AdaptiveAveragePool",
+    "AdaptiveMaxPool",
+    "adaptive_average",
+    "adaptive_largest",
+]
 
 
 class _AdaptivePool(Layer):
@@ -112,7 +117,7 @@ class AdaptiveMaxPool(_AdaptivePool):
     def forward(self, input: Array, output_size: Value = None) -> Array | tuple[Array, Array]:
         counts = self.counts(input, output_size)
         if not self._return_indices:
-            return _reduced(input, counts, np.maximum, lowest(input.dtype))
+            return adaptive_largest(input, counts)
         values, sizes = input, input.shape[-self.rank :]
         indices = np.broadcast_to(np.arange(np.prod(sizes)).reshape(sizes), input.shape)
         for axis in range(-1, -self.rank - 1, -1):
@@ -141,6 +146,23 @@ def adaptive_average(input: Array, counts: tuple[int, ...]) -> Array:
         starts, stops = _bounds(size, count)
         divisor = divisor[..., np.newaxis] * (stops - starts)
     return divided(total, divisor, input.dtype)
+
+
+def adaptive_largest(input: Array, counts: tuple[int, ...]) -> Array:
+    """Take the largest numbers of the last axes to a given size.
+
+    Parameters
+    ----------
+    input : ndarray of shape (..., H...)
+    counts : tuple of int
+        H'...
+
+    Returns
+    -------
+    ndarray of shape (..., H'...)
+        A new array.
+    """
+    return _reduced(input, counts, np.maximum, lowest(input.dtype))
 
 
 def _reduced(

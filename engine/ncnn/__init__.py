@@ -6,8 +6,8 @@ layers are operators, blobs operands. Types have the prefix ``ncnn.``, parameter
 ncnn's source, and shapes no batch axis. A blob that no layer takes is an output of the model,
 for which the graph has an operator of its own.
 
-`types` has the table of layer types, `reader` the text, `weights` the ``.bin``, `layers` the
-layers in NumPy, `limits` what is checked before ncnn gets a layer, and `kernels` what computes.
+`types` has the table of layer types, `reader` the text, `weights` the ``.bin``. The layers in
+NumPy are in `engine.layers.ncnn`, ncnn's kernels in `engine.backends.ncnn_file_kernels`.
 """
 
 from __future__ import annotations

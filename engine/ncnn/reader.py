@@ -246,12 +246,10 @@ class _Reader:
             if operand.shape is None:
                 operand.shape = _shape_of_input(operator)
             taken = _first_consumer(operand)
-            if taken is None:
-                continue
-            kind = ncnn_name(taken.type)
+            kind = ncnn_name(taken.type) if taken is not None else ""
             if kind == "Embed":
                 operand.dtype = "i32"  # its indexes are the bits of integers
-            if operand.shape is None and kind in _RANKS:
+            if taken is not None and operand.shape is None and kind in _RANKS:
                 operand.shape = (_channels_of(taken, kind), *(None,) * (_RANKS[kind] - 1))
 
 
@@ -264,11 +262,11 @@ def _shape_of_input(operator: Operator) -> Shape | None:
 
 
 def _first_consumer(operand: Operand) -> Operator | None:
-    """The layer that takes an operand, maybe through copies of it."""
+    """The layer whose first operand is this one, or a copy of it."""
     while operand.consumers:
         first = operand.consumers[0]
         if first.type not in _PASSING or not first.outputs:
-            return first
+            return first if first.inputs[0] is operand else None
         operand = first.outputs[0]
     return None
 

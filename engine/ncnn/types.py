@@ -22,6 +22,7 @@ __all__ = [
     "TYPES",
     "UNSET",
     "LayerType",
+    "Params",
     "WeightSpec",
     "is_quantized",
     "param_id",
@@ -76,7 +77,7 @@ class Params:
         """
         value = self._values.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"parameter {name}={value} is not an integer")
+            raise _wrong(name, value, "an integer")
         return value
 
     def size(self, name: str, default: int = 0) -> int:
@@ -91,6 +92,38 @@ class Params:
         if value < 1:
             raise ValueError(f"parameter {name}={value} is not a size")
         return value
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """Return a number.
+
+        Raises
+        ------
+        ValueError
+            If it is another kind of parameter.
+        """
+        value = self._values.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _wrong(name, value, "a number")
+        return value
+
+    def array(self, name: str) -> tuple[float, ...]:
+        """Return an array; empty if it is not given.
+
+        Raises
+        ------
+        ValueError
+            If it is another kind of parameter.
+        """
+        value = self._values.get(name)
+        if value is None:
+            return ()
+        if not isinstance(value, tuple) or not all(isinstance(v, (int, float)) for v in value):
+            raise _wrong(name, value, "an array")
+        return value  # type: ignore[return-value] # of numbers
+
+
+def _wrong(name: str, value: object, wanted: str) -> ValueError:
+    return ValueError(f"parameter {name}={value} is not {wanted}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +197,11 @@ def require_ints(kind: str, params: Mapping[str, Value]) -> None:
     kinds = TYPES[kind].kinds
     for name, value in params.items():
         if kinds.get(name) == "i" and not isinstance(value, int):
-            raise ValueError(f"parameter {name}={value} is not an integer")
+            raise _wrong(name, value, "an integer")
         if kinds.get(name) == "a" and not isinstance(value, tuple):
-            raise ValueError(f"parameter {name}={value} is not an array")
+            raise _wrong(name, value, "an array")
         if kinds.get(name) == "f" and not isinstance(value, (int, float)):
-            raise ValueError(f"parameter {name}={value} is not a number")
+            raise _wrong(name, value, "a number")
 
 
 def is_quantized(params: Mapping[str, Value]) -> bool:
@@ -179,7 +212,7 @@ def is_quantized(params: Mapping[str, Value]) -> bool:
 # Weights
 
 
-def _convolution(rank: int, group: bool = False) -> Callable[[Params], list[WeightSpec]]:
+def _convolution(rank: int, *, group: bool = False) -> Callable[[Params], list[WeightSpec]]:
     def weights(params: Params) -> list[WeightSpec]:
         if params.integer("dynamic_weight"):
             return []

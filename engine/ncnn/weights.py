@@ -59,7 +59,7 @@ class _Slot(NamedTuple):
     dtype: str
     offset: int
     nbytes: int
-    is_indexed: bool
+    is_indexed: bool = False
 
 
 class RawWeights(Archive):
@@ -137,7 +137,9 @@ class RawWeights(Archive):
                     f"{exc}; correct the .param"
                 ) from None
             for spec in specs:
-                slot, position = self._slot_at(position, math.prod(spec.shape), spec.tagged)
+                slot, position = self._slot_at(
+                    position, math.prod(spec.shape), tagged=spec.tagged
+                )
                 if position > size:
                     if unknown:
                         return
@@ -155,18 +157,18 @@ class RawWeights(Archive):
                 "belongs to another model, use the .bin that was exported with the .param"
             )
 
-    def _slot_at(self, position: int, count: int, tagged: bool) -> tuple[_Slot, int]:
+    def _slot_at(self, position: int, count: int, *, tagged: bool) -> tuple[_Slot, int]:
         """Return where a weight lies, and the end of it."""
         if not tagged:
-            return _Slot("f32", position, 4 * count, False), position + 4 * count
+            return _Slot("f32", position, 4 * count), position + 4 * count
         tag = self._bytes(position, _TAG.size) if position < self.version.size else b""
         position += _TAG.size
         dtype = _DTYPES.get(_TAG.unpack(tag)[0]) if len(tag) == _TAG.size else "f32"
         if dtype is None:
             nbytes = 4 * _TABLE + count
-            return _Slot("f32", position, nbytes, True), position + _aligned(nbytes)
+            return _Slot("f32", position, nbytes, is_indexed=True), position + _aligned(nbytes)
         nbytes = ITEMSIZES[dtype] * count
-        return _Slot(dtype, position, nbytes, False), position + _aligned(nbytes)
+        return _Slot(dtype, position, nbytes), position + _aligned(nbytes)
 
     def _forget_behind(self, unknown: str) -> None:
         """Forget where weights lie that come after those of an unknown layer."""

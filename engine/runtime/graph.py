@@ -524,8 +524,8 @@ def load(
     Parameters
     ----------
     param_path : path
-        The ``.param`` file, or whatever else `engine.model_files.pair` takes: a folder with one in it,
-        its name without suffixes, or the ``.bin``. Or a TorchScript or ONNX file.
+        The ``.param`` file, or whatever else `engine.model_files.pair` takes: a folder with
+        one in it, its name without suffixes, or the ``.bin``. Or a TorchScript or ONNX file.
     bin_path : path, optional
         The ``.bin`` file; found by its content beside `param_path` when not given.
     conversion : ConversionOptions, optional

@@ -59,9 +59,6 @@ class LayerSource:
     ) -> None:
         self._file, self.param_path = file, param_path
         self._missing_weights = missing_weights
-        if file.format == "ncnn":
-            # Imported here: most models are of PNNX.
-            import engine.ncnn.layers  # noqa: F401
         self._registered = layer_table()
         self._shared: dict[Hashable, Bound] = {}
         self._suggestions: dict[str, str] = {}
@@ -83,7 +80,8 @@ class LayerSource:
     @cached_property
     def _table(self) -> Mapping[str, Registration]:
         if self._file.format == "ncnn":
-            from engine.ncnn.layers import ncnn_table
+            # Imported here: most models are of PNNX.
+            from engine.layers.ncnn.meanings import ncnn_table
 
             return ncnn_table(self._registered)
         if not self.from_onnx:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 import numpy as np
 
 from engine.backends.lowering import LoweringError
-from engine.backends.native_sizes import require_elements
+from engine.backends.native_sizes import require_elements, require_spread, require_windows
 from engine.errors import EngineError
 from engine.layers.layer import LibraryLayer
 from engine.ncnn.reader import ncnn_name
@@ -24,6 +24,7 @@ from engine.values import materialise_all
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from engine.layers.ncnn.table import Sliding
     from engine.runtime import RuntimeOperator
     from engine.values import Value
 
@@ -48,15 +49,13 @@ _SENTINELS: Final = frozenset({UNSET, UNSET - 1, 2**31 - 1, -(2**31)})
 class ShapeChecked(Protocol):
     """A layer in NumPy that can say whether operands fit without computing."""
 
-    def require_shapes(self, *shapes: tuple[int, ...]) -> None:
-        """Check shapes of the operands.
+    def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
+        """Check shapes of the operands; return the windows, if it has some.
 
         Raises
         ------
         EngineError
             If they do not fit.
-        LoweringError
-            If a library should not compute it.
         """
         ...
 
@@ -115,11 +114,23 @@ def _require_fit(operator: RuntimeOperator, inputs: Sequence[Value]) -> None:
         return
     try:
         if isinstance(layer, ShapeChecked):
-            layer.require_shapes(*(value.shape for value in inputs))  # type: ignore[union-attr]
+            arrays = [value for value in inputs if isinstance(value, np.ndarray)]
+            _require_few(layer.require_shapes(*(array.shape for array in arrays)))
         else:
             operator.forward(materialise_all(inputs))
     except EngineError as exc:
         raise LoweringError(str(exc)) from exc
+
+
+def _require_few(sliding: Sliding | None) -> None:
+    """Check the windows of a layer."""
+    if sliding is None:
+        return
+    windows, shape, outputs, gathered, output_padding = sliding
+    if output_padding is None:
+        require_windows(windows, (1, *shape), outputs, gathered=gathered)
+    else:
+        require_spread(windows, (1, *shape), outputs, output_padding)
 
 
 def _require_bounded(operator: RuntimeOperator) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from typing_extensions import override
 
 from engine.backends.kernel import (
     ONE_THREAD,
@@ -23,12 +24,12 @@ from engine.backends.kernel import (
     one_thread_kernel,
 )
 from engine.backends.lowering import LoweringError
+from engine.backends.ncnn_file_limits import require_computable
 from engine.backends.ncnn_layers import MAGIC, format_layer
 from engine.backends.ncnn_net import NcnnBackend, NcnnNet, mat_of
 from engine.errors import UnsupportedOperatorError
 from engine.layers.layer import LibraryLayer
-from engine.ncnn.limits import require_computable
-from engine.ncnn.options import NcnnOptions
+from engine.ncnn.options import EXACT, NcnnOptions
 from engine.ncnn.reader import ncnn_name
 from engine.ncnn.types import TYPES, is_quantized, param_id, weight_specs
 from engine.ncnn.weights import encode_weight
@@ -36,19 +37,43 @@ from engine.runtime.activity import announce
 from engine.threads import thread_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.backends.exclusions import Exclusions
     from engine.backends.kernel import CompiledKernel, Kernel
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["LayerKernel", "can_compute", "compile_layer", "make_layer_kernels"]
+__all__ = [
+    "LayerKernel",
+    "NcnnFileBackend",
+    "can_compute",
+    "compile_layer",
+    "make_layer_kernels",
+]
 
 NCNN: Final = NcnnBackend.name
 
 _INT8_BITS: Final = 8
 _UNNAMED: Final = {"featmask": 31}
+
+
+class NcnnFileBackend(NcnnBackend):
+    """ncnn, also for the layers of a model of its own format."""
+
+    @override
+    def supports(self, operator: RuntimeOperator) -> bool:
+        """Return whether an operator may have a kernel for some inputs."""
+        return can_compute(operator) or super().supports(operator)
+
+    @override
+    def variants(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> dict[str, Callable[[], CompiledKernel]]:
+        """Return the variants of a kernel; of a layer only that with exact options."""
+        if can_compute(operator):
+            return {EXACT.text: partial(compile_layer, operator, inputs, EXACT)}
+        return super().variants(operator, inputs)
 
 
 def can_compute(operator: RuntimeOperator) -> bool:

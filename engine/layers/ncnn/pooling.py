@@ -1,0 +1,131 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from engine.errors import LayerError, ParameterError, describe_shapes
+from engine.layers.adaptive_pooling import adaptive_average, adaptive_largest
+from engine.layers.layer import Layer, OperatorCall
+from engine.layers.ncnn.convolution import (
+    Pairs,
+    read_pads,
+    read_windows,
+    same_pads,
+    spatial_rank,
+)
+from engine.layers.ncnn.table import Sliding, layer
+from engine.layers.pooling import average, largest
+from engine.layers.windows import Windows
+from engine.memory_bound import require_memory
+from engine.ncnn.types import UNSET, Params
+from engine.values import Array
+
+_FULL, _VALID, _SAME_UPPER, _SAME_LOWER = range(4)
+_MOST: Final = 1 << 15
+
+
+@layer("Pooling", "Pooling1D", "Pooling3D")
+class Pooling(Layer):
+    """Take the largest number of each window, or the mean.
+
+    `pad_mode` 0 lets a last window reach over the end, 1 does not, 2 and 3 keep one window per
+    `stride` positions. A mean counts the padding only with `avgpool_count_include_pad`, and
+    never what a last window reaches over.
+
+    Parameters
+    ----------
+    **given
+        Parameters of ncnn.
+    """
+
+    def __init__(self, call: OperatorCall, **given: Any) -> None:
+        params = Params(call.params)
+        self.rank = rank = spatial_rank(call.type)
+        self.kind = params.integer("pooling_type")
+        self.mode = params.integer("pad_mode")
+        self.is_global = bool(params.integer("global_pooling"))
+        self.counts_pad = bool(params.integer("avgpool_count_include_pad"))
+        if self.kind not in {0, 1} or not _FULL <= self.mode <= _SAME_LOWER:
+            raise ParameterError(
+                "pooling_type",
+                f"pooling_type={self.kind}, pad_mode={self.mode} is none of ncnn",
+            )
+        self.sizes: tuple[int, ...] | None = None
+        if params.integer("adaptive_pooling"):
+            width = params.integer("out_w")
+            self.sizes = tuple(params.integer(f"out_{a}", width) for a in "dhw"[3 - rank :])
+            if not all(size == UNSET or 1 <= size <= _MOST for size in self.sizes):
+                raise ParameterError("out_w", f"a result of sizes {self.sizes} is none")
+        elif not self.is_global:
+            self.kernel = read_windows(params, "kernel", rank, 0)
+            self.stride = read_windows(params, "stride", rank, 1)
+            self.pads = read_pads(params, rank)
+            if not all(0 <= number <= _MOST for pair in self.pads for number in pair):
+                raise ParameterError("pad_left", f"padding {self.pads} is out of bounds")
+
+    def require_shapes(self, *shapes: tuple[int, ...]) -> Sliding | None:
+        """Check the operand's shape; return the windows."""
+        (shape,) = shapes
+        self._require_image(shape)
+        if self.sizes is not None:
+            require_memory((shape[0], *_sizes_for(self.sizes, shape)), np.dtype(np.float32))
+        elif not self.is_global:
+            windows, tails = self._windows(shape[1:])
+            pads = [(a, b + tail) for (a, b), tail in zip(windows.padding, tails, strict=True)]
+            whole = Windows(self.kernel, self.stride, windows.dilation, tuple(pads))
+            return Sliding(whole, shape, shape[0])
+        return None
+
+    def _require_image(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != self.rank + 1:
+            raise LayerError(
+                f"the layer takes {self.rank + 1} axes, not {describe_shapes([shape])}"
+            )
+
+    def _windows(self, sizes: tuple[int, ...]) -> tuple[Windows, tuple[int, ...]]:
+        """The windows, and how far the last of each axis reaches over the end."""
+        pads: Pairs = self.pads
+        tails = (0,) * self.rank
+        if self.mode in {_SAME_UPPER, _SAME_LOWER}:
+            upper = self.mode == _SAME_UPPER
+            pads = same_pads(sizes, self.kernel, self.stride, upper=upper)
+        padded = [size + sum(pair) for size, pair in zip(sizes, pads, strict=True)]
+        for size, kernel in zip(padded, self.kernel, strict=True):
+            if kernel > size:
+                raise LayerError(f"a window of {kernel} does not fit in {size} positions")
+        if self.mode == _FULL:
+            tails = tuple(
+                (kernel - size) % stride
+                for size, kernel, stride in zip(padded, self.kernel, self.stride, strict=True)
+            )
+        return Windows(self.kernel, self.stride, (1,) * self.rank, pads), tails
+
+    @override
+    def forward(self, input: Array) -> Array:
+        self._require_image(input.shape)
+        if self.is_global:
+            flat = input.reshape(input.shape[0], -1)
+            return flat.max(1) if self.kind == 0 else np.asarray(flat.mean(1, np.float32))
+        if self.sizes is not None:
+            sizes = _sizes_for(self.sizes, input.shape)
+            require_memory((input.shape[0], *sizes), input.dtype)
+            return (adaptive_largest if self.kind == 0 else adaptive_average)(input, sizes)
+        windows, tails = self._windows(input.shape[1:])
+        pads = tuple((a, b + tail) for (a, b), tail in zip(windows.padding, tails, strict=True))
+        whole = Windows(self.kernel, self.stride, windows.dilation, pads)
+        if self.kind == 0:
+            return largest(input, whole)
+        if not self.counts_pad:
+            return average(input, whole, count_include_pad=False)
+        return average(input, whole, divisor_override=whole.tap_count)
+
+
+def _sizes_for(sizes: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of a result, of which -233 keeps that of the image."""
+    return tuple(
+        own if size == UNSET else size for size, own in zip(sizes, shape[1:], strict=True)
+    )

@@ -1,0 +1,55 @@
+"""The table from ncnn's types to code in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+from engine.layers.registry import Registration
+from engine.layers.windows import Windows
+from engine.ncnn.types import PREFIX
+
+__all__ = ["LAYERS", "Sliding", "layer"]
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+LAYERS: Final[dict[str, Registration]] = {}
+"""By type, with its prefix."""
+
+
+class Sliding(NamedTuple):
+    """Windows of a layer that a library may compute, for limits of what libraries get.
+
+    Attributes
+    ----------
+    windows : Windows
+    shape : tuple of int
+        (C, H...) of the image.
+    outputs : int
+        Channels of the result.
+    gathered : int
+        Channels whose windows are gathered for a product; 0 for a pooling.
+    output_padding : tuple of int or None
+        Of a transposed convolution; None for another layer.
+    """
+
+    windows: Windows
+    shape: tuple[int, ...]
+    outputs: int
+    gathered: int = 0
+    output_padding: tuple[int, ...] | None = None
+
+
+def layer(*kinds: str) -> Callable[[Target], Target]:
+    """Say which types of ncnn a function or a `Layer` class computes.
+
+    Arguments have the names of ncnn's parameters and weights, as `engine.ncnn.types` lists
+    them. They are no part of PyTorch's table, so a file of PNNX cannot reach them.
+    """
+
+    def decorate(target: Target) -> Target:
+        for kind in kinds:
+            LAYERS[f"{PREFIX}{kind}"] = Registration(f"{PREFIX}{kind}", target)
+        return target
+
+    return decorate
