@@ -27,6 +27,7 @@ from typing_extensions import override
 from engine.collector import collector_paused
 from engine.errors import EngineError
 from engine.inputs import InputSource, parse_source, parse_supply, read_labels
+from engine.ncnn.options import NcnnOptions
 from engine.text import format_count
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
@@ -305,4 +306,6 @@ def _open(session: StudioSession, arguments: argparse.Namespace, options: ImageO
     session.prepare_supplies([parse_supply(text) for text in arguments.supply])
     if arguments.labels:
         session.prepare_labels(read_labels(Path(arguments.labels)))
+    if arguments.ncnn_options != session.ncnn_options:
+        session.set_ncnn_options(NcnnOptions.parse(arguments.ncnn_options).text)
     session.open(arguments.model, arguments.bin, arguments.backend_from, arguments.conversion)

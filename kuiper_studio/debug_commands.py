@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.backend_names import BACKEND_NAMES, missing_packages
-from engine.errors import EngineError
+from engine.errors import EngineError, SessionStateError
 from engine.inputs import parse_array_file, parse_seed
+from engine.ncnn.options import EXACT, NcnnOptions
 from engine.text import parse_bytes
 
 if TYPE_CHECKING:
@@ -152,6 +153,9 @@ class DebugCommands(QObject):
         asked = self._session.backend  # on the command line
         if asked == "auto" and backend in BACKEND_NAMES and not missing_packages(backend):
             self._session.set_backend(backend)
+        options = str(self._settings.value("ncnnOptions", EXACT.text))
+        with suppress(SessionStateError):  # the file was edited by hand
+            self._session.set_ncnn_options(NcnnOptions.parse(options).text)
         # Both are read first, because setting one remembers both.
         limit = self._remembered_bytes("memoryLimit")
         bound = self._remembered_bytes("memoryBound")
@@ -163,6 +167,11 @@ class DebugCommands(QObject):
         if name in BACKEND_NAMES:  # no dump's kernels, which are of a single model
             self._settings.setValue("backend", name)
             self._session.set_backend(name)
+
+    def set_preferred_ncnn_options(self, options: str) -> None:
+        """Use options of ncnn, now and in runs of the window to come."""
+        self._settings.setValue("ncnnOptions", options)
+        self._session.set_ncnn_options(options)
 
     def _remembered_bytes(self, key: str) -> int | None:
         try:

@@ -392,6 +392,7 @@ class MainWindow(QMainWindow):
             session.seed,
             self.file_dialogs.folder("dump"),
             self.exporting.preferred_format,
+            session.ncnn_options,
         )
         dialog = PreferencesDialog(present, self)
         if not dialog.exec():
@@ -404,6 +405,7 @@ class MainWindow(QMainWindow):
         session.set_seed(chosen.seed)
         if chosen.backend != present.backend:
             self.debugging.set_preferred_backend(chosen.backend)
+        self.debugging.set_preferred_ncnn_options(chosen.ncnn_options)
         self.file_dialogs.set_folder("dump", chosen.folder)
         self.exporting.set_preferred_format(chosen.format)
 

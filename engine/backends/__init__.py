@@ -184,8 +184,8 @@ def _kernels_of_layers(
 ) -> Kernels:
     if isinstance(name, str):
         require_backend(name)
-    library = next((b for b in usable_libraries() if b.name == NcnnFileBackend.name), None)
-    return make_layer_kernels(name, operators, excluded, library and (options or EXACT))
+    usable = any(library.name == NcnnFileBackend.name for library in usable_libraries())
+    return make_layer_kernels(name, operators, excluded, (options or EXACT) if usable else None)
 
 
 class _Choosing:

@@ -282,13 +282,13 @@ def _channels_of(operator: Operator, kind: str) -> int | None:
 
 def _annotate(operands: Sequence[Operand], hints: Parameter) -> None:
     """Note shapes: for each operand its number of axes and its width, height and channels."""
-    numbers = hints.value
-    if hints.type is not ParameterType.INT_ARRAY or not isinstance(numbers, tuple):
+    if not isinstance(hints.value, tuple):
         return
+    numbers = [number for number in hints.value if isinstance(number, int)]
     for place, operand in enumerate(operands):
         rank, *sides = numbers[4 * place : 4 * place + 4] or (0,)
-        if len(sides) == 3 and 1 <= rank <= 3 and min(sides[:rank]) > 0:  # type: ignore[type-var]
-            operand.shape = tuple(reversed(sides[:rank]))  # type: ignore[arg-type]
+        if len(sides) == 3 and 1 <= rank <= 3 and min(sides[:rank]) > 0:
+            operand.shape = tuple(reversed(sides[:rank]))
 
 
 def _parse_count(word: str) -> int:
@@ -331,7 +331,7 @@ def _array(words: Sequence[str]) -> Parameter:
     if not values:
         return Parameter(ParameterType.NULL, None, text)
     if all(isinstance(value, int) for value in values):
-        return Parameter(ParameterType.INT_ARRAY, values, text)  # type: ignore[arg-type]
+        return Parameter(ParameterType.INT_ARRAY, values, text)
     return Parameter(ParameterType.FLOAT_ARRAY, tuple(map(float, values)), text)
 
 

@@ -584,7 +584,9 @@ TYPES: Final[Mapping[str, LayerType]] = {
         "constant_TILE_M=20 constant_TILE_N=21 constant_TILE_K=22",
         (0, 3), weights=_gemm,
     ),
-    "GridSample": _layer("sample_type=0 padding_mode=1 align_corner=2 permute_fusion=3", (2, 2)),
+    "GridSample": _layer(
+        "sample_type=0 padding_mode=1 align_corner=2 permute_fusion=3", (2, 2)
+    ),
     "GroupNorm": _layer(
         "group=0 channels=1 eps=2f affine=3", weights=_affine("gamma", "beta", count="channels")
     ),
@@ -622,7 +624,8 @@ TYPES: Final[Mapping[str, LayerType]] = {
     ),
     "Noop": _layer("", (0, MANY), (0, MANY)),
     "Normalize": _layer(
-        "across_spatial=0 channel_shared=1 eps=2f scale_data_size=3 across_channel=4 eps_mode=9",
+        "across_spatial=0 channel_shared=1 eps=2f scale_data_size=3 across_channel=4 "
+        "eps_mode=9",
         weights=_per_channel("scale", count="scale_data_size"),
     ),
     "PReLU": _layer("num_slope=0", weights=_per_channel("slope", count="num_slope")),

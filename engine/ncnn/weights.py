@@ -5,8 +5,8 @@ either plain float32, or a tag in front says how it is stored: as float32, float
 a table of 256 float32 and an index into it for each element. Sizes come from the parameters of
 the layers, so a file that does not fit them is noticed, and before anything is read.
 
-pnnx also writes weights of operators that it could not convert, whose sizes nobody knows. Where
-those are followed by others, these are lost.
+pnnx also writes weights of operators that it could not convert, whose sizes nobody knows.
+Weights behind those are lost, and so are weights behind a layer with contradicting parameters.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ class RawWeights(Archive):
         return json.dumps([self.version.size, listed]).encode()
 
     @cached_property
+    @override
     def _stated(self) -> dict[int, tuple[bytes, int]]:
         """Name of each weight by its offset; there are no checksums."""
         return {offset: (name.encode(), 0) for name, (offset, _) in self.entries.items()}
@@ -123,7 +124,7 @@ class RawWeights(Archive):
             If the file does not fit.
         """
         size, position = self.version.size, 0
-        unknown = ""  # a layer that nobody knows the weights of
+        unknown = ""  # a layer with weights of unknown size
         for operator in self._layers:
             kind = ncnn_name(operator.type)
             if not kind and operator.inputs and operator.outputs:
@@ -131,11 +132,8 @@ class RawWeights(Archive):
             values = {key: parameter.value for key, parameter in operator.params.items()}
             try:
                 specs = weight_specs(kind, values)
-            except ValueError as exc:
-                raise ValueError(
-                    f"the weights of layer {operator.name!r} have no size, and so no place: "
-                    f"{exc}; correct the .param"
-                ) from None
+            except ValueError:  # the layer says why
+                specs, unknown = [], unknown or operator.name
             for spec in specs:
                 slot, position = self._slot_at(
                     position, math.prod(spec.shape), tagged=spec.tagged
@@ -171,7 +169,7 @@ class RawWeights(Archive):
         return _Slot(dtype, position, nbytes), position + _aligned(nbytes)
 
     def _forget_behind(self, unknown: str) -> None:
-        """Forget where weights lie that come after those of an unknown layer."""
+        """Forget where weights lie that come after others of unknown size."""
         names = [operator.name for operator in self._layers]
         behind = set(names[names.index(unknown) :])
         for name in [name for name in self._slots if name.rpartition(".")[0] in behind]:
@@ -202,7 +200,7 @@ def bind(graph: Graph, archive: WeightArchive | None) -> None:
 
 
 class _LostWeights:
-    """Weights behind those of a layer of unknown type."""
+    """Weights behind others of unknown size."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -211,8 +209,8 @@ class _LostWeights:
         """Raise an error: nobody knows where they are."""
         raise ModelFileError(
             self.path,
-            "it is not known where this weight lies: a layer above has a type that ncnn does "
-            "not know, and weights",
+            "it is not known where this weight lies: a layer above has weights of unknown "
+            "size, because of its type or its parameters",
         )
 
 

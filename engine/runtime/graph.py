@@ -349,7 +349,8 @@ class RuntimeGraph:
         -------
         dict of str to ndarray
             By operand name; C-contiguous read-only copies. Sizes may differ from those
-            the model was exported at, ranks may not.
+            the model was exported at, ranks may not, but for a batch of one that a model of
+            ncnn has not.
 
         Raises
         ------
@@ -379,7 +380,11 @@ class RuntimeGraph:
                     + describe_shapes(_format_operand(operand) for operand in operands)
                 )
             given = dict(zip((o.name for o in operands), listed, strict=True))
-        checked = {o.name: _convert(o, np.asarray(given[o.name])) for o in operands}
+        drops_batch = self.file.format == "ncnn"
+        checked = {
+            o.name: _convert(o, np.asarray(given[o.name]), drops_batch=drops_batch)
+            for o in operands
+        }
         bind_symbols(operands, _shapes_of(checked))
         return checked
 
@@ -610,8 +615,13 @@ def _format_operand(operand: RuntimeOperand) -> str:
     return f"{operand.name} of {format_shape(operand.shape)}"
 
 
-def _convert(operand: RuntimeOperand, value: Array) -> Array:
-    """Copy `value` as the input's dtype."""
+def _convert(operand: RuntimeOperand, value: Array, *, drops_batch: bool = False) -> Array:
+    """Copy `value` as the input's dtype.
+
+    A model of ncnn has no batch axis: with `drops_batch` one of size 1 is left out.
+    """
+    if drops_batch and operand.shape is not None and value.ndim == len(operand.shape) + 1:
+        value = value[0] if value.shape[0] == 1 else value
     if operand.shape is not None and value.ndim != len(operand.shape):
         raise FeedError(
             f"input {_format_operand(operand)} was given {describe_shapes([value.shape])}, "

@@ -143,7 +143,7 @@ def check_parser() -> argparse.ArgumentParser:
     _add_inputs(parser, "0")
     _add_memory_limit(parser)
     _add_memory_bound(parser)
-    parser.set_defaults(backend="numpy", backend_from=None)
+    parser.set_defaults(backend="numpy", backend_from=None, ncnn_options="exact")
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
         help="largest allowed difference relative to each element; operators that add numbers "
@@ -339,6 +339,11 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--backend-from", metavar="DUMP",
         help="use the kernels of an earlier dump, to get the same numbers again",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ncnn-options", metavar="NAMES", default="exact",
+        help="for a model of ncnn's own format: exact (float32), deployed (ncnn's defaults), "
+        "or some of fp16,bf16,packing,winograd,sgemm; default exact",
     )  # fmt: skip
 
 

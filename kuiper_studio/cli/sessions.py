@@ -157,6 +157,7 @@ def _make_session(
         seed=seed,
         memory_limit=limit.nbytes if limit is not None else None,
         memory_bound=arguments.memory_bound,
+        ncnn_options=getattr(arguments, "ncnn_options", "exact"),
         excluded=_excluded(graph, supervision.fault if supervision is not None else None),
     )
 

@@ -21,6 +21,7 @@ from engine.backend_names import BACKEND_NAMES, missing_packages
 from engine.errors import capitalized
 from engine.inputs import parse_seed
 from engine.memory_bound import default_bound
+from engine.ncnn.options import DEPLOYED, EXACT
 from engine.paths import is_folder
 from engine.text import format_bytes, format_exact_bytes, parse_bytes
 from kuiper_studio.dialogs.export_dialog import FORMAT_TITLES
@@ -37,6 +38,10 @@ _SCHEME_TITLES: Final = {
     Scheme.SYSTEM: "As the desktop's",
     Scheme.LIGHT: "Light",
     Scheme.DARK: "Dark",
+}
+_NCNN_TITLES: Final = {
+    EXACT.text: "Exact, float32 throughout",
+    DEPLOYED.text: "As deployed, ncnn's defaults",
 }
 
 
@@ -56,6 +61,8 @@ class Preferences:
         Where exports go first; ``""`` for the home folder.
     format : Format
         Of dumps at first.
+    ncnn_options : str
+        For models of ncnn's own format; see `engine.ncnn.options`.
     """
 
     scheme: Scheme
@@ -65,6 +72,7 @@ class Preferences:
     seed: int
     folder: str
     format: Format
+    ncnn_options: str = EXACT.text
 
 
 class PreferencesDialog(Question):
@@ -85,6 +93,7 @@ class PreferencesDialog(Question):
         super().__init__("preferences", "Preferences", _WIDTH, parent)
         self.preferences = preferences
         self.scheme, self.backend, self.format = QComboBox(), QComboBox(), QComboBox()
+        self.ncnn_options = QComboBox()
         self.limit, self.bound, self.seed, self.folder = (QLineEdit() for _ in range(4))
         self.browse = QPushButton("Browse…")
         self.browse.clicked.connect(self._browse)
@@ -93,7 +102,7 @@ class PreferencesDialog(Question):
         self._arrange()
         for field in (self.limit, self.bound, self.seed, self.folder):
             field.textChanged.connect(self._check)
-        for combo in (self.scheme, self.backend, self.format):
+        for combo in (self.scheme, self.backend, self.format, self.ncnn_options):
             combo.currentIndexChanged.connect(self._check)
 
     def _fill(self, preferences: Preferences) -> None:
@@ -106,7 +115,12 @@ class PreferencesDialog(Question):
             self.backend.addItem("kernels of a dump", preferences.backend)
         for name, title in FORMAT_TITLES.items():
             self.format.addItem(title, name)
+        for options, title in _NCNN_TITLES.items():
+            self.ncnn_options.addItem(title, options)
+        if preferences.ncnn_options not in _NCNN_TITLES:
+            self.ncnn_options.addItem(preferences.ncnn_options, preferences.ncnn_options)
         for combo, value in (
+            (self.ncnn_options, preferences.ncnn_options),
             (self.scheme, preferences.scheme.value),
             (self.backend, preferences.backend),
             (self.format, preferences.format),
@@ -132,7 +146,8 @@ class PreferencesDialog(Question):
         form = QFormLayout()
         form.setVerticalSpacing(8)
         for title, part in (
-            ("&Theme", self.scheme), ("&Backend", self.backend), ("&Keep at most", self.limit),
+            ("&Theme", self.scheme), ("&Backend", self.backend),
+            ("Models of &ncnn", self.ncnn_options), ("&Keep at most", self.limit),
             ("&Refuse more than", self.bound), ("Random &seed", self.seed),
             ("Format of &dumps", self.format),
         ):  # fmt: skip
@@ -161,6 +176,7 @@ class PreferencesDialog(Question):
                 parse_seed(self.seed.text().strip()),
                 _folder_of(self.folder),
                 self.format.currentData(),
+                self.ncnn_options.currentData(),
             )
         except ValueError as exc:
             sentence = f"{capitalized(str(exc))}."

@@ -115,6 +115,8 @@ class Model:
         The dump whose kernels compute it, instead of the backend.
     conversion : ConversionOptions or None
         For a TorchScript or ONNX file; None to ask for sizes that it leaves open.
+    ncnn_options : str
+        Options for a model of ncnn's own format; see `engine.ncnn.options`.
     """
 
     path: Path
@@ -122,6 +124,7 @@ class Model:
     backend: str
     kernels_from: Path | None
     conversion: ConversionOptions | None = None
+    ncnn_options: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)

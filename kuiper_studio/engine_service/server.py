@@ -821,6 +821,7 @@ def _make_session(
         memory_limit=request.memory.limit,
         memory_bound=request.memory.bound,
         excluded=_exclusions_of(graph),
+        ncnn_options=request.model.ncnn_options,
     )
 
 

@@ -41,7 +41,7 @@ _GLYPH_SIZE: Final = 10.0
 _BADGE: Final = 15.0
 _BREAKPOINT: Final = 18.0
 _MOSTLY_ZERO: Final = 0.5
-_PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "aten::", "prim::")
+_PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "ncnn.", "aten::", "prim::")
 
 
 @dataclass(frozen=True, slots=True)

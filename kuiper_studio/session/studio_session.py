@@ -149,7 +149,9 @@ class StudioSession(SessionView):
         """
         bin_, dump = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
         (plan, looks), self._prepared = self._prepared, (Plan(), Looks())
-        model = Model(Path(path), bin_, self._backend, dump, conversion)
+        model = Model(
+            Path(path), bin_, self._backend, dump, conversion, self._ncnn_options
+        )
         self._ask_for(Opening(model, plan, looks, takes_seed=dump is not None))
 
     def open_with_sizes(self, question: SizesQuestion, conversion: ConversionOptions) -> None:
@@ -204,6 +206,19 @@ class StudioSession(SessionView):
             self._backend = name
             self._reopen(None)
             self.backend_changed.emit()
+
+    def set_ncnn_options(self, options: str) -> None:
+        """Compute models of ncnn's own format with these options; such a one is opened anew.
+
+        Parameters
+        ----------
+        options : str
+            See `engine.ncnn.options`.
+        """
+        if options != self._ncnn_options:
+            self._ncnn_options = options
+            if self._graph is not None and self._graph.file.format == "ncnn":
+                self._reopen(None)
 
     def use_kernels_of(self, dump: str | Path) -> None:
         """Compute each operator as an earlier dump was, by its seed, for the same numbers.
@@ -559,7 +574,12 @@ class StudioSession(SessionView):
         """Open the model anew, computed by the kernels of a dump or by the backend."""
         opening = self._awaited() or self._as_it_is()
         if opening is not None:
-            model = replace(opening.model, backend=self._backend, kernels_from=kernels_from)
+            model = replace(
+                opening.model,
+                backend=self._backend,
+                kernels_from=kernels_from,
+                ncnn_options=self._ncnn_options,
+            )
             takes_seed = kernels_from is not None
             self._ask_for(replace(opening, model=model, takes_seed=takes_seed))
 

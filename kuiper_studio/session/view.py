@@ -156,6 +156,7 @@ class SessionView(QObject):
         client.setParent(self)
         self._client = client
         self._backend = backend
+        self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)
         self.workspace = Workspace(self)
@@ -215,6 +216,11 @@ class SessionView(QObject):
         awaited = self._awaited()
         model = awaited.model if awaited is not None else self._model
         return "recorded" if model is not None and model.kernels_from else self._backend
+
+    @property
+    def ncnn_options(self) -> str:
+        """Options of ncnn for models of its own format."""
+        return self._ncnn_options
 
     @property
     def kernels_from(self) -> Path | None:

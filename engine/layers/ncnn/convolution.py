@@ -12,7 +12,7 @@ from engine.layers.convolution import Convolution
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.ncnn.activations import activate, check_activation
 from engine.layers.ncnn.normalization import to_int8
-from engine.layers.ncnn.table import Sliding, layer
+from engine.layers.ncnn.table import Sliding, layer, require_weights
 from engine.layers.padding import pad
 from engine.layers.transposed_convolution import TransposedConvolution
 from engine.layers.windows import Windows
@@ -118,10 +118,7 @@ class _Windowed(Layer):
         self.has_bias = bool(params.integer("bias_term"))
         self.weight, self.bias = call.attributes.get("weight"), call.attributes.get("bias")
         self.is_dynamic = bool(params.integer(self._dynamic))
-        if not self.is_dynamic and (
-            self.weight is None or self.has_bias > (self.bias is not None)
-        ):
-            raise ParameterError("weight", "the weight or the bias is missing")
+        require_weights(call)
 
     @property
     def extents(self) -> tuple[int, ...]:

@@ -65,7 +65,7 @@ def batch_norm(
     """
     _require_channels(channels, input)
     result = torch_normalization.batch_norm(input[np.newaxis], mean, var, slope, bias, eps=eps)
-    return result[0]
+    return np.asarray(result[0])
 
 
 @layer("Scale")
@@ -139,7 +139,8 @@ def layer_norm(
         Whether there are gamma and beta.
     """
     shape = _trailing(affine_size, input)
-    return torch_normalization.layer_norm(input, shape, *_shaped(shape, gamma, beta), eps=eps)
+    weight, bias = _shaped(shape, gamma, beta)
+    return torch_normalization.layer_norm(input, shape, weight, bias, eps)
 
 
 @layer("RMSNorm")
@@ -163,7 +164,8 @@ def rms_norm(
         Whether there is gamma.
     """
     shape = _trailing(affine_size, input)
-    return torch_normalization.rms_norm(input, shape, *_shaped(shape, gamma), eps=eps)
+    (weight,) = _shaped(shape, gamma)
+    return torch_normalization.rms_norm(input, shape, weight, eps)
 
 
 def _shaped(shape: Sequence[int], *weights: Array | None) -> list[Array | None]:
@@ -193,7 +195,8 @@ def group_norm(
         Whether there are gamma and beta.
     """
     _require_channels(channels, input)
-    return torch_normalization.group_norm(input[np.newaxis], group, gamma, beta, eps)[0]
+    result = torch_normalization.group_norm(input[np.newaxis], group, gamma, beta, eps)
+    return np.asarray(result[0])
 
 
 @layer("InstanceNorm")
@@ -220,7 +223,8 @@ def instance_norm(
     if affine:
         _require_channels(channels, input)
     count = input.shape[0]
-    return torch_normalization.group_norm(input[np.newaxis], count, gamma, beta, eps)[0]
+    result = torch_normalization.group_norm(input[np.newaxis], count, gamma, beta, eps)
+    return np.asarray(result[0])
 
 
 @layer("MVN")

@@ -14,7 +14,7 @@ from engine.layers.layer import Layer, NotInNumpyError, OperatorCall, Outputs
 from engine.layers.matmul import matmul as torch_matmul
 from engine.layers.ncnn.activations import activate, check_activation
 from engine.layers.ncnn.normalization import to_int8
-from engine.layers.ncnn.table import layer
+from engine.layers.ncnn.table import layer, require_weights
 from engine.layers.windows import ready
 from engine.memory_bound import require_memory
 from engine.ncnn.types import Params
@@ -47,8 +47,7 @@ class InnerProduct(Layer):
         params = Params(call.params)
         self.activation = params.integer("activation_type"), params.array("activation_params")
         check_activation(*self.activation)
-        if "weight" not in call.attributes:
-            raise ParameterError("weight", "the weight is missing")
+        require_weights(call)
         self.weight = call.attributes["weight"]
         self.bias = call.attributes.get("bias")
         self.int8 = bool(params.integer("int8_scale_term"))
@@ -112,9 +111,7 @@ class Gemm(Layer):
         self.swaps = bool(params.integer("transA")), bool(params.integer("transB"))
         self.weights = {name: call.attributes.get(name) for name in "ABC"}
         self.constant = {n: params.integer(f"constant{n}") == 1 for n in "ABC"}
-        for name in "AB":
-            if self.constant[name] and self.weights[name] is None:
-                raise ParameterError(name, f"the weight {name} is missing")
+        require_weights(call)
         self.form = params.integer("constant_broadcast_type_C")
         self.is_transposed = bool(params.integer("output_transpose"))
         self.has_middle = bool(params.integer("output_N1M"))
@@ -160,7 +157,7 @@ class Gemm(Layer):
             shape = shapes[self.form]
         else:
             known = {(1,): (1, 1), (rows,): (rows, 1), (columns,): (1, columns)}
-            shape = known.get(c.shape, c.shape)  # type: ignore[assignment]
+            shape = known.get(c.shape, c.shape)
         if c.size != math.prod(shape) or shape not in {
             (1, 1), (rows, 1), (rows, columns), (1, columns)
         }:  # fmt: skip
@@ -221,8 +218,7 @@ class Embed(Layer):
 
     def __init__(self, call: OperatorCall, **given: Any) -> None:
         params = Params(call.params)
-        if "weight" not in call.attributes:
-            raise ParameterError("weight", "the weight is missing")
+        require_weights(call)
         self.weight, self.bias = call.attributes["weight"], call.attributes.get("bias")
         self.has_scale = bool(params.integer("int8_scale_term"))
         self.scale = call.attributes.get("weight_int8_scale")
@@ -299,8 +295,7 @@ class MultiHeadAttention(Layer):
         self.scale = params.number("scale", 1 / math.sqrt(embed // self.heads))
         self.has_mask = bool(params.integer("attn_mask"))
         names = ("q", "k", "v", "out")
-        if not {f"{name}_weight" for name in names} <= call.attributes.keys():
-            raise ParameterError("weight", "a weight is missing")
+        require_weights(call)
         self.weights = {
             name: (call.attributes[f"{name}_weight"], call.attributes[f"{name}_bias"])
             for name in names
@@ -398,6 +393,6 @@ class SDPA(Layer):
         if rest or not groups or not fits:
             raise _fail("the operands do not fit", *(array.shape for array in inputs))
         scale = self.scale or 1 / math.sqrt(query.shape[2])
-        heads = (np.repeat(array, groups, 0) for array in (key, value))
-        result = _attention(query, *heads, scale, mask)
+        keys, values = (np.repeat(array, groups, 0) for array in (key, value))
+        result = _attention(query, keys, values, scale, mask)
         return Outputs([result, key, value]) if self.has_cache else result

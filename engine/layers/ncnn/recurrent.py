@@ -11,7 +11,7 @@ from engine.errors import LayerError, ParameterError, describe_shapes
 from engine.layers.activations import sigmoid
 from engine.layers.arguments import require_steps
 from engine.layers.layer import Layer, NotInNumpyError, OperatorCall, Outputs
-from engine.layers.ncnn.table import layer
+from engine.layers.ncnn.table import layer, require_weights
 from engine.layers.windows import ready
 from engine.ncnn.types import Params
 from engine.values import Array
@@ -42,8 +42,9 @@ class _Recurrent(Layer):
         self.outputs = params.size("num_output")
         self.hidden = params.size("hidden_size", self.outputs)
         self.weights = dict(call.attributes)
-        if not 0 <= self.direction <= 2 or "weight_xc" not in self.weights:
-            raise ParameterError("direction", "the direction is none, or a weight is missing")
+        if not 0 <= self.direction <= 2:
+            raise ParameterError("direction", f"direction={self.direction} is none of ncnn")
+        require_weights(call)
         self.count = 2 if self.direction == 2 else 1
 
     def _step(

@@ -142,7 +142,7 @@ class Interp(Layer):
         sizes = target if x.ndim == 3 else (1, *target)
         mode = "bilinear" if self.kind == _BILINEAR else "bicubic"
         result = interpolate(image, sizes, mode=mode, align_corners=self.aligns)[0]
-        return result if x.ndim == 3 else result[:, 0]
+        return np.asarray(result if x.ndim == 3 else result[:, 0])
 
     def _nearest(self, x: Array, target: tuple[int, ...], *, fixed: bool) -> Array:
         require_memory((x.shape[0], *target), x.dtype)

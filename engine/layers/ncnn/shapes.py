@@ -11,7 +11,7 @@ from typing_extensions import override
 from engine.errors import LayerError, ParameterError, describe_shapes
 from engine.layers.layer import Ints, Layer, NotInNumpyError, OperatorCall, Outputs
 from engine.layers.ncnn.expression import evaluate_sizes
-from engine.layers.ncnn.table import layer
+from engine.layers.ncnn.table import layer, require_weights
 from engine.layers.softmax import softmax as torch_softmax
 from engine.memory_bound import require_memory
 from engine.ncnn.types import UNSET, Params
@@ -82,8 +82,7 @@ class MemoryData(Layer):
     """
 
     def __init__(self, call: OperatorCall, **given: Any) -> None:
-        if "data" not in call.attributes:
-            raise ParameterError("data", "the array is missing, or its shape is none")
+        require_weights(call)
         self._data = call.attributes["data"]
 
     @override
@@ -495,7 +494,7 @@ def shuffle_channel(input: Array, group: int = 1, reverse: int = 0) -> Array:
         Whether to undo it.
     """
     channels = input.shape[0]
-    if input.ndim != 3 or group < 1 or channels % group:
+    if input.ndim < 3 or group < 1 or channels % group:
         raise LayerError(f"group={group} cannot divide {describe_shapes([input.shape])}")
     count = channels // group if reverse else group
     parts = input.reshape(count, channels // count, *input.shape[1:])

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
 
+from engine.errors import ParameterError
+from engine.layers.layer import OperatorCall
 from engine.layers.registry import Registration
 from engine.layers.windows import Windows
-from engine.ncnn.types import PREFIX
+from engine.ncnn.types import PREFIX, weight_specs
 
-__all__ = ["LAYERS", "Sliding", "layer"]
+__all__ = ["LAYERS", "Sliding", "layer", "require_weights"]
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
@@ -38,6 +40,23 @@ class Sliding(NamedTuple):
     outputs: int
     gathered: int = 0
     output_padding: tuple[int, ...] | None = None
+
+
+def require_weights(call: OperatorCall) -> None:
+    """Check that a layer has the weights that its parameters ask for.
+
+    Raises
+    ------
+    ParameterError
+        If one is missing, or the parameters contradict each other.
+    """
+    try:
+        specs = weight_specs(call.type.removeprefix(PREFIX), call.params)
+    except ValueError as exc:
+        raise ParameterError("weight", str(exc)) from None
+    for spec in specs:
+        if spec.name not in call.attributes:
+            raise ParameterError(spec.name, f"its weight {spec.name} is missing")
 
 
 def layer(*kinds: str) -> Callable[[Target], Target]:

@@ -1,0 +1,295 @@
+"""Models of ncnn's own format, computed by ncnn and by NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ncnn_files import F16, INT8, f32, tagged, write_pair
+
+import engine
+from engine.errors import EngineError, SessionStateError
+from engine.ncnn.options import NcnnOptions
+from engine.states import OperatorStatus
+from engine.threads import thread_count
+
+RNG = np.random.default_rng(7)
+NETWORK = [
+    "Input in0 0 1 in0",
+    "Convolution conv 1 1 in0 1 0=8 1=3 4=1 5=1 6=216 9=1",
+    "Split split 1 2 1 2 3",
+    "ConvolutionDepthWise dw 1 1 2 4 0=8 1=3 3=2 4=1 5=1 6=72 7=8 9=2 -23310=1,0.1",
+    "Pooling pool 1 1 3 5 0=0 1=2 2=2",
+    "BinaryOp add 2 1 4 5 6 0=0",
+    "Swish act 1 1 6 7",
+    "Deconvolution up 1 1 7 8 0=4 1=2 3=2 5=1 6=128",
+    "BatchNorm norm 1 1 8 9 0=4 1=1e-5",
+    "Pooling mean 1 1 9 10 0=1 4=1",
+    "InnerProduct fc 1 1 10 11 0=5 1=1 2=20",
+    "Softmax prob 1 1 11 out0 0=0 1=1",
+]
+
+
+def network_weights():
+    def draw(count):
+        return RNG.standard_normal(count).astype(np.float32)
+
+    return b"".join(
+        [
+            tagged(draw(216).astype(np.float16), F16), f32(draw(8)),
+            tagged(draw(72)), f32(draw(8)),
+            tagged(draw(128)), f32(draw(4)),
+            f32(draw(4)), f32(draw(4)), f32(np.abs(draw(4)) + 1), f32(draw(4)),
+            tagged(draw(20)), f32(draw(5)),
+        ]
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def network(tmp_path_factory):
+    return write_pair(tmp_path_factory.mktemp("net"), NETWORK, network_weights())
+
+
+IMAGE = RNG.standard_normal((3, 16, 16)).astype(np.float32)
+
+
+def whole(path, options):
+    """Every blob of the whole network by ncnn itself."""
+    ncnn = pytest.importorskip("ncnn")
+    net = ncnn.Net()
+    net.opt.lightmode = False
+    net.opt.num_threads = thread_count()
+    for field, value in NcnnOptions.parse(options).fields.items():
+        setattr(net.opt, field, value)
+    assert net.load_param(str(path)) == net.load_model(str(path.with_suffix(".bin"))) == 0
+    extractor = net.create_extractor()
+    extractor.input("in0", ncnn.Mat(IMAGE).clone())
+    names = engine.load(path).operands
+    return {name: np.array(extractor.extract(name)[1]) for name in names}
+
+
+@pytest.mark.parametrize("options", ["exact", "deployed", "packing", "winograd,sgemm"])
+def test_numbers_are_those_of_the_whole_network(network, options):
+    expected = whole(network, options)
+    session = engine.Session(engine.load(network), backend="ncnn", ncnn_options=options)
+    session.feed([IMAGE])
+    kernels = {record.kernel for record in session.run()}
+    assert kernels == {"", f"ncnn/{NcnnOptions.parse(options).text}"}
+    for name, blob in expected.items():
+        assert session.value(name).tobytes() == blob.tobytes(), name
+
+
+def test_numpy_agrees(network):
+    expected = whole(network, "exact")
+    session = engine.Session(engine.load(network), backend="numpy")
+    session.feed([IMAGE])
+    session.run()
+    for name, blob in expected.items():
+        np.testing.assert_allclose(session.value(name), blob, 1e-4, 1e-4, err_msg=name)
+
+
+def test_auto_overrides_and_recomputes_by_ncnn(network):
+    pytest.importorskip("ncnn")
+    session = engine.Session(engine.load(network), memory_limit=20_000)
+    session.feed([IMAGE[np.newaxis]])  # the batch of one is left out
+    session.run()
+    first = session.value("1").copy()
+    assert session.record("conv").kernel == "ncnn/exact"
+    other = np.zeros((8, 8, 8), np.float32)
+    session.override("6", other)
+    session.run()
+    assert session.value("7").tolist() == other.tolist()
+    session.clear_override("6")
+    session.run()
+    assert session.value("1").tobytes() == first.tobytes()
+
+
+def test_self_check_compares_ncnn_with_numpy(network):
+    pytest.importorskip("ncnn")
+    session = engine.Session(engine.load(network))
+    session.feed([IMAGE])
+    found = engine.self_check(session)
+    assert found.agrees
+    assert {c.kernel for c in found.comparisons} >= {"ncnn/exact"}
+
+
+def test_unknown_options_are_said(network):
+    with pytest.raises(SessionStateError, match="no option 'fast'"):
+        engine.Session(engine.load(network), ncnn_options="fast")
+
+
+def run(folder, lines, inputs, weights=b"", backend="numpy"):
+    session = engine.Session(engine.load(write_pair(folder, lines, weights)), backend)
+    session.feed([np.asarray(array, np.float32) for array in inputs])
+    session.run()
+    return session
+
+
+def inputs_of(*arrays):
+    return [f"Input in{place} 0 1 in{place}" for place in range(len(arrays))]
+
+
+class TestNumpy:
+    """Expectations by hand, or by a slow loop."""
+
+    def test_convolution_with_padding_of_any_number(self, tmp_path):
+        weight = RNG.standard_normal((2, 3, 3, 3)).astype(np.float32)
+        line = "Convolution c 1 1 in0 out 0=2 1=3 4=1 15=2 14=0 16=1 18=0.5 5=0 6=54 3=2"
+        found = run(tmp_path, [*inputs_of(0), line], [IMAGE], tagged(weight)).value("out")
+        padded = np.full((3, 17, 19), 0.5, np.float32)
+        padded[:, :16, 1:17] = IMAGE
+        expected = [
+            [[(padded[:, i : i + 3, j : j + 3] * kernel).sum() for j in range(0, 17, 2)]
+             for i in range(0, 15, 2)]
+            for kernel in weight
+        ]  # fmt: skip
+        np.testing.assert_allclose(found, expected, 1e-4, 1e-4)
+
+    @pytest.mark.parametrize("pad", [-233, -234])
+    def test_convolution_that_keeps_the_size(self, tmp_path, pad):
+        line = f"Convolution c 1 1 in0 out 0=1 1=2 4={pad} 6=4"
+        weights = tagged(np.ones(4, np.float32))
+        found = run(tmp_path, [*inputs_of(0), line], [[[[1, 2], [3, 4]]]], weights).value("out")
+        expected = {-233: [[10, 6], [7, 4]], -234: [[1, 3], [4, 10]]}[pad]
+        assert found[0].tolist() == expected
+
+    def test_pooling_over_the_end(self, tmp_path):
+        image = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3)
+        lines = [*inputs_of(0), "Pooling p 1 1 in0 out 0=0 1=2 2=2"]
+        assert run(tmp_path, lines, [image]).value("out").tolist() == [[[5, 6], [8, 9]]]
+        lines[1] = "Pooling p 1 1 in0 out 0=1 1=2 2=2"
+        assert run(tmp_path, lines, [image]).value("out").tolist() == [[[3, 4.5], [7.5, 9]]]
+
+    def test_inner_axes_are_extended(self, tmp_path):
+        lines = [*inputs_of(0, 1), "BinaryOp b 2 1 in0 in1 out 0=1"]
+        image = np.zeros((2, 3, 4), np.float32)
+        found = run(tmp_path, lines, [image, [1, 2]]).value("out")
+        assert found[:, 0, 0].tolist() == [-1, -2]
+        found = run(tmp_path, lines, [image, [1, 2, 3, 4]]).value("out")
+        assert found[0, 0].tolist() == [-1, -2, -3, -4]
+
+    def test_sizes_are_expressions(self, tmp_path):
+        lines = [*inputs_of(0), 'Reshape r 1 1 in0 out 6="*(0w,2),-1"']
+        assert run(tmp_path, lines, [np.zeros((2, 3, 4))]).value("out").shape == (3, 8)
+
+    def test_axes_are_permuted(self, tmp_path):
+        image = np.arange(24).reshape(2, 3, 4)
+        lines = [*inputs_of(0), "Permute p 1 1 in0 out 0=3"]  # c w h
+        expected = image.transpose(1, 2, 0)
+        assert run(tmp_path, lines, [image]).value("out").tolist() == expected.tolist()
+
+    def test_what_only_ncnn_computes_is_left(self, tmp_path):
+        lines = [*inputs_of(0), "StatisticsPooling s 1 1 in0 out 0=0", "ReLU r 1 1 in0 b"]
+        session = run(tmp_path, lines, [np.ones((2, 3, 4))])
+        assert session.status("s") is OperatorStatus.UNSUPPORTED
+        assert "choose the backend ncnn" in session.record("s").reason
+        assert session.has_value("b")
+
+    def test_int8_equals_ncnn(self, tmp_path):
+        pytest.importorskip("ncnn")
+        weight = RNG.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
+        data = tagged(weight, INT8) + f32([1, 2, 3, 4]) + f32([50, 60, 70, 80]) + f32([30])
+        lines = [*inputs_of(0), "Convolution c 1 1 in0 out 0=4 1=3 5=1 6=108 8=2 9=1"]
+        by_numpy = run(tmp_path, lines, [IMAGE], data)
+        by_ncnn = run(tmp_path, lines, [IMAGE], data, "ncnn")
+        assert by_ncnn.record("c").backend == "ncnn"
+        np.testing.assert_allclose(by_numpy.value("out"), by_ncnn.value("out"), 1e-5, 1e-5)
+
+    @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+    @pytest.mark.parametrize("direction", [0, 1, 2])
+    def test_recurrent_layers_equal_ncnn(self, tmp_path, kind, direction):
+        pytest.importorskip("ncnn")
+        gates, biases = {"LSTM": (4, 4), "GRU": (3, 4), "RNN": (1, 1)}[kind]
+        count = 2 if direction == 2 else 1
+        sizes = [count * gates * 5 * 3, count * biases * 5, count * gates * 5 * 5]
+        data = b"".join(tagged(RNG.standard_normal(n).astype(np.float32)) for n in sizes)
+        lines = [*inputs_of(0), f"{kind} r 1 1 in0 out 0=5 1={sizes[0]} 2={direction}"]
+        x = RNG.standard_normal((7, 3))
+        expected = run(tmp_path, lines, [x], data, "ncnn")
+        assert expected.record("r").backend == "ncnn"
+        found = run(tmp_path, lines, [x], data).value("out")
+        np.testing.assert_allclose(found, expected.value("out"), 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Convolution c 1 1 in0 out 0=2 1=3 6=999 3=0",
+        "Convolution c 1 1 in0 out 0=2 1=99 6=6",
+        "Convolution c 1 1 in0 out 0=2 1=1 6=4",
+        "Convolution c 1 1 in0 out 0=2 1=1 6=6 9=2",
+        "Convolution c 1 1 in0 out 0=2 1=1 6=6 4=2000000000",
+        "Convolution c 1 1 in0 out 0=2 1=1 6=6 2=0",
+        "Convolution c 0 1 out 0=2 1=1 6=6",
+        "Convolution c 1 2 in0 out x 0=2 1=1 6=6",
+        "Convolution c 1 1 in0 out 0=2 1=1 6=6 19=1",
+        "ConvolutionDepthWise c 1 1 in0 out 0=2 1=1 6=6 7=0",
+        "Deconvolution c 1 1 in0 out 0=2 1=1 6=6 20=5 21=5",
+        "Pooling p 1 1 in0 out 1=0",
+        "Pooling p 1 1 in0 out 1=2 2=0",
+        "Pooling p 1 1 in0 out 7=1 8=2000000000",
+        "Padding p 1 1 in0 out 0=2000000000",
+        "Padding p 1 1 in0 out 0=-5",
+        "Padding p 1 1 in0 out 0=90 4=2",
+        "Interp i 1 1 in0 out 0=1 1=1e9 2=1e9",
+        "Interp i 1 1 in0 out 0=1 3=-1 4=-1",
+        "Interp i 1 1 in0 out 0=2 5=1",
+        "Reshape r 1 1 in0 out 0=100000 1=1 2=3",
+        "Reshape r 1 1 in0 out 0=0 1=-1 2=-1",
+        'Reshape r 1 1 in0 out 6="9w,//(1,0)"',
+        'Reshape r 1 1 in0 out 6="*,*"',
+        "Permute p 1 1 in0 out 0=77",
+        "Slice s 1 2 in0 out x -23300=2,7,-5",
+        "Slice s 1 2 in0 out x 1=9 -23300=2,-233,-233",
+        "Crop c 1 1 in0 out -23309=1,-99 -23310=1,99 -23311=1,7",
+        "Concat c 1 1 in0 out 0=9",
+        "Softmax s 1 1 in0 out 0=9 1=1",
+        "Reduction r 1 1 in0 out 0=99 1=1",
+        "Reduction r 1 1 in0 out 1=0 -23303=1,9 5=1",
+        "BinaryOp b 1 1 in0 out 0=0",
+        "BinaryOp b 1 1 in0 out 0=77 1=1",
+        "UnaryOp u 1 1 in0 out 0=77",
+        "Eltwise e 1 1 in0 out 0=0",
+        "PixelShuffle p 1 1 in0 out 0=0",
+        "PixelShuffle p 1 1 in0 out 0=2000000000",
+        "ShuffleChannel s 1 1 in0 out 0=0",
+        "Reorg r 1 1 in0 out 0=0",
+        "Tile t 1 1 in0 out 0=0 1=2000000000",
+        "Tile t 1 1 in0 out 0=0 1=-1",
+        "Squeeze s 1 1 in0 out -23303=1,77",
+        "ExpandDims e 1 1 in0 out -23303=3,0,1,2",
+        "MatMul m 1 1 in0 out",
+        "SDPA s 1 1 in0 out",
+        "MultiHeadAttention m 1 1 in0 out 0=3 1=0 2=9",
+        "Gemm g 1 1 in0 out",
+        "PReLU p 1 1 in0 out 0=0",
+        "LRN l 1 1 in0 out 1=2000000000",
+        "SPP s 1 1 in0 out 1=2000000000",
+        "PriorBox p 1 1 in0 out",
+        "ROIPooling r 1 1 in0 out 0=2000000000 1=2000000000",
+        "Yolov3DetectionOutput y 1 1 in0 out 0=2000000000 1=2000000000",
+        "DeepCopy d 0 1 out",
+        "Noop n 1 2 in0 out x",
+    ],
+)
+def test_what_would_fault_does_not_reach_ncnn(tmp_path, line):
+    pytest.importorskip("ncnn")
+    lines = ["Input in0 0 1 in0", line, "ReLU r 1 1 in0 fine"]
+    path = write_pair(tmp_path, lines, tagged(np.ones(6, np.float32)))
+    try:
+        graph = engine.load(path)
+    except EngineError:
+        path.with_suffix(".bin").write_bytes(b"")
+        try:
+            graph = engine.load(path)
+        except EngineError:
+            return
+    session = engine.Session(graph, backend="ncnn")
+    session.feed([IMAGE])
+    try:
+        session.run()
+    except EngineError:
+        return
+    operator = graph.operators[1]
+    assert session.status(operator.name) is OperatorStatus.UNSUPPORTED
+    assert session.record(operator.name).reason
+    assert session.has_value("fine")

@@ -1,0 +1,28 @@
+"""Writes pairs of ncnn, as its documentation describes them."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+
+F16, INT8 = 0x01306B47, 0x000D4B38
+
+
+def tagged(values, tag=0):
+    """A weight with its tag in front, padded to 4 bytes."""
+    data = np.ascontiguousarray(values).tobytes()
+    return struct.pack("<I", tag) + data + b"\0" * (-len(data) % 4)
+
+
+def f32(values):
+    return np.ascontiguousarray(values, np.float32).tobytes()
+
+
+def write_pair(folder, lines, weights=b"", name="m.ncnn", blobs=99):
+    """Write the files; return the ``.param``."""
+    text = "\n".join(["7767517", f"{len(lines)} {blobs}", *lines, ""])
+    path = folder / f"{name}.param"
+    path.write_text(text)
+    (folder / f"{name}.bin").write_bytes(weights)
+    return path
