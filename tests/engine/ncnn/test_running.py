@@ -9,6 +9,7 @@ from ncnn_files import F16, INT8, f32, tagged, write_pair
 import engine
 from engine.errors import EngineError, SessionStateError
 from engine.ncnn.options import NcnnOptions
+from engine.self_check import self_check
 from engine.states import OperatorStatus
 from engine.threads import thread_count
 
@@ -107,7 +108,7 @@ def test_self_check_compares_ncnn_with_numpy(network):
     pytest.importorskip("ncnn")
     session = engine.Session(engine.load(network))
     session.feed([IMAGE])
-    found = engine.self_check(session)
+    found = self_check(session)
     assert found.agrees
     assert {c.kernel for c in found.comparisons} >= {"ncnn/exact"}
 
