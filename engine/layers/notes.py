@@ -23,6 +23,7 @@ from engine.layers.glossary import COMMON
 from engine.layers.layer import Layer, OperatorCall
 from engine.layers.references import page_of, reference_of
 from engine.layers.registry import Registration, layer_table, registration
+from engine.ncnn.types import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,8 @@ _Part: TypeAlias = Literal["function", "build", "forward"]
 _GRAPHS_OWN: Final = {
     "pnnx.Input": "Input of the model.",
     "pnnx.Output": "Output of the model.",
+    "ncnn.Input": "Input of the model.",
+    "ncnn.Output": "Output of the model: a blob that no layer takes.",
 }
 
 # ": ``torch.nn.ReLU`` and its kin", the end of most summaries, is what the reference says.
@@ -129,7 +132,7 @@ def note(operator_type: str) -> OperatorNote:
     OperatorNote
         For a type without a layer it has only PyTorch's name.
     """
-    found = registration(operator_type)
+    found = registration(operator_type) or _layer_of_ncnn(operator_type)
     if found is None:
         return OperatorNote(
             operator_type,
@@ -153,6 +156,16 @@ def note(operator_type: str) -> OperatorNote:
         file=found.file,
         known=True,
     )
+
+
+def _layer_of_ncnn(operator_type: str) -> Registration | None:
+    """Return the layer of a type of ncnn, which the registry does not have."""
+    if not operator_type.startswith(PREFIX) or operator_type in _GRAPHS_OWN:
+        return None
+    # Imported here: most models are of PNNX.
+    from engine.layers.ncnn.meanings import ncnn_table
+
+    return ncnn_table({}).get(operator_type)
 
 
 def unmarked(text: str) -> str:

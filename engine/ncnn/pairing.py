@@ -85,10 +85,13 @@ def find_param(bin_path: Path) -> Path | None:
         If only the file of the same name is there and does not fit, or if several others do.
     """
     own = bin_path.with_suffix(".param")
-    failure = _failure_of(own, bin_path) if own.is_file() else None
-    if own.is_file() and failure is None:
-        return own
-    fitting = [path for path in siblings(bin_path, own) if _failure_of(path, bin_path) is None]
+    failure = None
+    if _is_ncnn(own):
+        failure = _failure_of(own, bin_path)
+        if failure is None:
+            return own
+    others = filter(_is_ncnn, siblings(bin_path, own))
+    fitting = [path for path in others if _failure_of(path, bin_path) is None]
     if not fitting and failure is not None:
         raise failure
     return choose(fitting, bin_path)
@@ -114,13 +117,17 @@ def _try(path: Path, graph: Graph) -> RawWeights | ModelFileError:
         return exc
 
 
+def _is_ncnn(path: Path) -> bool:
+    try:
+        return is_ncnn(read_bytes(path)[0])
+    except ModelFileError:
+        return False
+
+
 def _failure_of(path: Path, bin_path: Path) -> ModelFileError | None:
     """Return why a ``.param`` does not fit a ``.bin``; None if it does."""
     try:
-        data, version = read_bytes(path)
-        if not is_ncnn(data):
-            return ModelFileError(path, "it is not a .param file of ncnn")
-        RawWeights(bin_path, read_graph(path, data, version))
+        RawWeights(bin_path, read_graph(path, *read_bytes(path)))
     except ModelFileError as exc:
         return exc
     return None

@@ -149,9 +149,7 @@ class StudioSession(SessionView):
         """
         bin_, dump = (Path(p) if p is not None else None for p in (bin_path, kernels_from))
         (plan, looks), self._prepared = self._prepared, (Plan(), Looks())
-        model = Model(
-            Path(path), bin_, self._backend, dump, conversion, self._ncnn_options
-        )
+        model = Model(Path(path), bin_, self._backend, dump, conversion, self._ncnn_options)
         self._ask_for(Opening(model, plan, looks, takes_seed=dump is not None))
 
     def open_with_sizes(self, question: SizesQuestion, conversion: ConversionOptions) -> None:

@@ -8,6 +8,7 @@ from ncnn_files import F16, INT8, f32, tagged, write_pair
 
 import engine
 from engine.errors import EngineError, SessionStateError
+from engine.layers.notes import note
 from engine.ncnn.options import NcnnOptions
 from engine.self_check import self_check
 from engine.states import OperatorStatus
@@ -294,3 +295,12 @@ def test_what_would_fault_does_not_reach_ncnn(tmp_path, line):
     assert session.status(operator.name) is OperatorStatus.UNSUPPORTED
     assert session.record(operator.name).reason
     assert session.has_value("fine")
+
+
+def test_every_layer_is_documented():
+    from engine.layers.ncnn.table import LAYERS
+
+    note("ncnn.ReLU")  # which imports them
+    assert len(LAYERS) > 80
+    assert [kind for kind in LAYERS if not note(kind).summary] == []
+    assert note("ncnn.Softmax").arguments[1].name == "axis"
