@@ -13,6 +13,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from engine.comparison import Comparison, compare, open_reference
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from engine.tensor import Tensor
 
 __all__ = [
+    "Comparison",
     "ConversionOptions",
     "DumpOptions",
     "GraphState",
@@ -31,14 +33,17 @@ __all__ = [
     "SessionState",
     "StepRecord",
     "Tensor",
+    "compare",
     "kernels_of",
     "load",
     "load_layers",
+    "open_reference",
     "self_check",
     "write_dump",
 ]
 
 _HOME = {
+    "Comparison": "engine.comparison",
     "ConversionOptions": "engine.conversion.records",
     "DumpOptions": "engine.dump",
     "GraphState": "engine.runtime",
@@ -48,9 +53,11 @@ _HOME = {
     "SessionState": "engine.session",
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
+    "compare": "engine.comparison",
     "kernels_of": "engine.dump",
     "load": "engine.runtime",
     "load_layers": "engine.layers",
+    "open_reference": "engine.comparison",
     "self_check": "engine.self_check",
     "write_dump": "engine.dump",
 }

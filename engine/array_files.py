@@ -34,6 +34,7 @@ __all__ = [
     "SAFETENSORS_DTYPES",
     "is_numeric",
     "pieces",
+    "read_safetensors_header",
     "read_safetensors_metadata",
     "write_npy",
     "write_npz",
@@ -235,16 +236,39 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
     OSError
         If it cannot be read.
     """
+    _, header = read_safetensors_header(path)
+    try:
+        return {str(key): str(value) for key, value in header.get("__metadata__", {}).items()}
+    except AttributeError as exc:
+        raise ValueError("the header is not a table of texts") from exc
+
+
+def read_safetensors_header(path: Path) -> tuple[int, dict[str, Any]]:
+    """Read the header of a ``.safetensors`` file; what it says is not checked.
+
+    Returns
+    -------
+    start : int
+        Where the arrays begin, in bytes.
+    header : dict of str to Any
+        By the name of the array.
+
+    Raises
+    ------
+    ValueError, RecursionError
+        If it is not such a file.
+    OSError
+        If it cannot be read.
+    """
     with path.open("rb") as file:
         start = file.read(8)
         length = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
         if not 2 <= length <= _LONGEST_HEADER:
             raise ValueError(f"the header has {length} bytes")
         header = json.loads(file.read(length))
-    try:
-        return {str(key): str(value) for key, value in header.get("__metadata__", {}).items()}
-    except AttributeError as exc:
-        raise ValueError("the header is not a table of texts") from exc
+    if not isinstance(header, dict):
+        raise ValueError("the header is not a table")  # noqa: TRY004 - of the file, not the call
+    return 8 + length, header
 
 
 def _npy_header(array: Array) -> bytes:

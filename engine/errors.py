@@ -43,6 +43,7 @@ __all__ = [
     "OpenSourceError",
     "ParameterError",
     "ParseParameterAttrStatus",
+    "ReferenceFileError",
     "RegistrationError",
     "SessionStateError",
     "TensorError",
@@ -483,4 +484,19 @@ class DumpFileError(EngineError):
 
     def __init__(self, path: Path | str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
+        self.path, self.reason = Path(path), reason
+
+
+class ReferenceFileError(EngineError):
+    """A reference for a comparison, or the file of its corrections, cannot be read.
+
+    Attributes
+    ----------
+    path : Path
+    reason : str
+        What is wrong and what to do, without the place.
+    """
+
+    def __init__(self, path: Path | str, reason: str) -> None:
+        super().__init__(reason if reason.startswith(str(path)) else f"{path}: {reason}")
         self.path, self.reason = Path(path), reason

@@ -27,7 +27,7 @@ from __future__ import annotations
 from engine.dump.entries import select_operators
 from engine.dump.names import clean_name
 from engine.dump.options import FORMAT_OF_SUFFIX, FORMATS, DumpOptions, Format
-from engine.dump.reading import kernels_of, read_manifest, seed_of
+from engine.dump.reading import has_manifest, kernels_of, read_manifest, seed_of
 from engine.dump.writing import check_destination, write_arrays, write_dump
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Format",
     "check_destination",
     "clean_name",
+    "has_manifest",
     "kernels_of",
     "read_manifest",
     "seed_of",

@@ -16,7 +16,14 @@ from engine.file_versions import read_regular
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["find_foreign_file", "is_dump", "kernels_of", "read_manifest", "seed_of"]
+__all__ = [
+    "find_foreign_file",
+    "has_manifest",
+    "is_dump",
+    "kernels_of",
+    "read_manifest",
+    "seed_of",
+]
 
 _LARGEST_MANIFEST: Final = 1 << 30  # bytes; 100 000 operators take a twentieth of it
 # What file managers leave in a folder when somebody looks into it.
@@ -66,6 +73,15 @@ def is_dump(folder: Path) -> bool:
     except DumpFileError:
         return False
     return True
+
+
+def has_manifest(path: Path) -> bool:
+    """Whether a path is a dump with a manifest, or that manifest, perhaps a damaged one."""
+    if path.is_dir():
+        return (path / MANIFEST).is_file()
+    if path.suffix.lower() == ".safetensors":
+        return is_dump(path)
+    return path.name == MANIFEST
 
 
 def find_foreign_file(folder: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from engine.layers import Layer, LayerFile, Storage
     from engine.layers.notes import OperatorNote
-    from engine.pnnx import Operator, Shape
+    from engine.pnnx import Attribute, Operator, Shape
     from engine.values import Array, Value
 
 __all__ = [
@@ -403,6 +404,22 @@ class RuntimeOperator:
     def parameter_texts(self) -> tuple[tuple[str, str], ...]:
         """Parameters in the file's notation."""
         return tuple([(key, p.text) for key, p in self._operator.params.items()])
+
+    def with_attributes(self, attributes: Mapping[str, Attribute]) -> RuntimeOperator:
+        """Return a copy of the operator with other weights, beside the graph.
+
+        Parameters
+        ----------
+        attributes : mapping of str to Attribute
+            By name; the other weights stay.
+        """
+        file = copy(self._operator)
+        file.attrs = {**self._operator.attrs, **attributes}
+        twin = RuntimeOperator(
+            file, self.index, self.inputs, self.outputs, self._source, self.line
+        )
+        twin.storage, twin.tied_inputs, twin._tied = self.storage, self.tied_inputs, self._tied
+        return twin
 
     def generator(self, seed: int) -> Generator:
         """Make the random generator of one execution.

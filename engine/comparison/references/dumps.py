@@ -1,0 +1,125 @@
+"""References that are dumps: a folder or a ``.safetensors`` with a manifest."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.comparison.references.arrays import load_npy, reference_of_file
+from engine.comparison.references.reference import (
+    Reference,
+    ReferenceOperator,
+    ReferenceTensor,
+)
+from engine.dump import read_manifest
+from engine.errors import ReferenceFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from engine.values import Array
+
+__all__ = ["reference_of_dump"]
+
+_INSIDE: Final = re.compile(r"(?:inputs|ops)/[A-Za-z0-9_][A-Za-z0-9._-]*\.npy")
+_MODEL_ENDS: Final = {"pnnx.Input": "input", "pnnx.Output": "output"}
+
+
+def reference_of_dump(path: Path) -> Reference:
+    """Make a reference of a dump with a manifest.
+
+    Raises
+    ------
+    DumpFileError
+        If the manifest cannot be read.
+    ReferenceFileError
+        If it does not describe a dump with arrays.
+    """
+    manifest = read_manifest(path)
+    operands, operators = manifest.get("operands"), manifest.get("operators")
+    if not isinstance(operands, list) or not isinstance(operators, list):
+        raise ReferenceFileError(path, "its manifest lists no operands")
+    rows = [row for row in operators if isinstance(row, dict) and _is_text(row, "name", "type")]
+    types = {row["name"]: row["type"] for row in rows}
+    load_of = _loader(path)
+    tensors = []
+    for row in operands:
+        if isinstance(row, dict) and row.get("role") in {"inputs", "ops"}:
+            tensor = _tensor(row, types, load_of)
+            if tensor is not None:
+                tensors.append(tensor)
+    if not tensors:
+        raise ReferenceFileError(
+            path, "it has no arrays to compare with; dump without --statistics-only"
+        )
+    known = {tensor.key for tensor in tensors}
+    calls = [
+        ReferenceOperator(
+            row["name"], row["type"], _keys(row, "inputs", known), _keys(row, "outputs", known)
+        )
+        for row in rows
+    ]
+    ends = {
+        end: [key for call in calls if _MODEL_ENDS.get(call.type) == end for key in keys(call)]
+        for end, keys in (("input", _outputs), ("output", _inputs))
+    }
+    return Reference(path.name, tensors, calls, ends["input"], ends["output"])
+
+
+def _inputs(call: ReferenceOperator) -> tuple[str, ...]:
+    return call.inputs
+
+
+def _outputs(call: ReferenceOperator) -> tuple[str, ...]:
+    return call.outputs
+
+
+def _is_text(row: dict[str, Any], *keys: str) -> bool:
+    return all(isinstance(row.get(key), str) for key in keys)
+
+
+def _keys(row: dict[str, Any], name: str, known: set[str]) -> tuple[str, ...]:
+    listed = row.get(name)
+    return tuple([key for key in listed if key in known]) if isinstance(listed, list) else ()
+
+
+def _tensor(
+    row: dict[str, Any], types: dict[str, str], load_of: Callable[[str], Any]
+) -> ReferenceTensor | None:
+    """Return a tensor of the manifest; None for a member of a list, and for no array."""
+    if row.get("kind") != "tensor" or row.get("member") or not row.get("file"):
+        return None
+    if not _is_text(row, "name", "file", "producer"):
+        return None
+    producer = row["producer"]
+    return ReferenceTensor(
+        row["name"],
+        load_of(row["file"]),
+        (producer,),
+        producer,
+        types.get(producer, ""),
+        "input" if row["role"] == "inputs" else "",
+    )
+
+
+def _loader(path: Path) -> Callable[[str], Callable[[], Array]]:
+    """Return a function that makes the loader of an entry's file."""
+    if path.suffix.lower() == ".safetensors" and path.is_file():
+        entries = reference_of_file(path).by_key
+
+        def of_archive(name: str) -> Callable[[], Array]:
+            if name not in entries:
+                raise ReferenceFileError(path, f"its manifest names {name!r}, which it lacks")
+            return entries[name].load
+
+        return of_archive
+    folder = path if path.is_dir() else path.parent
+
+    def of_folder(name: str) -> Callable[[], Array]:
+        if not _INSIDE.fullmatch(name):
+            raise ReferenceFileError(path, f"its manifest names {name!r}, no file of a dump")
+        return partial(load_npy, folder / name)
+
+    return of_folder

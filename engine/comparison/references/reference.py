@@ -1,0 +1,182 @@
+"""What a reference consists of, whatever it was read from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.values import Array
+
+__all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "hash_weight"]
+
+_RESIDENT: Final = 256 << 20  # bytes of loaded tensors that wait for their consumers
+
+
+@dataclass(frozen=True, slots=True)
+class WeightHash:
+    """Identifies a weight without its elements.
+
+    Attributes
+    ----------
+    float32, float16 : str
+        SHA-256 of the elements as float32, and again rounded through float16; C order and
+        little-endian. The shape does not count.
+    """
+
+    float32: str
+    float16: str
+
+
+def hash_weight(array: Array) -> WeightHash:
+    """Hash a weight.
+
+    Parameters
+    ----------
+    array : ndarray of any shape, numbers of any dtype
+        Not copied if it is float32 and in C order.
+    """
+    exact = np.ascontiguousarray(array, dtype="<f4").reshape(-1)
+    with np.errstate(over="ignore"):
+        rounded = exact.astype("<f2")
+    return WeightHash(
+        hashlib.sha256(exact.view(np.uint8).data).hexdigest(),
+        hashlib.sha256(rounded.view(np.uint8).data).hexdigest(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceTensor:
+    """One tensor of a reference.
+
+    Attributes
+    ----------
+    key : str
+        Unique in the reference.
+    load : callable
+        Returns the elements; raises an EngineError if they cannot be read.
+    names : tuple of str
+        Other names, such as the path of the module whose output it is.
+    operator : str
+        Name of the operator that gave it; ``""`` where the reference does not say.
+    type : str
+        Type of that operator; ``""`` where the reference does not say.
+    role : {"", "input", "constant"}
+    """
+
+    key: str
+    load: Callable[[], Array] = field(repr=False)
+    names: tuple[str, ...] = ()
+    operator: str = ""
+    type: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceOperator:
+    """One call of the reference.
+
+    Attributes
+    ----------
+    name, type : str
+    inputs, outputs : tuple of str
+        Keys of tensors.
+    weights : callable
+        Returns the hash of each weight by name; they may have to be computed.
+    """
+
+    name: str
+    type: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    weights: Callable[[], Mapping[str, WeightHash]] = field(default=dict, repr=False)
+
+
+class Reference:
+    """The tensors of another run.
+
+    Parameters
+    ----------
+    title : str
+        Where it comes from, for messages and for corrections by hand.
+    tensors : sequence of ReferenceTensor
+        In the order in which they were computed.
+    operators : sequence of ReferenceOperator
+        In order; may be empty.
+    inputs, outputs : sequence of str
+        Keys of the model's inputs and outputs; empty where they are unknown.
+    ordered : bool
+        Whether the order of `tensors` is that of the run.
+
+    Attributes
+    ----------
+    title, tensors, operators, inputs, outputs, ordered
+    """
+
+    def __init__(
+        self,
+        title: str,
+        tensors: Sequence[ReferenceTensor],
+        operators: Sequence[ReferenceOperator] = (),
+        inputs: Sequence[str] = (),
+        outputs: Sequence[str] = (),
+        *,
+        ordered: bool = True,
+    ) -> None:
+        self.title = title
+        self.tensors, self.operators = tuple(tensors), tuple(operators)
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.ordered = ordered
+        self._loaded: OrderedDict[str, Array] = OrderedDict()
+        self._nbytes = 0
+
+    @cached_property
+    def by_key(self) -> Mapping[str, ReferenceTensor]:
+        """Tensors by key."""
+        return {tensor.key: tensor for tensor in self.tensors}
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        """Place of each tensor in the order."""
+        return {tensor.key: index for index, tensor in enumerate(self.tensors)}
+
+    def array(self, key: str) -> Array:
+        """Return the elements of a tensor, read-only.
+
+        The last ones stay loaded. Not for several threads at once.
+
+        Raises
+        ------
+        KeyError
+            If there is no such tensor.
+        EngineError
+            If it cannot be read.
+        """
+        if key in self._loaded:
+            self._loaded.move_to_end(key)
+            return self._loaded[key]
+        array = np.asarray(self.by_key[key].load())
+        if array.flags.writeable:
+            array = array.view()
+            array.flags.writeable = False
+        self._loaded[key] = array
+        self._nbytes += array.nbytes
+        while self._nbytes > _RESIDENT and len(self._loaded) > 1:
+            self._nbytes -= self._loaded.popitem(last=False)[1].nbytes
+        return array
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[ReferenceOperator, ...]]:
+        """Operators that take a tensor, by its key."""
+        found: dict[str, list[ReferenceOperator]] = {}
+        for operator in self.operators:
+            for key in dict.fromkeys(operator.inputs):
+                found.setdefault(key, []).append(operator)
+        return {key: tuple(operators) for key, operators in found.items()}

@@ -1,0 +1,235 @@
+"""The results of a comparison: rows, origins, and what was not matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from engine.plain import plain
+
+if TYPE_CHECKING:
+    from engine.comparison.measures import Measures
+    from engine.runtime import OperatorLabel
+    from engine.statistics import TensorStatistics
+
+__all__ = ["Origin", "Row", "Status", "Unmatched", "UnmatchedTensor"]
+
+
+class Status(Enum):
+    """Status of a row.
+
+    SAME: within the tolerance.
+    INHERITED: it differs, but the operator gives the same on the reference's inputs.
+    ORIGIN: the operator differs on the reference's inputs.
+    ROUNDING: it differs a little, and only by the rounding of all operators upstream.
+    TIE: it chooses otherwise among equal elements.
+    RANDOM: both have drawn random numbers.
+    FLOAT16_WEIGHTS: the reference has the weights rounded to float16, and that explains it.
+    NOT_COMPARED: one of both has no value, or the operator cannot run on these inputs.
+    """
+
+    SAME = "same"
+    INHERITED = "inherited"
+    ORIGIN = "origin"
+    ROUNDING = "rounding"
+    TIE = "tie"
+    RANDOM = "random"
+    FLOAT16_WEIGHTS = "float16 weights"
+    NOT_COMPARED = "not compared"
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether the difference is no fault."""
+        return self in {Status.TIE, Status.RANDOM, Status.FLOAT16_WEIGHTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operand beside the reference's tensor.
+
+    Attributes
+    ----------
+    operator : OperatorLabel
+        Its producer.
+    operand : str
+    reference : str
+        Key of the reference's tensor.
+    matched_by : str
+        See `engine.comparison.matching.Match`.
+    confidence : float
+        Of the match, 0 to 1.
+    layout : str
+        How the reference's axes differ; ``""`` for not at all.
+    shape, reference_shape : tuple of int or None
+        None for no value.
+    dtype, reference_dtype : str
+    measures : Measures or None
+        Of our whole run; None if they cannot be compared.
+    statistics, reference_statistics : TensorStatistics or None
+    born : float or None
+        Distance from the reference when the operator runs on the reference's inputs, relative
+        to the reference's largest element; 1 where they cannot be compared, e.g. for another
+        shape; None where it was not measured.
+    inherited : float or None
+        The rest of the distance of the whole run.
+    amplification : float or None
+        Distance of the output over the largest one of the inputs, each of the whole run; None
+        for equal inputs.
+    status : Status
+    reason : str
+        Why it was not compared, or what the status means here; ``""`` for none.
+    """
+
+    operator: OperatorLabel
+    operand: str
+    reference: str
+    matched_by: str
+    confidence: float
+    layout: str
+    shape: tuple[int, ...] | None
+    reference_shape: tuple[int, ...] | None
+    dtype: str
+    reference_dtype: str
+    measures: Measures | None
+    statistics: TensorStatistics | None
+    reference_statistics: TensorStatistics | None
+    born: float | None
+    inherited: float | None
+    amplification: float | None
+    status: Status
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as strict JSON can hold it; null for what was not measured."""
+        measures = self.measures
+        numbers = {
+            name: _number(getattr(measures, name)) if measures is not None else None
+            for name in ("max_abs", "max_rel", "nmse", "cosine", "snr_db", "within_permille")
+        }
+        return {
+            "operator": self.operator.name,
+            "type": self.operator.type,
+            "operand": self.operand,
+            "reference": self.reference,
+            "matched_by": self.matched_by,
+            "confidence": self.confidence,
+            "layout": self.layout,
+            "shape": plain(self.shape),
+            "reference_shape": plain(self.reference_shape),
+            "dtype": self.dtype,
+            "reference_dtype": self.reference_dtype,
+            **numbers,
+            "non_finite": measures.non_finite if measures is not None else None,
+            "worst_index": plain(measures.worst_index) if measures is not None else None,
+            "statistics": _numbers_of(self.statistics),
+            "reference_statistics": _numbers_of(self.reference_statistics),
+            "born": _number(self.born),
+            "inherited": _number(self.inherited),
+            "amplification": _number(self.amplification),
+            "status": self.status.value,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """An operator where a difference is born.
+
+    Attributes
+    ----------
+    operator : OperatorLabel
+    operand : str
+        The output that differs.
+    reference : str
+        Key of the reference's tensor.
+    index : tuple of int
+        Of the element that differs most; empty where they cannot be compared.
+    born, inherited : float or None
+        As in its row.
+    text : str
+        What is wrong, in a sentence.
+    among : tuple of OperatorLabel
+        Operators upstream that the reference does not show: the difference may be born there
+        instead.
+    reasons : tuple
+        Of `engine.comparison.reasons`: kind, share that it explains, text.
+    """
+
+    operator: OperatorLabel
+    operand: str
+    reference: str
+    index: tuple[int, ...]
+    born: float | None
+    inherited: float | None
+    text: str
+    among: tuple[OperatorLabel, ...] = ()
+    reasons: tuple[Any, ...] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the origin as strict JSON can hold it."""
+        return {
+            "operator": self.operator.name,
+            "type": self.operator.type,
+            "operand": self.operand,
+            "reference": self.reference,
+            "index": list(self.index),
+            "born": _number(self.born),
+            "inherited": _number(self.inherited),
+            "text": self.text,
+            "among": [each.name for each in self.among],
+            "reasons": [
+                {"kind": each.kind, "explains": _number(each.explains), "text": each.text}
+                for each in self.reasons
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedTensor:
+    """An operand of ours, or a tensor of the reference, without a counterpart.
+
+    Attributes
+    ----------
+    operand : str
+        Our operand, or the key of the reference's tensor.
+    reason : str
+    """
+
+    operand: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmatched:
+    """What was not matched.
+
+    Attributes
+    ----------
+    ours, reference : tuple of UnmatchedTensor
+    """
+
+    ours: tuple[UnmatchedTensor, ...] = ()
+    reference: tuple[UnmatchedTensor, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return both lists as strict JSON can hold them."""
+        return {
+            side: [{"operand": each.operand, "reason": each.reason} for each in listed]
+            for side, listed in (("ours", self.ours), ("reference", self.reference))
+        }
+
+
+def _number(value: float | None) -> float | None:
+    """Return a finite number; None for one that JSON does not have."""
+    shown = plain(value)
+    return shown if isinstance(shown, (int, float)) else None
+
+
+def _numbers_of(found: TensorStatistics | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        name: _number(getattr(found, name))
+        for name in ("min", "max", "mean", "std", "zeros", "nan", "pinf", "ninf")
+    }

@@ -1,0 +1,237 @@
+"""Comparisons of a small network with tensors that are computed by definition."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import engine
+from comparison_network import make_weights, truth
+from engine.comparison import Status, write_corrections
+from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.errors import ReferenceFileError
+
+
+def reference(arrays, inputs=("x0",), outputs=(), operators=(), prefix="x"):
+    """A reference with names that mean nothing to us."""
+    tensors = [
+        ReferenceTensor(f"{prefix}{key}", lambda array=array: array)
+        for key, array in arrays.items()
+    ]
+    return Reference("theirs", tensors, operators, inputs, outputs)
+
+
+def statuses(comparison):
+    return {row.operand: row.status for row in comparison.rows}
+
+
+def origins(comparison):
+    return [origin.operator.name for origin in comparison.origins]
+
+
+def test_the_same(make_session, tensors):
+    found = engine.compare(make_session(), reference(tensors))
+    assert (found.verdict, found.origins, found.unmatched.ours) == ("same", (), ())
+    assert {row.operand: row.reference for row in found.rows} == {
+        "0": "x0", "1": "x1", "2": "x2", "3": "x3", "4": "x4", "5": "x5",
+        "6": found.rows[6].reference, "7": "x7",
+    }  # fmt: skip
+    assert {row.matched_by for row in found.rows} == {"input", "content"}
+    assert found.rows[6].reference in {"x5", "x6"}  # which have the same elements
+    assert all(row.born < 1e-5 for row in found.rows)
+
+
+FAULTS = [
+    pytest.param({"expr=add(@0,@1)": "expr=sub(@0,@1)"}, {}, "sum", id="expression"),
+    pytest.param({"nn.ReLU act": "nn.Identity act"}, {}, "act", id="no activation"),
+    pytest.param({"nn.ReLU last": "nn.Sigmoid last"}, {}, "last", id="other activation"),
+    pytest.param({}, {"conv.bias": np.zeros(4, np.float32)}, "conv", id="bias"),
+    pytest.param({}, {"mix.weight": -make_weights()["mix.weight"]}, "mix", id="weight"),
+    pytest.param({}, {"conv.weight": 1.01 * make_weights()["conv.weight"]}, "conv", id="scale"),
+    pytest.param({}, {"fc.bias": np.zeros(5, np.float32)}, "fc", id="at the end"),
+    pytest.param(
+        {"kernel_size=(3,3) out_channels=4 padding=(1,1)": "kernel_size=(3,3) out_channels=4 "
+         "padding=(0,0)"}, {}, "conv", id="another shape",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "weights", "where"), FAULTS)
+@pytest.mark.parametrize("named", [True, False], ids=["same names", "other names"])
+def test_a_fault_is_named(make_session, tensors, lines, weights, where, named):
+    outputs = ["7" if named else "x7"]
+    theirs = reference(tensors, ["0" if named else "x0"], outputs, prefix="" if named else "x")
+    found = engine.compare(make_session(lines, weights), theirs)
+    assert found.verdict == "differs"
+    assert origins(found) == [where]
+    origin = found.origins[0]
+    assert origin.born > 1e-4
+    assert origin.among == ()
+    behind = [row for row in found.rows if row.operator.index > origin.operator.index]
+    assert {row.status for row in behind} <= {Status.INHERITED, Status.NOT_COMPARED}
+    assert all(row.born < 1e-4 for row in behind)
+
+
+def test_independent_faults_are_all_named(make_session, tensors):
+    weights = {"conv.bias": np.ones(4, np.float32), "fc.weight": np.ones((5, 256), np.float32)}
+    found = engine.compare(make_session({}, weights), reference(tensors, outputs=["x7"]))
+    assert origins(found) == ["conv", "fc"]
+    assert found.rows[-1].inherited < found.rows[-1].born + found.rows[-1].measures.relative
+
+
+def test_inherited_and_amplified(make_session, tensors):
+    weights = {"conv.bias": make_weights()["conv.bias"] + 0.01}
+    found = engine.compare(make_session({}, weights), reference(tensors))
+    rows = {row.operand: row for row in found.rows}
+    distance = 0.01 / np.abs(tensors["1"]).max()
+    assert rows["1"].born == pytest.approx(distance, rel=1e-3)
+    assert rows["1"].inherited == pytest.approx(0, abs=1e-6)
+    assert rows["3"].born < 1e-6
+    assert rows["3"].inherited == pytest.approx(rows["3"].measures.relative, rel=1e-4)
+    assert rows["3"].amplification == pytest.approx(
+        rows["3"].measures.relative / rows["2"].measures.relative
+    )
+
+
+def test_another_input_is_the_origin(make_session, image, tensors):
+    found = engine.compare(make_session(), reference(truth(image * 255, make_weights())))
+    assert origins(found) == ["in0"]
+    assert {row.status for row in found.rows[1:]} == {Status.INHERITED}
+
+
+def test_a_fused_operator_stands_for_the_last_of_its_group(make_session, tensors):
+    shown = {key: array for key, array in tensors.items() if key not in {"1", "4"}}
+    found = engine.compare(make_session(), reference(shown))
+    assert (found.verdict, "1" in statuses(found)) == ("same", False)
+    reasons = {each.operand: each.reason for each in found.unmatched.ours}
+    assert reasons["1"] == "the reference does not show it; what is computed from it agrees"
+    faulty = engine.compare(
+        make_session({}, {"conv.bias": np.ones(4, np.float32)}), reference(shown)
+    )
+    (origin,) = faulty.origins
+    assert (origin.operator.name, [each.name for each in origin.among]) == ("act", ["conv"])
+
+
+def test_layouts_are_undone(make_session, tensors):
+    turned = {
+        key: array.transpose(0, 2, 3, 1) if array.ndim == 4 else array[0]
+        for key, array in tensors.items()
+    }
+    found = engine.compare(make_session(), reference(turned))
+    assert found.verdict == "same"
+    assert [row.layout for row in found.rows[:5]] == ["NHWC"] * 5
+    assert found.rows[-1].layout == "no batch axis"
+    found = engine.compare(
+        make_session({"nn.ReLU last": "nn.Sigmoid last"}), reference(turned, outputs=["x7"])
+    )
+    assert origins(found) == ["last"]
+
+
+def test_weights_rounded_to_float16_are_no_fault(make_session, image):
+    rounded = {
+        key: array.astype(np.float16).astype(np.float32)
+        for key, array in make_weights().items()
+    }
+    found = engine.compare(make_session(), reference(truth(image, rounded)))
+    assert (found.verdict, found.origins) == ("same", ())
+    assert Status.FLOAT16_WEIGHTS in statuses(found).values()
+
+
+def test_weights_are_anchors(make_session, tensors):
+    from engine.comparison.references.reference import hash_weight
+
+    weights = {"w": hash_weight(make_weights()["mix.weight"].reshape(4, 4))}
+    call = ReferenceOperator("gemm", "Gemm", ("x2",), ("x3",), lambda: weights)
+    found = engine.compare(make_session(), reference(tensors, operators=[call]))
+    row = next(row for row in found.rows if row.operand == "3")
+    assert (row.reference, row.matched_by) == ("x3", "weights")
+
+
+def test_nothing_of_the_session_changes(make_session, tensors):
+    session = make_session()
+    session.step()
+    engine.compare(session, reference(tensors))
+    assert session.position == 1
+
+
+def test_corrections_by_hand(make_session, tensors):
+    session = make_session()
+    path = session.graph.param_path
+    assert path.name == "m.pnnx.param"
+    written = write_corrections(path, "theirs", {"3": "x5", "4": None})
+    assert written.name == "m.pnnx.matches.json"
+    write_corrections(path, "others", {"3": "x1"})
+    found = engine.compare(session, reference(tensors))
+    rows = {row.operand: row for row in found.rows}
+    assert (rows["3"].reference, rows["3"].matched_by) == ("x5", "hand")
+    assert "4" not in rows
+    write_corrections(path, "theirs", {})
+    assert engine.compare(session, reference(tensors)).verdict == "same"
+    written.write_text('{"schema": 1}', encoding="utf-8")
+    with pytest.raises(ReferenceFileError, match="no file of matches"):
+        engine.compare(session, reference(tensors))
+
+
+def test_a_session_and_a_model_are_references(make_session):
+    other = make_session({}, {"mix.bias": np.zeros(4, np.float32)}, name="other")
+    assert origins(engine.compare(make_session(), other)) == ["mix"]
+    assert origins(engine.compare(make_session(), other.graph)) == ["mix"]
+    assert origins(engine.compare(make_session(), other.graph.param_path)) == ["mix"]
+
+
+def test_the_json(make_session, tensors):
+    found = engine.compare(make_session({"nn.ReLU last": "nn.Tanh last"}), reference(tensors))
+    facts = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert facts["verdict"] == "differs"
+    (origin,) = facts["origins"]
+    assert origin.keys() >= {"operator", "type", "operand", "index", "born", "inherited"}
+    assert (origin["operator"], origin["reasons"]) == ("last", [])
+    assert facts["rows"][0].keys() >= {
+        "operator", "operand", "reference", "matched_by", "confidence", "max_abs", "max_rel",
+        "cosine", "snr_db", "within_permille", "born", "inherited", "status",
+    }  # fmt: skip
+    assert facts["unmatched"].keys() == {"ours", "reference"}
+
+
+def run_lines(make_pair, image, *lines):
+    session = engine.Session(engine.load(make_pair(*lines)), backend="numpy")
+    session.feed([image])
+    return session
+
+
+def test_ties_are_no_fault(make_pair):
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,6)f32",
+        "torch.topk top 1 2 0 1 2 dim=1 k=3 largest=True sorted=True $input=0 #1=(1,3)f32",
+        "pnnx.Output out0 1 0 1",
+        "pnnx.Output out1 1 0 2",
+    )
+    x = np.float32([[5, 1, 5, 2, 5, 0]])
+    session = run_lines(make_pair, x, *lines)
+    arrays = {"0": x, "1": np.float32([[5, 5, 5]]), "2": np.int64([[4, 2, 0]])}
+    theirs = reference(arrays, ["x0"], ["x1", "x2"])
+    found = engine.compare(session, theirs)
+    session.run()
+    assert statuses(found)["2"] is Status.TIE or np.array_equal(session.value("2"), [[4, 2, 0]])
+    assert found.verdict == "same"
+    arrays["2"] = np.int64([[4, 2, 3]])
+    found = engine.compare(session, reference(arrays, ["x0"], ["x1", "x2"]))
+    assert origins(found) == ["top"]
+
+
+def test_random_numbers_are_no_fault(make_pair):
+    lines = (
+        "pnnx.Input in0 0 1 0 #0=(1,64)f32",
+        "torch.rand_like noise 1 1 0 1 $input=0 #0=(1,64)f32 #1=(1,64)f32",
+        "pnnx.Expression sum 2 1 0 1 2 expr=add(@0,@1) #0=(1,64)f32 #1=(1,64)f32 #2=(1,64)f32",
+        "pnnx.Output out0 1 0 2",
+    )
+    rng = np.random.default_rng(0)
+    x, noise = rng.standard_normal((1, 64)).astype(np.float32), rng.random((1, 64), np.float32)
+    session = run_lines(make_pair, x, *lines)
+    arrays = {"0": x, "1": noise, "2": x + noise}
+    found = engine.compare(session, reference(arrays, ["x0"], ["x2"]))
+    assert (found.verdict, found.origins) == ("same", ())
+    assert statuses(found)["1"] is Status.RANDOM

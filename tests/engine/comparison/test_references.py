@@ -1,0 +1,185 @@
+"""What can be opened as a reference, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import engine
+from engine.comparison.fingerprints import FingerprintIndex
+from engine.dump import DumpOptions
+from engine.errors import DumpFileError, EngineError, ReferenceFileError
+
+
+@pytest.fixture
+def session(make_session):
+    made = make_session()
+    made.run()
+    return made
+
+
+@pytest.mark.parametrize("kind", ["folder", "npz", "safetensors"])
+def test_dumps_of_ours(session, tmp_path, kind):
+    name = "dump" if kind == "folder" else f"dump.{kind}"
+    engine.write_dump(session, tmp_path / name, DumpOptions(format=kind))
+    reference = engine.open_reference(tmp_path / name)
+    found = engine.compare(session, reference)
+    assert (found.verdict, len(found.rows), found.unmatched.reference) == ("same", 8, ())
+    assert {row.matched_by for row in found.rows} <= {"name", "input"}
+    assert all(row.measures.max_abs == 0 for row in found.rows)
+
+
+def test_a_dump_names_the_fault(session, make_session, tmp_path):
+    engine.write_dump(session, tmp_path / "dump")
+    found = engine.compare(make_session({"nn.ReLU act": "nn.Tanh act"}), tmp_path / "dump")
+    assert [origin.operator.name for origin in found.origins] == ["act"]
+
+
+def test_arrays_in_a_folder(session, tensors, tmp_path):
+    """Named by the order, as scripts do."""
+    for index, array in enumerate(tensors.values()):
+        np.save(tmp_path / f"{index}_layer.npy", array)
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    reference = engine.open_reference(tmp_path)
+    assert [tensor.key for tensor in reference.tensors][:2] == ["0_layer", "1_layer"]
+    assert engine.compare(session, reference).verdict == "same"
+
+
+def test_lines_of_numbers(session, tensors, tmp_path):
+    """A row a line, channel after channel, as KuiperInfer's tests have them."""
+    np.savetxt(tmp_path / "conv.csv", tensors["1"].reshape(-1, 8), delimiter=",")
+    np.savetxt(tmp_path / "7.csv", tensors["7"], delimiter=" ")
+    found = engine.compare(session, tmp_path)
+    assert found.verdict == "same"
+    assert {row.operand for row in found.rows} >= {"1", "7"}
+    (tmp_path / "conv.csv").write_text("1,2\n3\n", encoding="ascii")
+    reference = engine.open_reference(tmp_path)
+    assert "different numbers of columns" in FingerprintIndex(reference).unreadable["conv"]
+    (tmp_path / "conv.csv").write_text("1,two\n", encoding="ascii")
+    assert "something else than numbers" in FingerprintIndex(reference).unreadable["conv"]
+
+
+def test_keys_that_are_names_of_operators(session, tensors, tmp_path):
+    names = {"conv": "1", "act": "2", "last": "5", "fc": "7"}
+    np.savez(tmp_path / "torch.npz", **{name: tensors[key] for name, key in names.items()})
+    found = engine.compare(session, tmp_path / "torch.npz")
+    rows = {row.operand: row for row in found.rows}
+    assert {rows[key].reference for key in names.values()} == set(names)
+    assert {rows[key].matched_by for key in names.values()} == {"name"}
+
+
+def test_another_reader_of_safetensors(session, tensors, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    safetensors.save_file({f"t{k}": v for k, v in tensors.items()}, tmp_path / "a.safetensors")
+    assert engine.compare(session, tmp_path / "a.safetensors").verdict == "same"
+
+
+def recording(folder, **changes):
+    (folder / "tensors").mkdir(parents=True)
+    np.save(folder / "tensors" / "a.npy", np.zeros(3, np.float32))
+    table = {
+        "schema": "kuiper-studio-recording", "version": 1, "inputs": [], "outputs": [],
+        "operators": [], "tensors": [{"key": "a", "file": "tensors/a.npy", "names": []}],
+        **changes,
+    }  # fmt: skip
+    (folder / "recording.json").write_text(json.dumps(table), encoding="utf-8")
+    return folder
+
+
+def tensor(file):
+    return [{"key": "a", "file": file, "names": []}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"tensors": tensor("../a.npy")},
+        {"tensors": tensor("/etc/passwd")},
+        {"tensors": tensor("tensors/../../a.npy")},
+        {"tensors": tensor("tensors/.hidden.npy")},
+        {"tensors": tensor(7)},
+        {"tensors": "a"},
+        {"tensors": []},
+        {"tensors": [*tensor("tensors/a.npy"), *tensor("tensors/a.npy")]},
+        {"operators": [{"name": "x"}]},
+        {"operators": [{"name": "x", "type": "y", "inputs": [], "outputs": [],
+                        "weights": {"w": {"float32": "zz", "float16": ""}}}]},
+        {"inputs": {"a": 1}},
+        {"schema": "another"},
+    ],
+)  # fmt: skip
+def test_hostile_recordings_are_refused(tmp_path, changes):
+    with pytest.raises(ReferenceFileError, match="recording"):
+        engine.open_reference(recording(tmp_path / "r", **changes))
+
+
+def test_a_recording_is_opened(tmp_path):
+    reference = engine.open_reference(recording(tmp_path / "r"))
+    assert [t.key for t in reference.tensors] == ["a"]
+    assert engine.open_reference(tmp_path / "r" / "recording.json").title == "r"
+
+
+def test_a_recorded_file_that_is_not_what_it_says(tmp_path):
+    reference = engine.open_reference(recording(tmp_path / "r"))
+    header = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': "
+    (tmp_path / "r" / "tensors" / "a.npy").write_bytes(header + b"(99999999999,), }   \n")
+    assert "a.npy" in FingerprintIndex(reference).unreadable["a"]
+
+
+@pytest.mark.parametrize("depth", [3, 100_000])
+def test_json_that_is_deep_or_cut(tmp_path, depth):
+    folder = recording(tmp_path / "r")
+    (folder / "recording.json").write_text("[" * depth, encoding="utf-8")
+    with pytest.raises(ReferenceFileError, match="damaged"):
+        engine.open_reference(folder)
+
+
+def test_hostile_manifests_of_dumps(session, tmp_path):
+    engine.write_dump(session, tmp_path / "dump")
+    file = tmp_path / "dump" / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    for row in manifest["operands"]:
+        row["file"] = "ops/../../../etc/passwd.npy"
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(ReferenceFileError, match="no file of a dump"):
+        engine.open_reference(tmp_path / "dump")
+    file.write_text(json.dumps({"schema": "kuiper-studio-dump", "operands": 3}), "utf-8")
+    with pytest.raises(ReferenceFileError, match="lists no operands"):
+        engine.open_reference(tmp_path / "dump")
+    file.write_text("{}", encoding="utf-8")
+    with pytest.raises(DumpFileError, match="not a dump"):
+        engine.open_reference(tmp_path / "dump")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"a": {"dtype": "F32", "shape": [4], "data_offsets": [0, 1 << 60]}},
+        {"a": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F99", "shape": [4], "data_offsets": [0, 16]}},
+        {"a": {"dtype": "F32", "shape": [-4], "data_offsets": [0, -16]}},
+        {"a": {"dtype": ["F32"], "shape": [4], "data_offsets": [0, 16]}},
+        {"a": 7},
+        [],
+    ],
+)
+def test_hostile_safetensors_are_refused(tmp_path, header):
+    text = json.dumps(header).encode()
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(ReferenceFileError):
+        engine.open_reference(path)
+
+
+def test_what_is_no_reference(tmp_path, make_session):
+    with pytest.raises(ReferenceFileError, match="no such file"):
+        engine.open_reference(tmp_path / "a.npz")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ReferenceFileError, match=r"has no \.npy"):
+        engine.open_reference(tmp_path / "empty")
+    with pytest.raises(EngineError):
+        engine.open_reference(tmp_path / "nothing")
+    with pytest.raises(ReferenceFileError, match="inputs"):
+        engine.open_reference(make_session().graph)
