@@ -1,0 +1,107 @@
+"""Records what ncnn computes, for `kuiper-studio compare --reference FOLDER`.
+
+    from ncnn_recorder import record
+    record("model.ncnn.param", [image], "recording")
+
+or on the command line, with inputs as .npy and without a batch axis:
+
+    python ncnn_recorder.py model.ncnn.param recording input.npy
+
+Every blob is recorded. The options are those with exact numbers; change `OPTIONS` to those that
+you deploy with. Needs NumPy and ncnn.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import ncnn
+import numpy as np
+
+from engine.comparison.recorders.writer import Writer
+
+OPTIONS = {
+    "use_fp16_packed": False,
+    "use_fp16_storage": False,
+    "use_fp16_arithmetic": False,
+    "use_bf16_storage": False,
+    "use_winograd_convolution": False,
+    "use_sgemm_convolution": False,
+    "use_packing_layout": False,
+    "use_int8_inference": False,
+    "use_vulkan_compute": False,
+}
+
+
+def record(param_path, inputs, folder, options=None):
+    """Run a model and record it.
+
+    Parameters
+    ----------
+    param_path : path
+        The .param; the .bin has the same name.
+    inputs : sequence of ndarray
+        Of at most 4 axes; a first axis of size 1 beyond 3 axes is dropped, as it is the batch.
+    folder : path
+        To write to; new or empty.
+    options : dict of str to bool, optional
+        Instead of `OPTIONS`.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    net = ncnn.Net()
+    for name, value in (OPTIONS if options is None else options).items():
+        setattr(net.opt, name, value)
+    net.opt.lightmode = False
+    path = Path(param_path)
+    if net.load_param(str(path)) or net.load_model(str(path.with_suffix(".bin"))):
+        raise ValueError(f"{path} and its .bin cannot be loaded")
+    blobs, layers = net.blobs(), net.layers()
+    fed = [blobs[index].name for index in net.input_indexes()]
+    writer = Writer(folder, f"ncnn {ncnn.__version__}")
+    extractor = net.create_extractor()
+    keys, held = {}, []
+    for name, value in zip(fed, inputs):
+        array = np.ascontiguousarray(value)
+        if array.ndim > 3 and array.shape[0] == 1:
+            array = array[0]
+        keys[name] = writer.tensor(array, name, "input")
+        writer.inputs.append(keys[name])
+        held.append(array)
+        extractor.input(name, ncnn.Mat(array).clone())
+    last = set(net.output_indexes())
+    for index, blob in enumerate(blobs):
+        if blob.name in keys:
+            continue
+        failed, value = extractor.extract(blob.name)
+        if failed:
+            continue
+        keys[blob.name] = writer.tensor(np.array(value), blob.name)
+        if index in last:
+            writer.outputs.append(keys[blob.name])
+    for layer in layers:
+        writer.operator(
+            layer.name,
+            layer.type,
+            [keys[blobs[i].name] for i in layer.bottoms if blobs[i].name in keys],
+            [keys[blobs[i].name] for i in layer.tops if blobs[i].name in keys],
+        )
+    return writer.close()
+
+
+def main(arguments):
+    """Record a model: model, folder, inputs."""
+    if len(arguments) < 3:
+        print("usage: ncnn_recorder.py MODEL.ncnn.param FOLDER INPUT.npy ...")
+        return 2
+    model, folder, *files = arguments
+    print(record(model, [np.load(file, allow_pickle=False) for file in files], folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+"""Records what ONNX Runtime computes, for `kuiper-studio compare --reference FOLDER`.
+
+    from onnxruntime_recorder import record
+    record("model.onnx", [image], "recording")
+
+or on the command line, with inputs as .npy:
+
+    python onnxruntime_recorder.py model.onnx recording input.npy
+
+Every output of every node is exposed, and no node is optimised away. Needs NumPy, ONNX Runtime
+and onnx.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import numpy_helper
+
+from engine.comparison.recorders.writer import Writer, hash_of
+
+_AT_ONCE = 64  # outputs of one run, so that few are in memory
+
+
+def record(onnx_path, inputs, folder):
+    """Run a model and record it.
+
+    Parameters
+    ----------
+    onnx_path : path
+    inputs : sequence of ndarray, or dict of str to ndarray
+        In the model's order, or by name.
+    folder : path
+        To write to; new or empty.
+
+    Returns
+    -------
+    Path
+        The folder.
+    """
+    model = onnx.load(str(onnx_path))
+    graph = model.graph
+    weights = {each.name: each for each in graph.initializer}
+    fed = [each.name for each in graph.input if each.name not in weights]
+    if not isinstance(inputs, dict):
+        inputs = dict(zip(fed, inputs))
+    writer = Writer(folder, f"onnxruntime {onnxruntime.__version__}")
+    keys = {}
+    for name in fed:
+        keys[name] = writer.tensor(np.asarray(inputs[name]), name, "input")
+        writer.inputs.append(keys[name])
+    for node in graph.node:
+        for name in node.input:
+            if name in weights and name not in keys and node.op_type not in _WITH_WEIGHTS:
+                array = numpy_helper.to_array(weights[name])
+                keys[name] = writer.tensor(array, name, "constant")
+    outputs = [each.name for each in graph.output]
+    names = [name for node in graph.node for name in node.output if name]
+    session = _exposing(model, names)
+    for start in range(0, len(names), _AT_ONCE):
+        part = names[start : start + _AT_ONCE]
+        for name, value in zip(part, session.run(part, inputs)):
+            if isinstance(value, np.ndarray) and value.dtype.kind in "?biufc":
+                keys[name] = writer.tensor(value, name)
+    writer.outputs += [keys[name] for name in outputs if name in keys]
+    hashes = {}
+    for node in graph.node:
+        for name in node.input:
+            if name in weights and name not in hashes:
+                array = numpy_helper.to_array(weights[name])
+                if array.dtype.kind in "fiu":
+                    hashes[name] = hash_of(array)
+        writer.operator(
+            node.name or node.output[0],
+            node.op_type,
+            [keys[name] for name in node.input if name in keys],
+            [keys[name] for name in node.output if name in keys],
+            {name: hashes[name] for name in node.input if name in hashes},
+            {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute},
+        )
+    return writer.close()
+
+
+_WITH_WEIGHTS = frozenset(
+    [
+        "Conv",
+        "ConvTranspose",
+        "Gemm",
+        "MatMul",
+        "BatchNormalization",
+        "LayerNormalization",
+        "InstanceNormalization",
+        "GroupNormalization",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "Gather",
+        "Reshape",
+    ]
+)
+
+
+def _exposing(model, names):
+    """Return a session of a model whose outputs are all tensors of its nodes."""
+    known = {each.name for each in model.graph.output}
+    for name in names:
+        if name not in known:
+            model.graph.output.append(onnx.ValueInfoProto(name=name))
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def main(arguments):
+    """Record a model: model, folder, inputs."""
+    if len(arguments) < 3:
+        print("usage: onnxruntime_recorder.py MODEL.onnx FOLDER INPUT.npy ...")
+        return 2
+    model, folder, *files = arguments
+    print(record(model, [np.load(file, allow_pickle=False) for file in files], folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

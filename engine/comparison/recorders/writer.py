@@ -1,0 +1,92 @@
+"""Writes the folder of a recording; it is pasted into every recorder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+__all__ = ["Writer"]
+
+
+class Writer:
+    """Writes tensors and calls to a new folder, and the manifest at the end.
+
+    Parameters
+    ----------
+    folder : path
+        New or empty.
+    library : str
+        Name and version.
+    """
+
+    def __init__(self, folder, library):
+        self._folder = Path(folder)
+        if self._folder.exists() and any(self._folder.iterdir()):
+            raise FileExistsError(f"{folder} is not empty; name a new folder")
+        (self._folder / "tensors").mkdir(parents=True, exist_ok=True)
+        self._library = library
+        self._tensors, self._operators = [], []
+        self.inputs, self.outputs = [], []
+
+    def tensor(self, array, name="", role=""):
+        """Write a tensor and return its key; `role` is input, constant or nothing."""
+        array = np.asarray(array)
+        if array.dtype.kind not in "?biufc":
+            array = array.astype(np.float32)
+        number = len(self._tensors)
+        clean = re.sub(r"[^A-Za-z0-9._-]", "_", name)[:60]
+        file = f"tensors/{number:06d}_{clean}.npy"
+        np.save(self._folder / file, array, allow_pickle=False)
+        key = f"{number}:{name}" if name else str(number)
+        names = [name] if name else []
+        self._tensors.append({"key": key, "file": file, "names": names, "role": role})
+        return key
+
+    def rename(self, key, name):
+        """Add a name to a tensor, such as the module whose output it is."""
+        names = self._tensors[int(key.partition(":")[0])]["names"]
+        if name not in names:
+            names.append(name)
+
+    def operator(self, name, type, inputs, outputs, weights=None, params=None):
+        """Note a call: keys of its inputs and outputs, hashes of its weights, parameters."""
+        self._operators.append(
+            {
+                "name": name,
+                "type": type,
+                "inputs": list(inputs),
+                "outputs": list(outputs),
+                "weights": dict(weights or {}),
+                "params": {key: repr(value)[:200] for key, value in (params or {}).items()},
+            }
+        )
+
+    def close(self):
+        """Write the manifest."""
+        manifest = {
+            "schema": "kuiper-studio-recording",
+            "version": 1,
+            "library": self._library,
+            "inputs": self.inputs,
+            "outputs": self.outputs,
+            "operators": self._operators,
+            "tensors": self._tensors,
+        }
+        text = json.dumps(manifest, indent=0)
+        (self._folder / "recording.json").write_text(text, encoding="utf-8")
+        return self._folder
+
+
+def hash_of(array):
+    """Return the SHA-256 of a weight as float32, and rounded through float16."""
+    exact = np.ascontiguousarray(array, dtype="<f4")
+    with np.errstate(over="ignore"):
+        rounded = exact.astype("<f2")
+    return {
+        "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
+        "float16": hashlib.sha256(rounded.tobytes()).hexdigest(),
+    }

@@ -1,0 +1,178 @@
+"""Every recorder as a user runs it, with the real library."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import engine
+from comparison_network import conv3x3, make_weights, truth
+from engine.comparison.recorders import RECORDERS, recorder_script
+
+
+def load_recorder(library, folder):
+    """Import the script from where the user put it."""
+    file = folder / f"{library}_recorder.py"
+    file.write_text(recorder_script(library), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(f"user_{library}_recorder", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("library", RECORDERS)
+def test_a_script_of_one_file(library):
+    script = recorder_script(library)
+    assert "import engine" not in script
+    assert "from engine" not in script
+    compile(script, "recorder.py", "exec")
+
+
+def torch_module():
+    torch = pytest.importorskip("torch")
+    weights = {key: torch.from_numpy(array) for key, array in make_weights().items()}
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = torch.nn.Conv2d(3, 4, 3, padding=1)
+            self.act = torch.nn.ReLU(inplace=True)
+            self.mix = torch.nn.Conv2d(4, 4, 1)
+            self.fc = torch.nn.Linear(256, 5)
+
+        def forward(self, x):
+            x = self.act(self.conv(x))
+            x = torch.nn.functional.relu(self.mix(x) + x)
+            return self.fc(torch.flatten(x, 1))
+
+    module = Module().eval()
+    module.load_state_dict(weights)
+    return torch, module
+
+
+@pytest.mark.parametrize("scripted", [False, True], ids=["module", "TorchScript"])
+def test_torch(make_session, tmp_path, image, tensors, scripted):
+    torch, module = torch_module()
+    recorder = load_recorder("torch", tmp_path)
+    if scripted:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch advises another export
+            module = torch.jit.trace(module, torch.from_numpy(image))
+    folder = recorder.record(module, (torch.from_numpy(image),), tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    arrays = [reference.array(tensor.key) for tensor in reference.tensors]
+    for key, expected in tensors.items():  # in place and flattened ones as well
+        assert any(
+            a.size == expected.size
+            and np.allclose(a.reshape(-1), expected.reshape(-1), rtol=1e-4, atol=1e-4)
+            for a in arrays
+        ), key
+    assert len(reference.inputs) == len(reference.outputs) == 1
+    found = engine.compare(make_session(), reference)
+    assert found.verdict == "same"
+    names = {row.operator.name: row.matched_by for row in found.rows}
+    assert names["fc"] in {"weights", "name"}
+    faulty = make_session({"expr=add(@0,@1)": "expr=mul(@0,@1)"})
+    (origin,) = engine.compare(faulty, reference).origins
+    assert origin.operator.name == "sum"
+
+
+def test_torch_says_what_was_called(tmp_path, image):
+    torch, module = torch_module()
+    recorder = load_recorder("torch", tmp_path)
+    folder = recorder.record(module, torch.from_numpy(image), tmp_path / "recording")
+    table = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
+    calls = [(each["name"], each["type"]) for each in table["operators"]]
+    assert calls[0] == ("conv", "Conv2d/aten::convolution")
+    assert [name for name, _ in calls] == [
+        "conv", "act", "mix", "aten::add", "aten::relu", "fc",
+    ]  # fmt: skip
+    exact = np.ascontiguousarray(make_weights()["conv.weight"])
+    import hashlib
+
+    assert table["operators"][0]["weights"]["conv.weight"] == {
+        "float32": hashlib.sha256(exact.tobytes()).hexdigest(),
+        "float16": hashlib.sha256(exact.astype(np.float16).tobytes()).hexdigest(),
+    }
+    with pytest.raises(FileExistsError, match="not empty"):
+        recorder.record(module, torch.from_numpy(image), folder)
+
+
+def onnx_model(path):
+    helper = pytest.importorskip("onnx.helper")
+    from onnx import TensorProto, numpy_helper, save
+
+    nodes = [
+        helper.make_node("Conv", ["x", "conv.weight", "conv.bias"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["a"]),
+        helper.make_node("Conv", ["a", "mix.weight", "mix.bias"], ["m"]),
+        helper.make_node("Add", ["m", "a"], ["s"]),
+        helper.make_node("Relu", ["s"], ["l"]),
+        helper.make_node("Flatten", ["l"], ["f"]),
+        helper.make_node("Gemm", ["f", "fc.weight", "fc.bias"], ["y"], transB=1),
+    ]
+    graph = helper.make_graph(
+        nodes, "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3, 8, 8))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 5))],
+        [numpy_helper.from_array(array, key) for key, array in make_weights().items()],
+    )  # fmt: skip
+    opset = [helper.make_opsetid("", 17)]
+    save(helper.make_model(graph, opset_imports=opset, ir_version=8), path)
+
+
+def test_onnxruntime(make_session, tmp_path, image, tensors):
+    pytest.importorskip("onnxruntime")
+    onnx_model(tmp_path / "m.onnx")
+    recorder = load_recorder("onnxruntime", tmp_path)
+    folder = recorder.record(tmp_path / "m.onnx", [image], tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    found = {t.names[0]: reference.array(t.key) for t in reference.tensors}
+    for name, key in {"x": "0", "c": "1", "a": "2", "m": "3", "s": "4", "l": "5", "f": "6",
+                      "y": "7"}.items():  # fmt: skip
+        np.testing.assert_allclose(found[name], tensors[key], rtol=1e-4, atol=1e-4)
+    compared = engine.compare(make_session(), reference)
+    assert (compared.verdict, len(compared.rows)) == ("same", 8)
+    assert {row.matched_by for row in compared.rows} >= {"input", "weights", "content"}
+
+
+def ncnn_model(path):
+    """Convolution and activation in one layer, as pnnx fuses them."""
+    weights = make_weights()
+    path.write_text(
+        "7767517\n3 3\n"
+        "Input in 0 1 x\n"
+        "Convolution conv 1 1 x c 0=4 1=3 4=1 5=1 6=108 9=1\n"
+        "Convolution mix 1 1 c m 0=4 1=1 5=1 6=16\n",
+        encoding="ascii",
+    )
+    tag = np.uint32(0).tobytes()
+    parts = [tag, weights["conv.weight"], weights["conv.bias"], tag, weights["mix.weight"],
+             weights["mix.bias"]]  # fmt: skip
+    data = b"".join(part if isinstance(part, bytes) else part.tobytes() for part in parts)
+    path.with_suffix(".bin").write_bytes(data)
+
+
+def test_ncnn(make_session, tmp_path, image):
+    pytest.importorskip("ncnn")
+    ncnn_model(tmp_path / "m.ncnn.param")
+    recorder = load_recorder("ncnn", tmp_path)
+    folder = recorder.record(tmp_path / "m.ncnn.param", [image], tmp_path / "recording")
+    reference = engine.open_reference(folder)
+    found = {t.names[0]: reference.array(t.key) for t in reference.tensors}
+    weights = make_weights()
+    conv = conv3x3(image, weights["conv.weight"], weights["conv.bias"])
+    np.testing.assert_allclose(found["c"], np.maximum(conv, 0)[0], rtol=1e-4, atol=1e-4)
+    expected = truth(image, weights)["3"]
+    np.testing.assert_allclose(found["m"], expected[0], rtol=1e-4, atol=1e-4)
+    session = make_session()
+    compared = engine.compare(session, reference)
+    rows = {row.operand: row for row in compared.rows}
+    assert compared.verdict == "same"
+    assert rows["2"].reference.endswith("c")  # the last of the group
+    assert rows["3"].layout == "no batch axis"
+    assert "1" not in rows
