@@ -10,7 +10,7 @@ from typing_extensions import override
 from kuiper_studio.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.inputs import ImageOptions
 
@@ -44,7 +44,7 @@ def window_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="A desktop debugger for neural networks in PNNX form.",
         epilog="commands without a display (kuiper-studio COMMAND --help explains them):\n"
-        + "\n".join(f"  {name:<8}{summary}" for name, summary in COMMANDS.items()),
+        + "\n".join(f"  {name:<9}{summary}" for name, summary in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser, required=False)
@@ -155,6 +155,50 @@ def check_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def compare_parser() -> argparse.ArgumentParser:
+    """Arguments of ``compare``."""
+    from engine.comparison import Tolerances
+
+    parser = _parser(
+        "compare",
+        "Each operator also runs on the reference's inputs, so that a difference is told where "
+        "it is born and not where it is inherited.",
+    )
+    parser.epilog = "Exit status: 0 same, 1 differs, 2 error."
+    _add_model(parser)
+    _add_inputs(parser, _SEED_OF_A_RUN)
+    _add_backend(parser)
+    _add_memory_limit(parser)
+    _add_memory_bound(parser)
+    parser.add_argument(
+        "--reference", metavar="REF", required=True,
+        help="a dump, a recording, a folder of .npy, an .npz or .safetensors, or another model "
+        "to run on the same inputs; without --input those of the reference are used",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tolerance", metavar="NUMBER", type=_tolerance, default=Tolerances().float32,
+        help="largest difference that is still the same, relative to the reference's largest "
+        "element; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument("--all", action="store_true", help="list operands that agree too")
+    parser.add_argument("--json", action="store_true", help="print all results as JSON")
+    return parser
+
+
+def recorder_parser() -> argparse.ArgumentParser:
+    """Arguments of ``recorder``."""
+    from engine.comparison.recorders import RECORDERS
+
+    parser = _parser("recorder", "The script needs NumPy and that library, nothing else.")
+    parser.add_argument(
+        "library", metavar="LIBRARY", choices=RECORDERS, help=_one_of(RECORDERS)
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", help="default LIBRARY_recorder.py in the current folder"
+    )
+    return parser
+
+
 def render_parser() -> argparse.ArgumentParser:
     """Arguments of ``render``."""
     from kuiper_studio.layout import FILE_FORMATS
@@ -241,6 +285,8 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "dump": dump_parser,
     "check": check_parser,
     "convert": convert_parser,
+    "compare": compare_parser,
+    "recorder": recorder_parser,
     "render": render_parser,
     "ops": ops_parser,
 }
@@ -254,6 +300,10 @@ class _Parser(argparse.ArgumentParser):
     @override
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; {self.prog} --help lists the arguments")
+
+
+def _one_of(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _parser(command: str, details: str = "") -> argparse.ArgumentParser:

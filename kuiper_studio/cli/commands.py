@@ -12,6 +12,8 @@ COMMANDS: Final = {
     "dump": "Run a model and write the tensors of every operator.",
     "check": "Compare every backend with NumPy, operator by operator.",
     "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
+    "compare": "Compare a run with a reference and name where they begin to differ.",
+    "recorder": "Write a script that records a reference with another library.",
     "render": "Draw the graph of a model, or write its layout as data.",
     "ops": "List the operator types that have a layer, or explain some.",
 }

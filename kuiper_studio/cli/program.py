@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from engine.atomic import format_os_error
+from engine.atomic import format_os_error, written_beside
 from engine.backend_names import require_installed
 from engine.collector import collector_paused
 from engine.conversion.suffixes import is_source
@@ -297,6 +297,49 @@ def _convert(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _compare(arguments: argparse.Namespace) -> int:
+    from contextlib import suppress
+
+    from engine.comparison import Tolerances, compare, open_reference
+    from engine.errors import InferenceError, ReferenceFileError
+    from kuiper_studio.cli.compare import say_comparison
+
+    reference = None
+    with suppress(ReferenceFileError):  # a model, which needs the inputs first
+        reference = open_reference(arguments.reference)
+
+    def recorded() -> list[Array]:
+        if reference is None:
+            return []
+        return [reference.array(key) for key in reference.inputs]
+
+    session = make_fed_session(arguments, recorded)
+    with suppress(InferenceError):  # what ran before is compared all the same
+        run_session(session, len(session.graph.operators), arguments)
+    if reference is None:
+        fed = [session.value(operand.name) for operand in session.graph.input_operands]
+        reference = open_reference(arguments.reference, fed, backend=session.backend)
+    tolerances = Tolerances(float32=arguments.tolerance)
+    with progress_shown("comparing", "operators") as show:
+        found = compare(session, reference, tolerances, progress=show)
+    if arguments.json:
+        _say_json(found.to_json())
+    else:
+        say_comparison(found, everything=arguments.all)
+    return DONE if found.verdict == "same" else DIFFERENT
+
+
+def _recorder(arguments: argparse.Namespace) -> int:
+    from engine.comparison.recorders import recorder_script
+
+    output = Path(arguments.output or f"{arguments.library}_recorder.py")
+    _check_output(output, (".py",))
+    with written_beside(output) as partial:
+        partial.write_text(recorder_script(arguments.library), encoding="utf-8")
+    say(f"written to {output}; its first lines tell how to use it")
+    return DONE
+
+
 def _render(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     form = _form_of_graph(output, arguments.format)
@@ -398,6 +441,8 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "dump": _dump,
     "check": _check,
     "convert": _convert,
+    "compare": _compare,
+    "recorder": _recorder,
     "render": _render,
     "ops": _ops,
 }

@@ -14,12 +14,13 @@ from kuiper_studio.cli.terminal import complain, progress_shown
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from engine.activity import Activity
     from engine.conversion.records import Conversion
     from engine.runtime import RuntimeGraph
     from engine.session import Session
+    from engine.values import Array
     from kuiper_studio.cli.arguments import MemoryLimit
     from kuiper_studio.cli.supervisor import Supervision
 
@@ -85,8 +86,13 @@ def load_user_layers(arguments: argparse.Namespace) -> None:
             load_layers(path)
 
 
-def make_fed_session(arguments: argparse.Namespace) -> Session:
-    """Load the model and feed a session with the inputs."""
+def make_fed_session(
+    arguments: argparse.Namespace, instead: Callable[[], Sequence[Array]] | None = None
+) -> Session:
+    """Load the model and feed a session with the inputs.
+
+    Where the command line names none, `instead` may return them.
+    """
     from engine.inputs import (
         load_inputs,
         load_outputs,
@@ -101,11 +107,12 @@ def make_fed_session(arguments: argparse.Namespace) -> Session:
     graph = load_graph(arguments)
     operands = graph.input_operands
     shapes = parse_shapes(arguments.shape, operands)
-    if operands and not sources:
+    given = instead() if instead is not None and not sources else ()
+    if operands and not sources and not given:
         raise EngineError(f"the model takes {_inputs_text(graph)}: give them with --input")
     session = _make_session(graph, arguments, _backend(arguments), _seed(arguments))
     with session.within_bound():
-        session.feed(load_inputs(sources, operands, image_options(arguments), shapes))
+        session.feed(given or load_inputs(sources, operands, image_options(arguments), shapes))
     for name, source in supplies:
         with session.within_bound():
             session.override_all(load_outputs(source, named_outputs(graph, name)), source.text)

@@ -1,0 +1,110 @@
+"""``kuiper-studio compare`` and ``kuiper-studio recorder``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def dump(run, digits, tmp_path):
+    """The dump of a run of the sample."""
+    folder = tmp_path / "dump"
+    run("dump", digits, "--input", digits / "digit_3.png", "--output", folder)
+    return folder
+
+
+@pytest.fixture
+def faulty(digits, tmp_path):
+    """The sample with another activation in the place of its first one."""
+    folder = tmp_path / "faulty"
+    shutil.copytree(digits, folder)
+    param = folder / "digits.pnnx.param"
+    text = param.read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith(("nn.ReLU", "F.relu")))
+    kind, name = line.split()[:2]
+    other = line.replace(kind, "F.sigmoid" if kind == "F.relu" else "nn.Sigmoid", 1)
+    param.write_text(text.replace(line, other), encoding="utf-8")
+    return folder, name
+
+
+def test_the_same(run, digits, dump):
+    (line,) = run(
+        "compare", digits, "--input", digits / "digit_3.png", "--reference", dump
+    ).lines
+    assert line.startswith("same: ")
+    assert line.endswith(" compared with dump, 0 of ours and 0 of the reference not matched")
+
+
+def test_the_inputs_of_the_reference(run, digits, dump):
+    assert run("compare", digits, "--reference", dump).lines[-1].startswith("same: ")
+
+
+def test_the_origin_is_named(run, faulty, digits, dump):
+    folder, name = faulty
+    ended = run("compare", folder, "--reference", dump)
+    assert (ended.status, ended.err) == (1, "")
+    *_, origin, verdict = ended.out.splitlines()
+    assert origin.startswith("origin: ")
+    assert f"{name!r} differs on the reference's inputs by " in origin
+    assert verdict.startswith("differs: 1 origin; ")
+    rows = [line.split() for line in ended.out.splitlines()[1:-3]]
+    assert [row[-1] for row in rows if row[2] == name] == ["origin"]
+    assert {row[-1] for row in rows if row[2] != name} == {"inherited"}
+
+
+def test_for_programs(run, faulty, dump):
+    folder, name = faulty
+    ended = run("compare", folder, "--reference", dump, "--json")
+    facts = json.loads(ended.out)
+    assert (ended.status, facts["verdict"]) == (1, "differs")
+    assert [origin["operator"] for origin in facts["origins"]] == [name]
+    assert facts["unmatched"] == {"ours": [], "reference": []}
+
+
+def test_a_model_is_the_reference(run, faulty, digits):
+    folder, name = faulty
+    options = ("--input", digits / "digit_3.png", "--reference", digits)
+    ended = run("compare", folder, *options, "--json")
+    facts = json.loads(ended.out)
+    assert [origin["operator"] for origin in facts["origins"]] == [name]
+    assert run("compare", digits, *options).lines[-1].startswith("same: ")
+    assert "give them with --input" in run("compare", digits, "--reference", digits).sentence
+
+
+def test_a_wide_tolerance(run, faulty, dump):
+    folder, _ = faulty
+    ended = run("compare", folder, "--reference", dump, "--tolerance", "100", "--all")
+    assert ended.status == 0
+
+
+def test_a_run_that_fails_is_compared(run, digits, dump):
+    param = digits / "digits.pnnx.param"
+    text = param.read_text(encoding="utf-8")
+    param.write_text(text.replace("padding=(1,1)", "padding=(0,0)", 1), encoding="utf-8")
+    ended = run("compare", digits, "--reference", dump)
+    assert (ended.status, ended.err) == (1, "")
+    assert "differs: 1 origin; " in ended.out
+
+
+def test_what_is_no_reference(run, digits, tmp_path):
+    np.savez(tmp_path / "none.npz")
+    options = ("--input", digits / "digit_3.png", "--reference")
+    assert "has no arrays" in run("compare", digits, *options, tmp_path / "none.npz").sentence
+    assert "gone" in run("compare", digits, *options, tmp_path / "gone").sentence
+
+
+@pytest.mark.parametrize("library", ["torch", "onnxruntime", "ncnn"])
+def test_a_recorder_is_written(run, tmp_path, library):
+    file = tmp_path / "my.py"
+    assert str(file) in run("recorder", library, "--output", file).lines[0]
+    script = file.read_text(encoding="utf-8")
+    assert "def record(" in script
+    assert "engine" not in script.replace("Kuiper", "")
+
+
+def test_a_library_without_recorder(run):
+    assert "invalid choice: 'jax'" in run("recorder", "jax").sentence
