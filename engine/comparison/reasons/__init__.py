@@ -1,0 +1,13 @@
+"""Finds out why an operator, or an input, differs from a reference's.
+
+Each module has hypotheses of one family: functions that return alternatives of an operator.
+`explanation` tries them on the data. Nothing is claimed that was not tried.
+"""
+
+from __future__ import annotations
+
+from engine.comparison.reasons.explanation import explain
+from engine.comparison.reasons.preprocessing import diagnose_input
+from engine.comparison.reasons.reason import KINDS, Change, Reason
+
+__all__ = ["KINDS", "Change", "Reason", "diagnose_input", "explain"]

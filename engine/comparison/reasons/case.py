@@ -1,0 +1,326 @@
+"""An operator that differs, and its alternatives."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.comparison.reasons.discrepancy import Discrepancy
+from engine.errors import EngineError
+from engine.layers import OperatorCall, Outputs, build_layer, layer_table
+from engine.layers.annotations import hints_of, parameters_of
+from engine.layers.layer import Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.comparison.reasons.reason import Change
+    from engine.layers import Registration
+    from engine.runtime import RuntimeOperator
+    from engine.values import Array, Value
+
+__all__ = ["DROPPED", "Alternative", "Case", "Weights", "apply_layer", "make_case"]
+
+DROPPED: Final = object()
+"""Instead of a value: the parameter or weight is not there."""
+
+Weights = dict[str, "Array"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What the reference may do instead.
+
+    Attributes
+    ----------
+    kind, text, changes
+        Of the reason, if it explains enough.
+    params, weights : mapping of str to Any
+        Those that differ; `DROPPED` for one that is not there.
+    inputs : sequence of Value or None
+        Other inputs.
+    type : str
+        Another operator type; ``""`` for the same.
+    after : callable or None
+        Applied to the result.
+    result : Value
+        The result itself, if no layer has to run.
+    swapped : bool
+        Whether `after` turns the expected result into ours, not ours into the expected one.
+    fitted : int
+        How many numbers were fitted to the expected result.
+    least : float
+        Share from which it is a reason by itself.
+    """
+
+    kind: str
+    text: str
+    changes: tuple[Change, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[Value] | None = None
+    type: str = ""
+    after: Callable[[Array], Array] | None = None
+    result: Value = None
+    swapped: bool = False
+    fitted: int = 0
+    least: float = 0.9
+
+    @property
+    def runs(self) -> bool:
+        """Whether a layer has to run."""
+        return bool(self.params or self.weights or self.type or self.inputs is not None)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator, the reference's inputs, and the reference's result.
+
+    Attributes
+    ----------
+    call : OperatorCall
+        Of our operator, with its weights.
+    table : mapping of str to Registration
+    inputs : tuple of Value
+    expected : Value
+    ours : Value
+        None if our operator cannot run.
+    reference_weights : mapping of str to Array
+    check_cancelled : callable
+    """
+
+    call: OperatorCall
+    table: Mapping[str, Registration]
+    inputs: tuple[Value, ...]
+    expected: Value
+    ours: Value
+    reference_weights: Mapping[str, Array] = field(default_factory=dict)
+    check_cancelled: Callable[[], None] = lambda: None
+
+    @property
+    def type(self) -> str:
+        """The operator's type."""
+        return self.call.type
+
+    @property
+    def params(self) -> Mapping[str, Value]:
+        """The parameters of the file."""
+        return self.call.params
+
+    @property
+    def weights(self) -> Mapping[str, Array]:
+        """The weights of the file."""
+        return self.call.attributes
+
+    @cached_property
+    def discrepancy(self) -> Discrepancy:
+        """The difference to explain."""
+        return Discrepancy(self.ours, self.expected)
+
+    @cached_property
+    def reverse_discrepancy(self) -> Discrepancy:
+        """The difference, with ours as the expected result."""
+        return Discrepancy(self.expected, self.ours)
+
+    @property
+    def input(self) -> Array | None:
+        """The first input, if it is a tensor."""
+        first = self.inputs[0] if self.inputs else None
+        return first if isinstance(first, np.ndarray) else None
+
+    @cached_property
+    def pair(self) -> tuple[Array, Array] | None:
+        """Our result and the expected one, if both are one tensor of numbers of one shape."""
+        one, other = self.ours, self.expected
+        if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
+            return None
+        if one.shape != other.shape or one.dtype.kind not in "fiu" or not one.size:
+            return None
+        return (one, other) if other.dtype.kind in "fiu" else None
+
+    @property
+    def expected_shape(self) -> tuple[int, ...] | None:
+        """Shape of the expected result, if it is one tensor."""
+        return self.expected.shape if isinstance(self.expected, np.ndarray) else None
+
+    @cached_property
+    def arguments(self) -> Mapping[str, tuple[Any, Any]]:
+        """Default and annotation of each argument that the operator's code knows.
+
+        The default of one that has none is `DROPPED`.
+        """
+        entry = self.table.get(self.type)
+        if entry is None:
+            return {}
+        code = entry.target
+        if isinstance(code, type) and issubclass(code, Layer):
+            code = code.__init__
+        try:
+            hints = hints_of(code)
+            return {
+                p.name: (DROPPED if p.default is inspect.Parameter.empty else p.default,
+                         hints.get(p.name, Any))
+                for p in parameters_of(code)
+                if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
+            }  # fmt: skip
+        except Exception:  # noqa: BLE001 - the code may be the user's
+            return {}
+
+    def value(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
+        """Return a parameter, or the default of the operator's code."""
+        if name in self.params:
+            return self.params[name]
+        found = self.arguments.get(name, (DROPPED, Any))[0]
+        return default if found is DROPPED else found
+
+    def weight(self, name: str = "weight") -> Array | None:
+        """Return a weight that the file holds or an input brings."""
+        if name in self.weights:
+            return self.weights[name]
+        names = self.call.input_names
+        index = names.index(name) if name in names else -1
+        if index < 0 and not any(names) and self.type.startswith(("F.", "torch.conv")):
+            index = {"weight": 1, "bias": 2}.get(name, -1)
+        value = self.inputs[index] if 0 <= index < len(self.inputs) else None
+        return value if isinstance(value, np.ndarray) else None
+
+    def result_of(self, alternative: Alternative) -> Value:
+        """Compute the result of an alternative; None if the layer refuses."""
+        self.check_cancelled()
+        given = alternative
+        value = given.result
+        if value is None:
+            value = self.run(given) if given.runs else self.ours
+        if given.after is None or not isinstance(value, np.ndarray):
+            return value if given.after is None else None
+        with np.errstate(all="ignore"):
+            return given.after(value)
+
+    def share(self, alternative: Alternative) -> float:
+        """Return the share of the difference that an alternative explains."""
+        if alternative.swapped:
+            if alternative.after is None or self.pair is None:
+                return 0.0
+            self.check_cancelled()
+            with np.errstate(all="ignore"):
+                undone = alternative.after(self.pair[1])
+            return self.reverse_discrepancy.share(undone, alternative.fitted)
+        result = self.result_of(alternative)
+        return 0.0 if result is None else self.discrepancy.share(result, alternative.fitted)
+
+    def left(self, alternative: Alternative) -> float:
+        """Return how much of the difference an alternative leaves; inf for other shapes."""
+        result = self.result_of(alternative)
+        return math.inf if result is None else self.discrepancy.left(result)
+
+    def changed_call(self, alternative: Alternative) -> OperatorCall:
+        """Return the call of our operator with an alternative's changes."""
+        params = {**self.params, **alternative.params}
+        weights = {**self.weights, **alternative.weights}
+        return replace(
+            self.call,
+            type=alternative.type or self.type,
+            params={k: v for k, v in params.items() if v is not DROPPED},
+            attributes={k: v for k, v in weights.items() if v is not DROPPED},
+            output_shapes=self.call.output_shapes if not alternative.type else (),
+        )
+
+    def run(self, alternative: Alternative) -> Value:
+        """Run the operator's layer with an alternative's changes; None if it refuses."""
+        inputs = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+        result = _forward(self.changed_call(alternative), self.table, inputs)
+        if isinstance(result, Outputs):
+            expected = self.expected
+            result = (
+                tuple(result[: len(expected)]) if isinstance(expected, tuple) else result[0]
+            )
+        elif isinstance(result, tuple) and len(result) == 1 and self.call.output_count == 1:
+            (result,) = result
+        value: Value = np.asarray(result) if isinstance(result, np.generic) else result
+        return value
+
+    def with_changes(self, alternative: Alternative) -> Case:
+        """Return the case of our operator with an alternative's changes."""
+        inputs = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
+        call = self.changed_call(alternative)
+        return replace(self, call=call, inputs=inputs, ours=self.result_of(alternative))
+
+
+def make_case(
+    operator: RuntimeOperator,
+    inputs: Sequence[Value],
+    expected: Value,
+    *,
+    ours: Value = None,
+    reference_weights: Mapping[str, Array] | None = None,
+    check_cancelled: Callable[[], None] | None = None,
+) -> Case | None:
+    """Run an operator on the reference's inputs.
+
+    Returns
+    -------
+    Case or None
+        None for an operator that draws random numbers, whose results no reference has.
+    """
+    if operator.is_input or operator.is_output:
+        return None
+    call = OperatorCall(
+        name=operator.name,
+        type=operator.type,
+        params=operator.params,
+        attributes={key: a.array for key, a in operator.attributes.items() if a.is_stored},
+        input_names=operator.input_names,
+        output_count=operator.result_count,
+        constants=operator.constants(),
+        output_shapes=operator.output_shapes,
+        storage=operator.storage,
+    )
+    table = layer_table()
+    if operator.from_onnx:
+        from engine.layers.onnx.meanings import onnx_table
+
+        table = onnx_table(table)
+    if operator.error is None:
+        if operator.random:
+            return None
+        if ours is None:
+            ours = _own_result(operator, inputs, expected)
+    return Case(
+        call, table, tuple(inputs), expected, ours,
+        reference_weights or {}, check_cancelled or (lambda: None),
+    )  # fmt: skip
+
+
+def apply_layer(type: str, *inputs: Value, **params: Value) -> Array | None:  # noqa: A002
+    """Apply an operator without weights; None if it refuses."""
+    call = OperatorCall("", type, params, input_names=("",) * len(inputs))
+    result = _forward(call, layer_table(), inputs)
+    return result if isinstance(result, np.ndarray) else None
+
+
+def _own_result(operator: RuntimeOperator, inputs: Sequence[Value], expected: Value) -> Value:
+    try:
+        results = operator.forward(inputs)
+    except EngineError:  # why it fails is what is to be found
+        return None
+    whole = isinstance(expected, tuple) and len(results) == len(expected) > 1
+    return results if whole else results[0] if results else None
+
+
+def _forward(
+    call: OperatorCall, table: Mapping[str, Registration], inputs: Sequence[Value]
+) -> Any:  # noqa: ANN401 - whatever a layer returns
+    """Build and run a layer; None if it refuses, or draws random numbers."""
+    try:
+        layer = build_layer(call, table)
+        if layer.generator:
+            return None
+        with np.errstate(all="ignore"):
+            return layer.forward(*inputs)
+    except Exception:  # noqa: BLE001 - most alternatives do not fit, and code may be the user's
+        return None

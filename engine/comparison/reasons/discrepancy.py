@@ -1,0 +1,157 @@
+"""Measures how much of a difference an alternative explains."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.values import flatten_value
+
+if TYPE_CHECKING:
+    from engine.values import Array, Value
+
+__all__ = ["Discrepancy", "arrays_of"]
+
+# Rounding, in units of the dtype's epsilon and relative to the largest number.
+_ROUNDING: Final = {2: 2.0, 4: 32.0, 8: 1024.0}
+_FINER: Final = 0.1  # residuals below this part of the largest difference are none
+
+
+def arrays_of(value: Value) -> list[Array]:
+    """Return the tensors and numbers of a value as arrays, in order."""
+    numbers = (np.ndarray, bool, int, float, complex)
+    return [np.asarray(item) for item in flatten_value(value) if isinstance(item, numbers)]
+
+
+class Discrepancy:
+    """The difference between a result and the expected one.
+
+    Parameters
+    ----------
+    ours : Value
+        None if there is no result.
+    expected : Value
+
+    Attributes
+    ----------
+    is_comparable : bool
+        Whether both have the same shapes.
+    is_rounding : bool
+        Whether there is no difference beyond rounding.
+    largest : float
+        Largest absolute difference; 0 if they are not comparable.
+    floor : float
+        Differences of elements up to this are rounding.
+    """
+
+    def __init__(self, ours: Value, expected: Value) -> None:
+        self._expected = arrays_of(expected)
+        mine = arrays_of(ours) if ours is not None else []
+        self._scale = max((_largest_number(array) for array in self._expected), default=0.0)
+        self._count = sum(array.size for array in self._expected)
+        self.is_comparable = bool(mine) and _same_shapes(mine, self._expected)
+        rounding = self._rounding(mine)
+        if self.is_comparable:
+            distances = self._distances(mine)
+            self.largest = max((float(d.max()) for d in distances if d.size), default=0.0)
+            self._total = sum(float(np.square(d).sum()) for d in distances)
+            self.floor = min(rounding, _FINER * self.largest)
+        else:
+            self.largest = 0.0
+            self._total = sum(_spread(array) for array in self._expected)
+            self.floor = rounding
+        self.is_rounding = self.is_comparable and self.largest <= rounding
+
+    @property
+    def count(self) -> int:
+        """Number of expected elements."""
+        return self._count
+
+    @property
+    def scale(self) -> float:
+        """Largest of the expected numbers, without their signs."""
+        return self._scale
+
+    def share(self, candidate: Value, fitted: int = 0) -> float:
+        """Return the share of the squared difference that a candidate explains.
+
+        Parameters
+        ----------
+        candidate : Value
+            Another result.
+        fitted : int
+            How many numbers were fitted to the expected ones.
+
+        Returns
+        -------
+        float
+            From 0 to 1; 0 for other shapes than the expected ones.
+        """
+        if fitted >= self._count:
+            return 0.0
+        freedom = self._count / (self._count - fitted)
+        return min(1.0, max(0.0, 1 - self.left(candidate) * freedom))
+
+    def left(self, candidate: Value) -> float:
+        """Return how much of the squared difference a candidate leaves.
+
+        Returns
+        -------
+        float
+            1 for as much as ours has, inf for other shapes than the expected ones.
+        """
+        found = arrays_of(candidate)
+        if not _same_shapes(found, self._expected):
+            return math.inf
+        left = 0.0
+        for distance in self._distances(found):
+            distance[distance <= self.floor] = 0
+            left += float(np.square(distance).sum())
+        return left / self._total if self._total else float(left > 0)
+
+    def _distances(self, found: list[Array]) -> list[Array]:
+        return [
+            _distance(one, other, self._scale)
+            for one, other in zip(found, self._expected, strict=True)
+        ]
+
+    def _rounding(self, mine: list[Array]) -> float:
+        """Return the rounding of the coarsest floating-point dtype."""
+        floats = [a.dtype for a in (*mine, *self._expected) if a.dtype.kind in "fc"]
+        steps = [
+            float(np.finfo(dtype).eps) * _ROUNDING.get(np.finfo(dtype).dtype.itemsize, 32.0)
+            for dtype in floats
+        ]
+        return max(steps, default=0.0) * self._scale
+
+
+def _same_shapes(found: list[Array], expected: list[Array]) -> bool:
+    return [array.shape for array in found] == [array.shape for array in expected]
+
+
+def _distance(found: Array, expected: Array, scale: float) -> Array:
+    """Return absolute differences; `scale` where NaN or an infinity differs."""
+    work = np.complex128 if "c" in found.dtype.kind + expected.dtype.kind else np.float64
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance: Array = np.atleast_1d(np.abs(found.astype(work) - expected.astype(work)))
+    if not np.isfinite(distance).all():
+        same = (found == expected) | ((found != found) & (expected != expected))  # noqa: PLR0124
+        distance[np.atleast_1d(same)] = 0
+        distance[~np.isfinite(distance)] = scale or 1.0
+    return distance
+
+
+def _largest_number(array: Array) -> float:
+    sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    return float(sizes.max(where=np.isfinite(sizes), initial=0.0))
+
+
+def _spread(array: Array) -> float:
+    """Return the sum of squared distances from the mean, or of squares of a constant."""
+    wide = np.abs(array.astype(np.complex128)) if array.dtype.kind == "c" else array
+    finite = wide[np.isfinite(wide)].astype(np.float64)
+    if not finite.size:
+        return float(array.size)
+    return float(np.square(finite - finite.mean()).sum()) or float(np.square(finite).sum()) or 1

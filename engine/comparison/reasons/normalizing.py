@@ -1,0 +1,164 @@
+"""Alternatives of normalisation: which statistics, over which axes, and what follows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.comparison.reasons.case import DROPPED, Alternative
+from engine.comparison.reasons.reason import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.comparison.reasons.case import Case
+    from engine.values import Array
+
+__all__ = ["norm_axes", "norm_family", "other_normalizations"]
+
+_TYPE: Final = re.compile(r"(batch|instance|group|layer|rms)_?norm", re.IGNORECASE)
+
+
+def norm_family(case: Case) -> str:
+    """Return ``batch``, ``instance``, ``group``, ``layer`` or ``rms``; ``""`` for others."""
+    found = _TYPE.search(case.type)
+    return found[1].lower() if found and case.input is not None else ""
+
+
+def other_normalizations(case: Case) -> Iterator[Alternative]:
+    """Return other ways to normalise, with the same weight and bias."""
+    family = norm_family(case)
+    if not family or case.input is None:
+        return
+    yield from _statistics(case, family)
+    yield from _without_affine(case)
+    yield from _by_other_axes(case, family)
+
+
+def _statistics(case: Case, family: str) -> Iterator[Alternative]:
+    x = case.input
+    stored = [name for name in ("running_mean", "running_var") if name in case.weights]
+    if stored:
+        yield Alternative(
+            "normalization",
+            "The reference normalises by the batch's own mean and variance, the file by stored "
+            "ones. Set the reference to evaluation mode, or drop running_mean and running_var.",
+            tuple(Change(name, None) for name in stored),
+            weights=dict.fromkeys(stored, DROPPED),
+            params={"track_running_stats": False} if family == "instance" else {},
+        )
+    assert x is not None  # noqa: S101 - the caller has checked it
+    own = norm_axes(case, family)
+    kinds = (
+        (1, False, True, "the unbiased variance (n - 1)"),
+        (0, True, True, "eps added to the standard deviation, not to the variance"),
+        (1, True, True, "the unbiased standard deviation plus eps"),
+        (0, False, False, "no mean subtracted"),
+    )
+    for ddof, outside, centred, words in kinds:
+        if stored and (outside or not centred):
+            continue
+        result = _normalized(case, own, ddof, outside=outside, centred=centred)
+        if result is not None:
+            text = f"The reference normalises with {words}. Normalise so, or export it again."
+            yield Alternative("normalization", text, result=result)
+    yield Alternative(
+        "normalization",
+        "The reference gives the input unchanged here. Remove the normalisation.",
+        result=x,
+    )
+
+
+def _without_affine(case: Case) -> Iterator[Alternative]:
+    present = [name for name in ("weight", "bias") if name in case.weights]
+    flags = {name: DROPPED for name in ("affine", "elementwise_affine") if name in case.params}
+    if len(present) == 2:
+        yield Alternative(
+            "normalization",
+            "The reference has neither weight nor bias. Drop both.",
+            tuple(Change(name, None) for name in present),
+            flags,
+            dict.fromkeys(present, DROPPED),
+        )
+    for name in present:
+        yield Alternative(
+            "bias" if name == "bias" else "normalization",
+            f"The reference has no {name}, the file has one. Drop the {name}.",
+            (Change(name, None),),
+            flags,
+            {name: DROPPED},
+        )
+
+
+def _by_other_axes(case: Case, family: str) -> Iterator[Alternative]:
+    """Return normalisation over other axes: that of the other families."""
+    x = case.input
+    assert x is not None  # noqa: S101 - checked by the caller
+    if x.ndim < 2:
+        return
+    rest = tuple(range(2, x.ndim))
+    named = {
+        "of each sample over all its elements (layer norm)": (1, *rest),
+        "of each channel of each sample (instance norm)": rest,
+        "of each channel over the batch (batch norm)": (0, *rest),
+        "over the channels (layer norm of NHWC)": (1,),
+        "over the last axis": (x.ndim - 1,),
+    }
+    for count in range(2, x.ndim):
+        named[f"over the last {count} axes"] = tuple(range(x.ndim - count, x.ndim))
+    own = norm_axes(case, family)
+    for words, axes in named.items():
+        if not axes or (family != "group" and axes == own):
+            continue
+        result = _normalized(case, axes, 0, outside=False, centred=family != "rms")
+        if result is not None:
+            text = f"The reference normalises {words}. Normalise so, or export it again."
+            yield Alternative("normalization", text, result=result)
+
+
+def norm_axes(case: Case, family: str) -> tuple[int, ...]:
+    """Return the axes that share statistics, counted from the front."""
+    x = case.input
+    assert x is not None  # noqa: S101 - the caller has checked it
+    rest = tuple(range(2, x.ndim))
+    if family in {"layer", "rms"}:
+        shape = case.value("normalized_shape")
+        count = len(shape) if isinstance(shape, tuple) else 1
+        return tuple(range(x.ndim - count, x.ndim))
+    return (0, *rest) if family == "batch" else rest
+
+
+def _normalized(
+    case: Case, axes: tuple[int, ...], ddof: int, *, outside: bool, centred: bool
+) -> Array | None:
+    """Normalise by own statistics, and apply weight and bias; None if they do not fit."""
+    x = case.input
+    assert x is not None  # noqa: S101 - the caller has checked it
+    groups = case.value("num_groups") if norm_family(case) == "group" else None
+    wide = x.astype(np.float64)
+    if groups and axes == norm_axes(case, "group"):
+        if x.shape[1] % groups:
+            return None
+        wide, axes = wide.reshape(len(x), groups, -1), (2,)
+    count = int(np.prod([wide.shape[axis] for axis in axes]))
+    if count <= ddof:
+        return None
+    mean: Any = wide.mean(axes, keepdims=True) if centred else 0.0
+    variance = np.square(wide - mean).sum(axes, keepdims=True) / (count - ddof)
+    eps = float(case.value("eps", 1e-5) or 0.0)
+    with np.errstate(all="ignore"):
+        divisor = np.sqrt(variance) + eps if outside else np.sqrt(variance + eps)
+        result: Array = ((wide - mean) / divisor).reshape(x.shape)
+    for name in ("weight", "bias"):
+        values = case.weight(name)
+        if values is None:
+            continue
+        if norm_family(case) not in {"layer", "rms"}:
+            values = values.reshape(-1, *(1,) * (x.ndim - 2))
+        try:
+            result = result * values if name == "weight" else result + values
+        except ValueError:
+            return None
+    return result.astype(x.dtype)

@@ -1,0 +1,439 @@
+"""Alternatives that can be seen in the results alone: activation, scale, bias, order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.comparison.reasons.case import Alternative, apply_layer
+from engine.comparison.reasons.fitting import plain_numbers
+from engine.comparison.reasons.normalizing import norm_family
+from engine.comparison.reasons.parameters import format_value
+from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.sliding import sliding_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from engine.comparison.reasons.case import Case
+    from engine.values import Array
+
+__all__ = [
+    "channel_axes",
+    "describe_numbers",
+    "other_activation",
+    "other_bias",
+    "other_channel_order",
+    "other_layout",
+    "other_scale",
+]
+
+
+# Name, operator type, and parameters; the simplest first.
+_ACTIVATIONS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("relu", "F.relu", {}),
+    ("relu6", "F.relu6", {}),
+    ("sigmoid", "F.sigmoid", {}),
+    ("tanh", "F.tanh", {}),
+    ("silu", "F.silu", {}),
+    ("gelu", "F.gelu", {}),
+    ("gelu with approximate='tanh'", "F.gelu", {"approximate": "tanh"}),
+    ("hardswish", "F.hardswish", {}),
+    ("hardsigmoid", "F.hardsigmoid", {}),
+    ("hardtanh", "F.hardtanh", {}),
+    ("leaky_relu with slope 0.01", "F.leaky_relu", {"negative_slope": 0.01}),
+    ("leaky_relu with slope 0.1", "F.leaky_relu", {"negative_slope": 0.1}),
+    ("leaky_relu with slope 0.2", "F.leaky_relu", {"negative_slope": 0.2}),
+    ("elu", "F.elu", {}),
+    ("selu", "F.selu", {}),
+    ("celu", "F.celu", {}),
+    ("mish", "F.mish", {}),
+    ("softplus", "F.softplus", {}),
+    ("softsign", "F.softsign", {}),
+    ("logsigmoid", "F.logsigmoid", {}),
+    ("tanhshrink", "F.tanhshrink", {}),
+    ("hardshrink", "F.hardshrink", {}),
+    ("softshrink", "F.softshrink", {}),
+    ("exp", "torch.exp", {}),
+    ("abs", "torch.abs", {}),
+)
+_ACTIVATION_TYPES: Final = frozenset(
+    {type_.rpartition(".")[2] for _, type_, _ in _ACTIVATIONS}
+    | {"prelu", "rrelu", "softmax", "log_softmax", "softmin", "threshold", "logsoftmax",
+       "leakyrelu", "clamp", "clip", "glu"}
+)  # fmt: skip
+_EXACT: Final = 0.995  # share from which a function is the reference's
+_CLAMPED: Final = 3  # elements that show a bound
+_LOW_VALUES: Final = 16  # of a list in a text
+_MOST_CHANNELS: Final = 1 << 12
+
+
+def is_activation(case: Case) -> bool:
+    """Return whether the operator is an activation itself."""
+    return case.type.rpartition(".")[2].rpartition("::")[2].lower() in _ACTIVATION_TYPES
+
+
+def other_activation(case: Case) -> Iterator[Alternative]:
+    """Return functions that the reference applies, or only we do."""
+    if case.pair is None or case.pair[1].dtype.kind != "f":
+        return
+    ours, expected = case.pair
+    own = is_activation(case)
+    if own:
+        yield Alternative(
+            "activation_extra",
+            f"The reference gives the input unchanged, the file has {case.type}. Remove it.",
+            result=case.input,
+            least=_EXACT,
+        )
+    for name, function in _functions(ours, expected):
+        text = f"The reference applies {name} here, the file does not. Add it."
+        yield Alternative("activation_missing", text, after=function, least=_EXACT)
+        if own:
+            text = f"The reference applies {name} instead of {case.type}. Use it."
+            yield Alternative(
+                "activation_missing", text, result=case.input, after=function, least=_EXACT
+            )
+    yield from _clamped(ours, expected)
+    yield from _leaky(case, ours, expected)
+    if not own:
+        for name, function in _functions(expected, ours):
+            text = f"The file applies {name} here, the reference does not. Remove it."
+            yield Alternative(
+                "activation_extra", text, after=function, swapped=True, least=_EXACT
+            )
+
+
+def _functions(ours: Array, expected: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
+    """Return functions of one element, and softmax, that can give numbers of this range."""
+    low, high = float(expected.min()), float(expected.max())
+    for name, type_, params in _ACTIVATIONS:
+        if _can_give(name, low, high):
+            yield name, partial(_apply, type_, params)
+    sums_to_one = low >= 0 and high <= 1.001
+    if ours.ndim and (sums_to_one or high <= 0):
+        name, type_ = (
+            ("softmax", "F.softmax") if sums_to_one else ("log_softmax", "F.log_softmax")
+        )
+        for axis in range(ours.ndim):
+            yield f"{name} over axis {axis}", partial(_apply, f"F.{name}", {"dim": axis})
+
+
+def _can_give(name: str, low: float, high: float) -> bool:
+    """Return whether a function has a range; so that most need not be computed."""
+    bounds = {
+        "relu": (0, np.inf), "relu6": (0, 6), "sigmoid": (0, 1), "tanh": (-1, 1),
+        "silu": (-0.279, np.inf), "gelu": (-0.171, np.inf), "hardswish": (-0.376, np.inf),
+        "hardsigmoid": (0, 1), "hardtanh": (-1, 1), "elu": (-1, np.inf),
+        "selu": (-1.7582, np.inf), "celu": (-1, np.inf), "mish": (-0.309, np.inf),
+        "softplus": (0, np.inf), "softsign": (-1, 1), "logsigmoid": (-np.inf, 0),
+        "exp": (0, np.inf), "abs": (0, np.inf),
+    }  # fmt: skip
+    least, most = bounds.get(name.partition(" ")[0], (-np.inf, np.inf))
+    slack = 1e-3
+    return low >= least - slack and high <= most + slack
+
+
+def _apply(type_: str, params: dict[str, Any], x: Array) -> Array:
+    result = apply_layer(type_, x, **params)
+    return x if result is None else result
+
+
+def _clamped(ours: Array, expected: Array) -> Iterator[Alternative]:
+    """Return clamping to the range of the expected numbers."""
+    low, high = float(expected.min()), float(expected.max())
+    if float(ours.min()) >= low and float(ours.max()) <= high:
+        return
+    for least, most in ((low, np.inf), (-np.inf, high), (low, high)):
+        bounds = [bound for bound in (least, most) if np.isfinite(bound)]
+        # Several elements that differ in ours are at a bound.
+        if any(np.unique(ours[expected == bound]).size < _CLAMPED for bound in bounds):
+            continue
+        text = (
+            f"The reference clamps to {least:.6g} … {most:.6g} here, the file does not. "
+            f"Add the clamp."
+        )
+        yield Alternative(
+            "activation_missing", text, after=partial(np.clip, a_min=least, a_max=most),
+            fitted=len(bounds), least=_EXACT,
+        )  # fmt: skip
+
+
+def _leaky(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
+    """Return the leaky ReLU whose slope fits."""
+    x = case.input if is_activation(case) else ours
+    if x is None or x.shape != expected.shape or x.dtype.kind != "f":
+        return
+    negative = x < 0
+    square = float(np.square(x[negative], dtype=np.float64).sum())
+    if not square:
+        return
+    product = float((x[negative].astype(np.float64) * expected[negative]).sum())
+    slope = _plain(product / square)
+    if slope in {0.0, 1.0}:
+        return
+    text = f"The reference applies leaky_relu with slope {slope:.6g} here. Apply the same."
+    after = partial(_apply, "F.leaky_relu", {"negative_slope": slope})
+    result = x if is_activation(case) else None
+    yield Alternative(
+        "activation_missing", text, result=result, after=after, fitted=1, least=_EXACT
+    )
+
+
+def channel_axes(case: Case) -> tuple[int, ...]:
+    """Return the axes along which each channel's bias lies in the result.
+
+    Those of a layer norm are all that it normalises; an operator without channels has none.
+    """
+    shape = case.expected_shape
+    if shape is None or not shape:
+        return ()
+    windows = sliding_of(case)
+    if windows is not None:
+        return (len(shape) - windows.rank - 1,)
+    family = norm_family(case)
+    if family in {"layer", "rms"}:
+        count = case.value("normalized_shape")
+        length = len(count) if isinstance(count, tuple) else 1
+        return tuple(range(len(shape) - length, len(shape)))
+    if family:
+        return (1,)
+    if "inear" in case.type or case.type.endswith(("addmm", "matmul")):
+        return (len(shape) - 1,)
+    return (1,) if len(shape) in {3, 4, 5} else ()
+
+
+def other_bias(case: Case) -> Iterator[Alternative]:
+    """Return an offset of each channel, or of all elements."""
+    if case.pair is None or case.pair[1].dtype.kind != "f":
+        return
+    ours, expected = (array.astype(np.float64) for array in case.pair)
+    residual = expected - ours
+    if not np.isfinite(residual).all():
+        return
+    bias = case.weights.get("bias")
+    if bias is not None:
+        yield Alternative(
+            "bias", "The reference has no bias, the file has one. Drop the bias.",
+            (Change("bias", None),), result=ours - _spread_bias(case, bias, ours),
+        )  # fmt: skip
+    offset = float(np.median(residual))
+    yield Alternative(
+        "bias", f"The reference is larger by {offset:.6g} everywhere. Add that to the bias.",
+        result=ours + offset, fitted=1, least=_EXACT,
+    )  # fmt: skip
+    axes = channel_axes(case)
+    if not axes or "bias" not in case.arguments:
+        return
+    others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
+    offsets = residual.mean(others, keepdims=True) if others else residual
+    offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
+    wanted = offsets.reshape([residual.shape[axis] for axis in axes])
+    if bias is not None and bias.shape == wanted.shape:
+        wanted = wanted + bias
+    yield Alternative(
+        "bias", _describe_bias(bias, wanted, offsets), (Change("bias", _as_weight(wanted)),),
+        result=ours + offsets, fitted=int(np.count_nonzero(offsets)), least=0.95,
+    )  # fmt: skip
+
+
+def _spread_bias(case: Case, bias: Array, result: Array) -> Array | float:
+    """Shape a bias so that it meets the result."""
+    shape = [1] * result.ndim
+    axes = channel_axes(case)
+    for axis in axes:
+        shape[axis] = result.shape[axis]
+    sizes = [result.shape[axis] for axis in axes]
+    return bias.reshape(shape) if list(bias.shape) == sizes else 0.0
+
+
+def _as_weight(values: Array) -> Array:
+    result = values.astype(np.float32)
+    result.flags.writeable = False
+    return result
+
+
+def _describe_bias(bias: Array | None, wanted: Array, offsets: Array) -> str:
+    changed = np.flatnonzero(offsets)
+    numbers = wanted.reshape(-1)
+    if bias is None:
+        words = describe_numbers(numbers)
+        return f"The reference has a bias, the file has none. Set bias={words}."
+    if changed.size == 1:
+        place = int(changed[0])
+        return (
+            f"The bias of channel {place} is {numbers[place]:.6g} in the reference, "
+            f"{bias.reshape(-1)[place]:.6g} in the file. Set it."
+        )
+    return (
+        f"The bias of {changed.size} of {numbers.size} channels differs. "
+        f"Set bias={describe_numbers(numbers)}."
+    )
+
+
+def describe_numbers(numbers: Array) -> str:
+    """Write a few numbers, the first ones of many."""
+    flat = numbers.reshape(-1)
+    words = ", ".join(f"{float(number):.4g}" for number in flat[:_LOW_VALUES])
+    return f"({words}, …)" if flat.size > _LOW_VALUES else f"({words})"
+
+
+def other_scale(case: Case) -> Iterator[Alternative]:
+    """Return a factor of all elements, of the weight, or of each channel."""
+    if case.pair is None or case.pair[1].dtype.kind != "f":
+        return
+    ours, expected = (array.astype(np.float64) for array in case.pair)
+    weight, bias = case.weights.get("weight"), case.weights.get("bias")
+    factor = _factor(ours, expected)
+    if factor is not None:
+        yield Alternative(
+            "scale", f"The reference is {_describe_factor(factor)} everywhere. Scale by it.",
+            (Change("scale", factor),), result=ours * factor, fitted=1, least=_EXACT,
+        )  # fmt: skip
+    if weight is not None and bias is not None and weight.dtype.kind == "f":
+        shift = _spread_bias(case, bias, ours)
+        factor = _factor(ours - shift, expected - shift)
+        if factor is not None:
+            scaled = _as_weight(weight * factor)
+            yield Alternative(
+                "scale",
+                f"The reference is {_describe_factor(factor)} before the bias. "
+                "Scale the weight or the input by it.",
+                (Change("weight", scaled),), result=(ours - shift) * factor + shift,
+                fitted=1, least=_EXACT,
+            )  # fmt: skip
+    yield from _channel_scales(case, ours, expected)
+
+
+def _channel_scales(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
+    axes = channel_axes(case)
+    others = tuple(axis for axis in range(ours.ndim) if axis not in axes)
+    if len(axes) != 1 or not others:
+        return
+    squares = np.square(ours).sum(others, keepdims=True)
+    products = (ours * expected).sum(others, keepdims=True)
+    factors = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
+    same = np.isclose(factors, 1, atol=1e-5)
+    # A few channels are rather a fault of the weight.
+    if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():
+        return
+    numbers = factors.reshape(-1)
+    yield Alternative(
+        "scale",
+        f"Each channel of the reference is larger by a factor of its own: "
+        f"{describe_numbers(numbers)}. Scale the channels by it.",
+        (Change("scale", _as_weight(numbers)),), result=ours * factors,
+        fitted=numbers.size, least=_EXACT,
+    )  # fmt: skip
+
+
+def _factor(ours: Array, expected: Array) -> float | None:
+    square = float(np.square(ours).sum())
+    if not square or not np.isfinite(square):
+        return None
+    factor = float((ours * expected).sum()) / square
+    return _plain(factor) if factor and np.isfinite(factor) else None
+
+
+def _plain(number: float) -> float:
+    """Return the number of few digits that is as near as rounding allows."""
+    near = [
+        plain for plain in plain_numbers(number) if abs(plain - number) <= 2e-6 * abs(number)
+    ]
+    return near[0] if near else number
+
+
+def _describe_factor(factor: float) -> str:
+    inverse = 1 / factor
+    if abs(factor) < 1 and abs(inverse - round(inverse)) < 1e-4 * abs(inverse):
+        return f"1/{round(inverse)} of ours"
+    return f"{format_value(factor)} times ours"
+
+
+def other_channel_order(case: Case) -> Iterator[Alternative]:
+    """Return another order of the result's channels, or of operands that are joined."""
+    joins = case.type.rpartition(".")[2] in {"cat", "concat", "concatenate", "stack"}
+    if joins and 2 <= len(case.inputs) <= _LOW_VALUES:
+        count = len(case.inputs)
+        orders = [tuple(range(count))[::-1], *_swaps(count)]
+        for order in orders:
+            text = f"The reference joins the operands in the order {order}. Reorder them."
+            inputs = [case.inputs[place] for place in order]
+            yield Alternative("channel_order", text, inputs=inputs)
+    if case.pair is None:
+        return
+    ours, expected = case.pair
+    kind = "weight_layout" if case.weight() is not None else "channel_order"
+    for axis in dict.fromkeys((*channel_axes(case), 1, ours.ndim - 1)):
+        if not 0 <= axis < ours.ndim or len(channel_axes(case)) > 1:
+            continue
+        found = _matched(ours, expected, axis)
+        if found is not None:
+            numbers = ", ".join(map(str, found[:_LOW_VALUES]))
+            more = ", …" if len(found) > _LOW_VALUES else ""
+            what = "outputs of the weight" if kind == "weight_layout" else "channels"
+            yield Alternative(
+                kind,
+                f"The reference has the {what} in the order ({numbers}{more}) of ours. "
+                "Reorder them so.",
+                (Change("order", tuple(map(int, found[:_MOST_CHANNELS]))),),
+                result=np.take(ours, found, axis),
+            )
+
+
+def _swaps(count: int) -> Iterator[tuple[int, ...]]:
+    for one in range(count):
+        for other in range(one + 1, count):
+            order = list(range(count))
+            order[one], order[other] = order[other], order[one]
+            yield tuple(order)
+    yield from ((*range(n, count), *range(n)) for n in range(1, count))
+
+
+def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
+    """Return for each expected channel the equal one of ours; None if that is no reordering."""
+    count = ours.shape[axis]
+    if not 2 <= count <= _MOST_CHANNELS or ours.size == count:
+        return None
+    mine, theirs = (
+        np.moveaxis(array, axis, 0).reshape(count, -1).astype(np.float64)
+        for array in (ours, expected)
+    )
+    probe = np.random.default_rng(0).standard_normal((mine.shape[1], 2))
+    keys, wanted = mine @ probe, theirs @ probe
+    nearest = np.argsort(keys[:, 0])
+    places = np.searchsorted(keys[nearest, 0], wanted[:, 0])
+    around = np.clip(places[:, np.newaxis] + np.arange(-2, 3), 0, count - 1)
+    candidates = nearest[around]
+    distances = np.abs(keys[candidates] - wanted[:, np.newaxis]).sum(-1)
+    found = candidates[np.arange(count), distances.argmin(1)]
+    is_order = len(set(found.tolist())) == count
+    return found if is_order and (found != np.arange(count)).any() else None
+
+
+def other_layout(case: Case) -> Iterator[Alternative]:
+    """Return the result with its axes in another order: NCHW and NHWC."""
+    ours, expected = case.ours, case.expected
+    if not (isinstance(ours, np.ndarray) and isinstance(expected, np.ndarray)):
+        return
+    if ours.ndim != expected.ndim or ours.ndim < 3 or ours.size != expected.size:
+        return
+    last = tuple(range(ours.ndim))
+    orders = {
+        "NHWC": (0, *last[2:], 1),
+        "NCHW": (0, ours.ndim - 1, *last[1:-1]),
+        "with rows and columns exchanged": (*last[:-2], last[-1], last[-2]),
+        "with batch and the next axis exchanged": (1, 0, *last[2:]),
+    }
+    for words, order in orders.items():
+        moved = ours.transpose(order)
+        text = f"The reference's result is {words}. Transpose it by {order}."
+        changes = (Change("dims", order),)
+        yield Alternative("input_layout", text, changes, result=moved)
+        if moved.shape != expected.shape:
+            text = f"The reference reads the same memory as {words}. Transpose it by {order}."
+            yield Alternative(
+                "input_layout", text, changes, result=moved.reshape(expected.shape)
+            )

@@ -1,0 +1,213 @@
+"""Alternatives of the order in which a weight's numbers lie."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.comparison.reasons.case import Alternative
+from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.sliding import sliding_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from engine.comparison.reasons.case import Case
+    from engine.values import Array
+
+__all__ = ["layouts_of", "other_layouts"]
+
+_LEAST: Final = 0.98
+_MOST_FACTORS: Final = 32  # ways to split the inputs of a linear layer
+_FEW: Final = 4  # channels that are tried in every order
+_GATES: Final = {"LSTM": "ifgo", "GRU": "rzn"}
+
+
+def other_layouts(case: Case) -> Iterator[Alternative]:
+    """Return the weights of an operator in other orders."""
+    if case.expected_shape is None and not isinstance(case.expected, tuple):
+        return
+    recurrent = next((word for word in _GATES if word in case.type), "")
+    if recurrent:
+        yield from _gate_orders(case, recurrent)
+        yield from _directions(case)
+        return
+    if "in_proj_weight" in case.weights:
+        yield from _projections(case)
+    for name, weight in case.weights.items():
+        if weight.ndim < 1 or weight.size < 2 or name.startswith("running_"):
+            continue
+        for words, other in layouts_of(case, name, weight):
+            yield _alternative(name, words, other)
+    if {"weight", "bias"} <= case.weights.keys():
+        weight, bias = case.weights["weight"], case.weights["bias"]
+        if weight.shape == bias.shape:
+            yield _swapped(case, "weight", "bias")
+    if {"running_mean", "running_var"} <= case.weights.keys():
+        yield _swapped(case, "running_mean", "running_var")
+
+
+def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Array]]:
+    """Return a weight in other orders, of the same shape, each with its description."""
+    windows = sliding_of(case)
+    if weight.ndim == 1:
+        yield "reversed", weight[::-1]
+        return
+    if windows is not None and weight.ndim == windows.rank + 2:
+        yield from _flipped(weight)
+        yield from _reread(weight, "IO" if windows.family == "transpose" else "OI")
+        yield from _channel_orders(weight)
+        return
+    yield from _reread(weight, "")
+    for axis in range(weight.ndim):
+        yield f"reversed along axis {axis}", np.flip(weight, axis)
+    if weight.ndim == 2 and name == "weight" and "inear" in case.type:
+        yield from _flattened(weight)
+
+
+def _alternative(name: str, words: str, weight: Array) -> Alternative:
+    weight = np.ascontiguousarray(weight)
+    weight.flags.writeable = False
+    return Alternative(
+        "weight_layout",
+        f"The {name} of the reference is the file's {words}. Store it so.",
+        (Change(name, weight),),
+        weights={name: weight},
+        least=_LEAST,
+    )
+
+
+def _swapped(case: Case, one: str, other: str) -> Alternative:
+    weights = {one: case.weights[other], other: case.weights[one]}
+    return Alternative(
+        "weight_layout",
+        f"{one} and {other} are exchanged in the file. Exchange them.",
+        tuple(Change(name, value) for name, value in weights.items()),
+        weights=weights,
+        least=_LEAST,
+    )
+
+
+def _flipped(weight: Array) -> Iterator[tuple[str, Array]]:
+    axes = [axis for axis in range(2, weight.ndim) if weight.shape[axis] > 1]
+    if len(axes) > 1:
+        yield "with kernels rotated by 180 degrees", np.flip(weight, tuple(axes))
+    for axis in axes:
+        yield f"flipped along axis {axis}", np.flip(weight, axis)
+    if len(axes) == 2 and weight.shape[-1] == weight.shape[-2]:
+        for turns, degrees in ((1, 90), (3, 270)):
+            yield f"with kernels rotated by {degrees} degrees", np.rot90(weight, turns, (2, 3))
+
+
+def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Array]]:
+    """Return the same memory read as if the axes were in another order, both ways."""
+    names = channels + "DHW"[-(weight.ndim - 2) :] if channels and weight.ndim > 2 else ""
+    orders: Iterable[tuple[int, ...]] = itertools.permutations(range(weight.ndim))
+    if weight.ndim > 4:  # only whole channels move
+        rest = tuple(range(2, weight.ndim))
+        orders = ((1, 0, *rest), (0, *rest, 1), (1, *rest, 0), (*rest, 1, 0), (*rest, 0, 1))
+    for order in orders:
+        moves = [axis for axis in order if weight.shape[axis] > 1]
+        if moves == sorted(moves):
+            continue
+        shape = [weight.shape[axis] for axis in order]
+        inverse = np.argsort(order)
+        words = "".join(names[axis] for axis in order) if names else f"axes {order}"
+        yield f"read as {words}", weight.reshape(shape).transpose(inverse)
+        back = weight.transpose(order).reshape(weight.shape)
+        if shape != list(weight.shape) or list(inverse) != list(order):
+            yield f"written as {words}", back
+
+
+def _channel_orders(weight: Array) -> Iterator[tuple[str, Array]]:
+    for axis, word in ((1, "second"), (0, "first")):
+        count = weight.shape[axis]
+        for order in _orders(count):
+            text = f"with the channels of the {word} axis in the order {order[:16]}"
+            yield text, np.take(weight, order, axis)
+
+
+def _orders(count: int) -> Iterator[tuple[int, ...]]:
+    if count < 2:
+        return
+    if count <= _FEW:
+        yield from itertools.islice(itertools.permutations(range(count)), 1, None)
+        return
+    numbers = np.arange(count)
+    yield tuple(numbers[::-1].tolist())
+    yield tuple(np.roll(numbers, 1).tolist())
+    yield tuple(np.roll(numbers, -1).tolist())
+    for parts in _divisors(count)[1:-1][:_MOST_FACTORS]:
+        yield tuple(numbers.reshape(parts, -1).T.reshape(-1).tolist())
+    half = count // 2
+    yield tuple(np.roll(numbers, half).tolist())
+
+
+def _flattened(weight: Array) -> Iterator[tuple[str, Array]]:
+    """Return inputs of a linear layer as of a flattened image with its axes exchanged."""
+    inputs = weight.shape[1]
+    for parts in _divisors(inputs)[1:-1][:_MOST_FACTORS]:
+        other = weight.reshape(len(weight), parts, -1).transpose(0, 2, 1)
+        words = f"with its {inputs} inputs as {inputs // parts}×{parts} instead of "
+        yield f"{words}{parts}×{inputs // parts}", other.reshape(weight.shape)
+    for parts in _divisors(len(weight))[1:-1][:_MOST_FACTORS]:
+        moved = weight.reshape(parts, -1, inputs).transpose(1, 0, 2)
+        yield (
+            f"with its {len(weight)} outputs in {parts} parts interleaved",
+            moved.reshape(weight.shape),
+        )
+
+
+def _divisors(count: int) -> list[int]:
+    return [number for number in range(1, count + 1) if not count % number]
+
+
+def _gate_orders(case: Case, kind: str) -> Iterator[Alternative]:
+    gates = _GATES[kind]
+    names = [n for n in case.weights if n.startswith(("weight_ih", "weight_hh", "bias_"))]
+    for order in itertools.islice(itertools.permutations(range(len(gates))), 1, None):
+        weights = {name: _in_parts(case.weights[name], order, len(gates)) for name in names}
+        theirs = "".join(gates[place] for place in order)
+        text = f"The gates of the file are in the order {theirs}, not {gates}. Reorder them."
+        yield _of_weights(text, weights)
+    for one, other in (("weight_ih", "weight_hh"), ("bias_ih", "bias_hh")):
+        pairs = {n: n.replace(one, other) for n in names if n.startswith(one)}
+        weights = {}
+        for name, partner in pairs.items():
+            weights |= {name: case.weights[partner], partner: case.weights[name]}
+        if weights:
+            yield _of_weights(f"{one} and {other} are exchanged in the file.", weights)
+
+
+def _directions(case: Case) -> Iterator[Alternative]:
+    pairs = [n for n in case.weights if f"{n}_reverse" in case.weights]
+    if pairs:
+        weights = {n: case.weights[f"{n}_reverse"] for n in pairs}
+        weights |= {f"{n}_reverse": case.weights[n] for n in pairs}
+        yield _of_weights("The two directions are exchanged in the file.", weights)
+
+
+def _projections(case: Case) -> Iterator[Alternative]:
+    names = [n for n in ("in_proj_weight", "in_proj_bias") if n in case.weights]
+    for order in itertools.islice(itertools.permutations(range(3)), 1, None):
+        weights = {name: _in_parts(case.weights[name], order, 3) for name in names}
+        theirs = "".join("qkv"[place] for place in order)
+        yield _of_weights(
+            f"The projections of the file are in the order {theirs}, not qkv. Reorder them.",
+            weights,
+        )
+
+
+def _in_parts(weight: Array, order: tuple[int, ...], count: int) -> Array:
+    if len(weight) % count:
+        return weight
+    parts = np.split(weight, count)
+    # `order` says which part of the reference each part of the file is.
+    return np.concatenate([parts[order.index(place)] for place in range(count)])
+
+
+def _of_weights(text: str, weights: Mapping[str, Any]) -> Alternative:
+    changes = tuple(Change(name, value) for name, value in weights.items())
+    return Alternative("weight_layout", text, changes, weights=weights, least=_LEAST)

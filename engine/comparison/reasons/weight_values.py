@@ -1,0 +1,474 @@
+"""Alternatives of a weight's numbers: those of the reference, or those that the data imply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from engine.comparison.reasons.case import Alternative
+from engine.comparison.reasons.normalizing import norm_family
+from engine.comparison.reasons.precision import ROUNDINGS, explained_by_rounding
+from engine.comparison.reasons.reason import Change
+from engine.comparison.reasons.results import channel_axes
+from engine.comparison.reasons.sliding import sliding_of
+from engine.comparison.reasons.weight_layouts import layouts_of
+from engine.layers.padding import pad_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from engine.comparison.reasons.case import Case
+    from engine.comparison.reasons.sliding import Sliding
+    from engine.values import Array
+
+__all__ = ["reference_weights", "solved_weights"]
+
+_MOST_NUMBERS: Final = 1 << 22  # of the matrix that is solved
+_MOST_WORK: Final = 1 << 30  # multiplications of the solution
+_RICH: Final = 1.25  # equations for each unknown
+_MOST_ELEMENTS: Final = 6  # that are located one by one
+_LEAST: Final = 0.98
+
+
+def reference_weights(case: Case) -> Iterator[Alternative]:
+    """Return the reference's own weights, where they are known and differ."""
+    theirs = {
+        name: array
+        for name, array in case.reference_weights.items()
+        if name in case.weights and not _equal(array, case.weights[name])
+    }
+    missing = [n for n in case.reference_weights if n not in case.weights and n == "bias"]
+    for name in missing:
+        array = case.reference_weights[name]
+        yield Alternative(
+            "bias", "The reference has a bias, the file has none. Add the reference's.",
+            (Change(name, array),), {"bias": True} if "bias" in case.params else {},
+            {name: array},
+        )  # fmt: skip
+    for name, array in theirs.items():
+        yield _own_kind(case, name, array)
+    if len(theirs) > 1:
+        yield Alternative(
+            "weight_values",
+            f"{', '.join(theirs)} differ from the reference's. Take the reference's.",
+            tuple(Change(name, array) for name, array in theirs.items()),
+            weights=theirs,
+        )
+
+
+def _equal(one: Array, other: Array) -> bool:
+    return one.shape == other.shape and bool(np.array_equal(one, other, equal_nan=True))
+
+
+def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
+    """Return one of the reference's weights, and say in what it differs."""
+    ours = case.weights[name]
+    change, weights = (Change(name, theirs),), {name: theirs}
+    if ours.shape == theirs.shape and ours.dtype.kind == "f":
+        for words, rounded in ROUNDINGS.items():
+            if _close(rounded(theirs), ours):
+                text = (
+                    f"The {name} of the file is the reference's rounded to {words}. "
+                    f"Store it as float32."
+                )
+                return Alternative("precision", text, change, weights=weights)
+        if ours.ndim > 1:
+            for words, other in layouts_of(case, name, ours):
+                if _close(other, theirs):
+                    text = f"The {name} of the reference is the file's {words}. Store it so."
+                    return Alternative("weight_layout", text, change, weights=weights)
+    groups = _groups(case, name, theirs)
+    if groups:
+        text = f"The reference has {groups} groups, the file {case.value('groups', 1)}."
+        return Alternative(
+            "groups", f"{text} Set groups={groups}.", (Change("groups", groups), *change),
+            {"groups": groups}, weights,
+        )  # fmt: skip
+    kind = "bias" if name.startswith("bias") or name.endswith("_bias") else "weight_values"
+    return Alternative(kind, _describe_change(name, ours, theirs), change, weights=weights)
+
+
+def _groups(case: Case, name: str, theirs: Array) -> int:
+    windows, x = sliding_of(case), case.input
+    ours = case.weights[name]
+    if windows is None or windows.family != "conv" or name != "weight" or x is None:
+        return 0
+    if theirs.ndim != ours.ndim or theirs.shape[1] == ours.shape[1]:
+        return 0
+    return int(x.shape[-windows.rank - 1] // max(theirs.shape[1], 1))
+
+
+def _close(one: Array, other: Array) -> bool:
+    scale = float(np.abs(other).max(initial=0.0))
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=0, atol=1e-6 * scale))
+
+
+def _describe_change(name: str, ours: Array, theirs: Array) -> str:
+    """Say how many numbers of a weight differ; of few, which."""
+    if ours.shape != theirs.shape:
+        shapes = f"the shape {theirs.shape}, the file's {ours.shape}"
+        return f"The {name} of the reference has {shapes}."
+    scale = float(np.abs(theirs).max(initial=0.0))
+    differs = ~np.isclose(ours, theirs, rtol=1e-5, atol=1e-5 * scale)
+    places = np.argwhere(differs)
+    if not len(places):
+        return f"The {name} of the file differs from the reference's. Take the reference's."
+    if len(places) == 1:
+        at = tuple(places[0].tolist())
+        where = f"[{', '.join(map(str, at))}]"
+        return (
+            f"{name}{where} is {float(theirs[at]):.6g} in the reference, "
+            f"{float(ours[at]):.6g} in the file. Set it."
+        )
+    channels = sorted({int(place[0]) for place in places})
+    of = f"channel {channels[0]}" if len(channels) == 1 else f"{len(channels)} channels"
+    largest = float(np.abs(theirs - ours).max())
+    return (
+        f"{len(places)} of {ours.size} numbers of the {name} differ, in {of}, by up to "
+        f"{largest:.4g}. Take the reference's."
+    )
+
+
+def solved_weights(case: Case) -> Iterator[Alternative]:
+    """Return weights that the inputs and the expected result imply."""
+    if case.type == "pnnx.Attribute" and len(case.weights) == 1:
+        yield from _stored(case)
+    elif case.pair is None or case.pair[1].dtype.kind != "f":
+        return
+    elif case.type in {"nn.Embedding", "F.embedding"}:
+        yield from _table_rows(case)
+    elif norm_family(case):
+        yield from _affine(case)
+    elif case.type == "nn.PReLU":
+        yield from _slopes(case)
+    elif "weight" in case.weights:
+        yield from _products(case)
+
+
+def _stored(case: Case) -> Iterator[Alternative]:
+    ((name, ours),) = case.weights.items()
+    theirs = case.expected
+    if isinstance(theirs, np.ndarray) and theirs.shape == ours.shape:
+        text = _describe_change(name, ours, theirs)
+        yield Alternative(
+            "weight_values", text, (Change(name, theirs),), weights={name: theirs}
+        )
+
+
+def _table_rows(case: Case) -> Iterator[Alternative]:
+    index, table = case.input, case.weight()
+    assert case.pair is not None  # noqa: S101 - the caller has checked it
+    expected = case.pair[1]
+    if index is None or table is None or index.dtype.kind not in "iu":
+        return
+    rows = index.reshape(-1)
+    if not rows.size or rows.min() < 0 or rows.max() >= len(table):
+        return
+    wanted = table.copy()
+    wanted[rows] = expected.reshape(-1, table.shape[1])
+    if "weight" in case.weights:
+        # A row that is looked up twice must be the same both times: the result says it.
+        text = _describe_change("weight", table, wanted)
+        change = (Change("weight", wanted),)
+        yield Alternative(
+            "weight_values", text, change, weights={"weight": wanted}, least=_LEAST
+        )
+
+
+def _slopes(case: Case) -> Iterator[Alternative]:
+    x, weight = case.input, case.weights.get("weight")
+    assert case.pair is not None  # noqa: S101 - the caller has checked it
+    if x is None or weight is None:
+        return
+    below = np.minimum(x.astype(np.float64), 0)
+    product = below * case.pair[1]
+    others: Any = None if weight.size == 1 else (0, *range(2, x.ndim))
+    squares = np.square(below).sum(others)
+    known = weight.reshape(np.shape(squares)).astype(np.float64)
+    slopes = np.divide(product.sum(others), squares, out=known, where=squares > 0)
+    wanted = np.asarray(slopes, weight.dtype).reshape(weight.shape)
+    text, change = _describe_change("weight", weight, wanted), Change("weight", wanted)
+    yield Alternative(
+        "weight_values",
+        text,
+        (change,),
+        weights={"weight": wanted},
+        fitted=wanted.size,
+        least=_LEAST,
+    )
+
+
+def _affine(case: Case) -> Iterator[Alternative]:
+    """Return a normalisation's weight and bias, by regression of each channel."""
+    assert case.pair is not None  # noqa: S101 - the caller has checked it
+    ours, expected = (array.astype(np.float64) for array in case.pair)
+    axes = channel_axes(case)
+    others = tuple(axis for axis in range(ours.ndim) if axis not in axes)
+    if not others or not (np.isfinite(ours).all() and np.isfinite(expected).all()):
+        return
+    shape = [ours.shape[axis] for axis in axes]
+    weight, bias = case.weights.get("weight"), case.weights.get("bias")
+    shift = 0.0 if bias is None else bias.reshape(
+        [ours.shape[a] if a in axes else 1 for a in range(ours.ndim)])  # fmt: skip
+    # First with the same bias: then one number per channel is enough.
+    squares = np.square(ours - shift).sum(others, keepdims=True)
+    products = ((ours - shift) * (expected - shift)).sum(others, keepdims=True)
+    slopes = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
+    slopes[np.isclose(slopes, 1, atol=1e-6)] = 1
+    yield _of_slopes(case, weight, slopes, (ours - shift) * slopes + shift, shape)
+    means = [array.mean(others, keepdims=True) for array in (ours, expected)]
+    squares = np.square(ours - means[0]).sum(others, keepdims=True)
+    products = ((ours - means[0]) * (expected - means[1])).sum(others, keepdims=True)
+    slopes = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
+    result = (ours - means[0]) * slopes + means[1]
+    yield _of_slopes(case, weight, slopes, result, shape, offsets=True)
+
+
+def _of_slopes(
+    case: Case,
+    weight: Array | None,
+    slopes: Array,
+    result: Array,
+    shape: list[int],
+    *,
+    offsets: bool = False,
+) -> Alternative:
+    changed = int(np.count_nonzero(~np.isclose(slopes, 1, atol=1e-5)))
+    wanted = slopes.reshape(shape).astype(np.float32)
+    if weight is not None:
+        wanted = (weight * wanted).astype(weight.dtype)
+    stored = "running_var" in case.weights
+    also = " or running_var" if stored else ""
+    means = ", and its bias or running_mean," if offsets and stored else (
+        ", and its bias," if offsets else "")  # fmt: skip
+    text = (
+        f"{changed} of {slopes.size} channels of the weight{also}{means} differ. "
+        "Take the reference's."
+    )
+    fitted = (2 if offsets else 1) * max(changed, 1)
+    change = (Change("weight", wanted),)
+    return Alternative(
+        "weight_values", text, change, result=result, fitted=fitted, least=_LEAST
+    )
+
+
+class _Products(NamedTuple):
+    """A linear operator as products of rows and the weights of each output channel.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (P, G, K)
+        What each output place of a group sees.
+    residual : ndarray of shape (P, O)
+        Expected result less ours.
+    weights : ndarray of shape (O, K)
+        Ours.
+    """
+
+    rows: Array
+    residual: Array
+    weights: Array
+
+
+def _products(case: Case) -> Iterator[Alternative]:
+    found = _as_products(case)
+    if found is None:
+        return
+    floor = case.discrepancy.floor
+    channels = np.flatnonzero(np.abs(found.residual).max(0, initial=0.0) > floor)
+    if not channels.size:
+        return
+    precise = explained_by_rounding(found.rows, found.residual, found.weights, channels)
+    if precise:
+        yield Alternative(
+            "precision",
+            f"The weight of the file is rounded to {precise}, the reference's is not. "
+            "Store it as float32.",
+            result=case.expected,
+        )
+        return
+    wanted = found.weights.astype(np.float64)
+    fitted = 0
+    for channel in channels:
+        case.check_cancelled()
+        group = int(channel) * found.rows.shape[1] // len(found.weights)
+        solved = _solve(found.rows[:, group], found.residual[:, channel], floor)
+        if solved is None:
+            return
+        fitted += int(np.count_nonzero(solved))
+        wanted[channel] += solved
+    weight = case.weights["weight"]
+    theirs = _in_file_order(case, wanted, weight)
+    text = _describe_change("weight", weight, theirs)
+    if len(channels) < len(found.weights):
+        text = f"{text} Only {_name_channels(channels)} of {len(found.weights)} differ."
+    yield Alternative(
+        "weight_values", text, (Change("weight", theirs),), weights={"weight": theirs},
+        fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,
+    )  # fmt: skip
+
+
+def _name_channels(channels: Array) -> str:
+    if channels.size == 1:
+        return f"output channel {int(channels[0])}"
+    first = ", ".join(map(str, channels[:8].tolist()))
+    return f"{channels.size} output channels ({first}{', …' if channels.size > 8 else ''})"
+
+
+def _solve(rows: Array, residual: Array, floor: float) -> Array | None:
+    """Return what is to be added to a channel's weights; None if the data do not say.
+
+    A few elements are located one by one. Otherwise there must be more equations than
+    unknowns, and the solution must be exact.
+    """
+    sparse = _few_elements(rows, residual, floor)
+    if sparse is not None:
+        return sparse
+    places, unknowns = rows.shape
+    if places < _RICH * unknowns or places * unknowns**2 > _MOST_WORK:
+        return None
+    solution, *_ = np.linalg.lstsq(rows.astype(np.float64), residual, rcond=1e-9)
+    left = residual - rows @ solution
+    if float(np.square(left).sum()) > (1 - _LEAST) * float(np.square(residual).sum()):
+        return None
+    size = float(np.abs(solution).max(initial=0.0))
+    solution[np.abs(solution) < 1e-5 * size] = 0
+    return np.asarray(solution)
+
+
+def _few_elements(rows: Array, residual: Array, floor: float) -> Array | None:
+    """Locate a few elements by orthogonal matching pursuit; None if they are more."""
+    norms = np.sqrt(np.square(rows, dtype=np.float64).sum(0))
+    norms[norms == 0] = np.inf
+    left, chosen = residual.astype(np.float64), list[int]()
+    for _ in range(min(_MOST_ELEMENTS, len(rows) // 3)):
+        chosen.append(int(np.argmax(np.abs(left @ rows) / norms)))
+        part = rows[:, chosen].astype(np.float64)
+        numbers, *_ = np.linalg.lstsq(part, residual, rcond=None)
+        left = residual - part @ numbers
+        if float(np.abs(left).max(initial=0.0)) <= max(floor, 1e-4 * np.abs(residual).max()):
+            result = np.zeros(rows.shape[1])
+            result[chosen] = numbers
+            return result
+    return None
+
+
+def _as_products(case: Case) -> _Products | None:
+    x, weight = case.input, case.weights.get("weight")
+    assert case.pair is not None  # noqa: S101 - the caller has checked it
+    residual = case.pair[1].astype(np.float64) - case.pair[0]
+    windows = sliding_of(case)
+    if x is None or weight is None or not np.isfinite(residual).all():
+        return None
+    if case.type == "nn.Linear":
+        rows = x.reshape(-1, 1, x.shape[-1])
+        chosen = _chosen(len(rows), rows.shape[2])
+        return _Products(rows[chosen], residual.reshape(-1, len(weight))[chosen], weight)
+    if windows is None or windows.family == "pool" or not case.type.startswith("nn."):
+        return None
+    batch = x if x.ndim == windows.rank + 2 else x[np.newaxis]
+    residual = residual.reshape(len(batch), -1, *residual.shape[-windows.rank :])
+    groups = case.value("groups", 1)
+    kernels = _kernels(weight, groups, transposed=windows.family == "transpose")
+    views = _views(case, batch, windows)
+    if views is None or views.shape[2 : 2 + windows.rank] != residual.shape[2:]:
+        return None
+    return _gathered(views, residual, kernels, groups)
+
+
+def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Products:
+    """Gather the windows of some places, (N, C, H'..., K...), as rows."""
+    samples, channels = views.shape[:2]
+    sizes = residual.shape[2:]
+    rank = len(sizes)
+    count = samples * int(np.prod(sizes))
+    unknowns = kernels.shape[1]
+    chosen = np.arange(count)[_chosen(count, unknowns * groups)]
+    at = np.unravel_index(chosen, (samples, *sizes))
+    rows = views[(at[0], slice(None), *at[1:])].reshape(len(chosen), groups, -1)
+    if rows.shape[2] != unknowns:
+        rows = rows.reshape(len(chosen), groups, unknowns)
+    flat = np.moveaxis(residual, 1, -1).reshape(count, -1)[chosen]
+    assert channels % groups == 0 and rank  # noqa: S101, PT018 - the layer has checked it
+    return _Products(np.ascontiguousarray(rows), flat, kernels)
+
+
+def _chosen(count: int, unknowns: int) -> Any:  # noqa: ANN401 - an index
+    """Return an index of as many places as are needed, spread evenly."""
+    most = max(_MOST_NUMBERS // max(unknowns, 1), 1)
+    wanted = min(count, most, max(4 * unknowns, 4096))
+    if wanted >= count:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
+
+
+def _views(case: Case, batch: Array, windows: Sliding) -> Array | None:
+    """Return what each place of the result sees, of shape (N, C, H'..., K...); a view."""
+    pads = [(p, p) for p in windows.padding]
+    given = case.value("padding", 0)
+    rank = windows.rank
+    steps = windows.stride
+    if windows.family == "transpose":
+        batch = _spread_out(batch, windows.stride)
+        reach = [
+            d * (k - 1) for d, k in zip(windows.dilation, windows.kernel_size, strict=True)
+        ]
+        pads = [
+            (r - p, r - p + extra)
+            for r, p, extra in zip(reach, windows.padding, windows.output_padding, strict=True)
+        ]
+        steps = (1,) * rank
+    elif isinstance(given, tuple) and len(given) == 2 * rank:
+        pads = [(given[2 * i], given[2 * i + 1]) for i in reversed(range(rank))]
+    if any(min(pair) < 0 for pair in pads):
+        return None
+    mode = case.value("padding_mode", "zeros")
+    if mode in {"zeros", None}:
+        batch = np.pad(batch, [(0, 0), (0, 0), *pads])
+    else:
+        batch = pad_axes(batch, pads, mode)
+    spans = [
+        d * (k - 1) + 1 for d, k in zip(windows.dilation, windows.kernel_size, strict=True)
+    ]
+    axes = tuple(range(2, rank + 2))
+    if any(size < span for size, span in zip(batch.shape[2:], spans, strict=True)):
+        return None
+    views = np.lib.stride_tricks.sliding_window_view(batch, spans, axes)
+    places = tuple(slice(None, None, step) for step in steps)
+    taps = tuple(slice(None, None, d) for d in windows.dilation)
+    return views[(slice(None), slice(None), *places, *taps)]
+
+
+def _spread_out(batch: Array, stride: tuple[int, ...]) -> Array:
+    """Put zeros between the elements, so that a transposed convolution is a plain one."""
+    sizes = [(size - 1) * s + 1 for size, s in zip(batch.shape[2:], stride, strict=True)]
+    result = np.zeros((*batch.shape[:2], *sizes), batch.dtype)
+    result[(slice(None), slice(None), *(slice(None, None, s) for s in stride))] = batch
+    return result
+
+
+def _kernels(weight: Array, groups: int, *, transposed: bool) -> Array:
+    """Return the weights of each output channel as a row, (O, C / groups * K)."""
+    if not transposed:
+        return weight.reshape(len(weight), -1)
+    channels, kernels, *kernel = weight.shape
+    parts = weight.reshape(groups, channels // groups, kernels, *kernel).swapaxes(1, 2)
+    flipped = np.flip(parts, tuple(range(3, parts.ndim)))
+    return flipped.reshape(groups * kernels, -1)
+
+
+def _in_file_order(case: Case, rows: Array, weight: Array) -> Array:
+    """Return the weights of output channels as the file has them; the reverse of `_kernels`."""
+    windows = sliding_of(case)
+    if windows is None or windows.family != "transpose":
+        result = rows.reshape(weight.shape)
+    else:
+        channels, kernels, *kernel = weight.shape
+        groups = case.value("groups", 1)
+        parts = rows.reshape(groups, kernels, channels // groups, *kernel)
+        parts = np.flip(parts, tuple(range(3, parts.ndim))).swapaxes(1, 2)
+        result = parts.reshape(weight.shape)
+    result = np.ascontiguousarray(result, weight.dtype)
+    result.flags.writeable = False
+    return result
