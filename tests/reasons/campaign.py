@@ -57,7 +57,7 @@ def draw(name: str, seed: int) -> Planted:
 def outcomes(seeds: range, only: str = "") -> Iterator[Outcome]:
     """Plant each fault once for each seed."""
     for name in PLANTS:
-        if only not in name:
+        if only and only not in name:
             continue
         for seed in seeds:
             p = draw(name, seed)

@@ -6,8 +6,15 @@ Each module has hypotheses of one family: functions that return alternatives of 
 
 from __future__ import annotations
 
-from engine.comparison.reasons.explanation import explain
+from engine.comparison.reasons.explanation import diagnose_first_activation, explain
 from engine.comparison.reasons.preprocessing import diagnose_input
 from engine.comparison.reasons.reason import KINDS, Change, Reason
 
-__all__ = ["KINDS", "Change", "Reason", "diagnose_input", "explain"]
+__all__ = [
+    "KINDS",
+    "Change",
+    "Reason",
+    "diagnose_first_activation",
+    "diagnose_input",
+    "explain",
+]

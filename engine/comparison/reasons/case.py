@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +29,8 @@ __all__ = ["DROPPED", "Alternative", "Case", "Weights", "apply_layer", "make_cas
 DROPPED: Final = object()
 """Instead of a value: the parameter or weight is not there."""
 
+_HOPELESS: Final = 0.85  # what an alternative leaves of a small part, to be tried no further
+
 Weights = dict[str, "Array"]
 
 
@@ -50,6 +52,8 @@ class Alternative:
         Applied to the result.
     result : Value
         The result itself, if no layer has to run.
+    by_element : bool
+        Whether `after` computes each element by itself.
     swapped : bool
         Whether `after` turns the expected result into ours, not ours into the expected one.
     fitted : int
@@ -67,6 +71,7 @@ class Alternative:
     type: str = ""
     after: Callable[[Array], Array] | None = None
     result: Value = None
+    by_element: bool = False
     swapped: bool = False
     fitted: int = 0
     least: float = 0.9
@@ -92,6 +97,9 @@ class Case:
         None if our operator cannot run.
     reference_weights : mapping of str to Array
     check_cancelled : callable
+    preview : callable or None
+        Returns how much of the difference an alternative leaves on a small part of a large
+        case; None where that part does not say it.
     """
 
     call: OperatorCall
@@ -101,6 +109,7 @@ class Case:
     ours: Value
     reference_weights: Mapping[str, Array] = field(default_factory=dict)
     check_cancelled: Callable[[], None] = lambda: None
+    preview: Callable[[Alternative], float | None] | None = None
 
     @property
     def type(self) -> str:
@@ -155,21 +164,7 @@ class Case:
         The default of one that has none is `DROPPED`.
         """
         entry = self.table.get(self.type)
-        if entry is None:
-            return {}
-        code = entry.target
-        if isinstance(code, type) and issubclass(code, Layer):
-            code = code.__init__
-        try:
-            hints = hints_of(code)
-            return {
-                p.name: (DROPPED if p.default is inspect.Parameter.empty else p.default,
-                         hints.get(p.name, Any))
-                for p in parameters_of(code)
-                if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
-            }  # fmt: skip
-        except Exception:  # noqa: BLE001 - the code may be the user's
-            return {}
+        return {} if entry is None else _arguments_of(entry.target)
 
     def value(self, name: str, default: Any = None) -> Any:  # noqa: ANN401
         """Return a parameter, or the default of the operator's code."""
@@ -203,10 +198,13 @@ class Case:
 
     def share(self, alternative: Alternative) -> float:
         """Return the share of the difference that an alternative explains."""
+        self.check_cancelled()
+        seen = self.preview(alternative) if self.preview is not None else None
+        if seen is not None and seen > _HOPELESS:
+            return 0.0
         if alternative.swapped:
             if alternative.after is None or self.pair is None:
                 return 0.0
-            self.check_cancelled()
             with np.errstate(all="ignore"):
                 undone = alternative.after(self.pair[1])
             return self.reverse_discrepancy.share(undone, alternative.fitted)
@@ -214,7 +212,13 @@ class Case:
         return 0.0 if result is None else self.discrepancy.share(result, alternative.fitted)
 
     def left(self, alternative: Alternative) -> float:
-        """Return how much of the difference an alternative leaves; inf for other shapes."""
+        """Return how much of the difference an alternative leaves; inf for other shapes.
+
+        Of a large case it may be that of a small part.
+        """
+        seen = self.preview(alternative) if self.preview is not None else None
+        if seen is not None:
+            return seen
         result = self.result_of(alternative)
         return math.inf if result is None else self.discrepancy.left(result)
 
@@ -248,7 +252,8 @@ class Case:
         """Return the case of our operator with an alternative's changes."""
         inputs = self.inputs if alternative.inputs is None else tuple(alternative.inputs)
         call = self.changed_call(alternative)
-        return replace(self, call=call, inputs=inputs, ours=self.result_of(alternative))
+        ours = self.result_of(alternative)
+        return replace(self, call=call, inputs=inputs, ours=ours, preview=None)
 
 
 def make_case(
@@ -301,6 +306,25 @@ def apply_layer(type: str, *inputs: Value, **params: Value) -> Array | None:  # 
     call = OperatorCall("", type, params, input_names=("",) * len(inputs))
     result = _forward(call, layer_table(), inputs)
     return result if isinstance(result, np.ndarray) else None
+
+
+@lru_cache(maxsize=256)
+def _arguments_of(code: Callable[..., Any]) -> Mapping[str, tuple[Any, Any]]:
+    """Return default and annotation of each argument of a layer's code."""
+    if isinstance(code, type) and issubclass(code, Layer):
+        code = code.__init__
+    try:
+        hints = hints_of(code)
+        return {
+            p.name: (
+                DROPPED if p.default is inspect.Parameter.empty else p.default,
+                hints.get(p.name, Any),
+            )
+            for p in parameters_of(code)
+            if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}
+        }
+    except Exception:  # noqa: BLE001 - the code may be the user's
+        return {}
 
 
 def _own_result(operator: RuntimeOperator, inputs: Sequence[Value], expected: Value) -> Value:

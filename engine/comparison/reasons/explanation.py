@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from engine.comparison.reasons.case import make_case
@@ -23,21 +26,24 @@ from engine.comparison.reasons.results import (
     other_layout,
     other_scale,
 )
+from engine.comparison.reasons.sampling import make_preview
 from engine.comparison.reasons.sliding import other_groups, other_windows
 from engine.comparison.reasons.weight_layouts import other_layouts
 from engine.comparison.reasons.weight_values import reference_weights, solved_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from engine.comparison.reasons.case import Alternative, Case
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Value
 
-__all__ = ["explain"]
+__all__ = ["diagnose_first_activation", "explain"]
+
+Hypothesis = Callable[["Case"], Iterator["Alternative"]]
 
 # What may be wrong, the simplest first: a later one of equal share is not better.
-_HYPOTHESES: Final[tuple[Callable[[Case], Iterator[Alternative]], ...]] = (
+_HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
     reference_weights,
     other_windows,
     other_groups,
@@ -46,9 +52,9 @@ _HYPOTHESES: Final[tuple[Callable[[Case], Iterator[Alternative]], ...]] = (
     other_epsilons,
     other_normalizations,
     other_expressions,
+    other_numbers,
     other_bias,
     other_activation,
-    other_numbers,
     other_scale,
     other_channel_order,
     other_layout,
@@ -59,9 +65,14 @@ _HYPOTHESES: Final[tuple[Callable[[Case], Iterator[Alternative]], ...]] = (
     input_affine,
     solved_weights,
 )
+_OF_INPUTS: Final[tuple[Hypothesis, ...]] = (
+    other_input_order,
+    other_input_layout,
+    input_affine,
+)
 _WHOLE: Final = 0.9999  # share from which nothing is left to explain
 _PART: Final = 0.3  # share from which an alternative may be one of two faults
-_MOST_PARTS: Final = 3
+_MOST_PARTS: Final = 4
 _MOST_REASONS: Final = 5
 
 
@@ -127,17 +138,56 @@ def explain(
     return ()
 
 
-def _try_all(case: Case) -> tuple[list[_Found], list[_Found]]:
+def diagnose_first_activation(
+    operator: RuntimeOperator,
+    ours: Array,
+    expected: Array,
+    *,
+    check_cancelled: Callable[[], None] | None = None,
+) -> tuple[Reason, ...]:
+    """Find out how a reference's input was made otherwise, from what an operator gives for it.
+
+    For references that hold no inputs. Channel order, layout, and a scale and offset for each
+    channel are tried.
+
+    Parameters
+    ----------
+    operator : RuntimeOperator
+        The first convolution.
+    ours : ndarray of shape (N, C, H, W)
+        The input that we feed.
+    expected : ndarray of shape (N, O, H', W')
+        The operator's result in the reference.
+    check_cancelled : callable, optional
+        Called between alternatives; raises to stop.
+
+    Returns
+    -------
+    tuple of Reason
+        As for `explain`.
+    """
+    case = make_case(operator, [ours], expected, check_cancelled=check_cancelled)
+    if case is None or case.discrepancy.is_rounding:
+        return ()
+    return _ranked(_try_all(case, _OF_INPUTS)[0])
+
+
+def _try_all(
+    case: Case, hypotheses: tuple[Hypothesis, ...] = _HYPOTHESES
+) -> tuple[list[_Found], list[_Found]]:
     """Return what explains the difference, and what may explain a part of it."""
+    case = replace(case, preview=make_preview(case))
     claimed: list[_Found] = []
     parts: list[_Found] = []
-    for alternative in itertools.chain.from_iterable(h(case) for h in _HYPOTHESES):
+    # With the right shape even a bad result is a part.
+    least = _PART if case.discrepancy.is_comparable else -math.inf
+    for alternative in itertools.chain.from_iterable(h(case) for h in hypotheses):
         share = case.share(alternative)
         if share >= alternative.least:
             claimed.append(_Found(share, alternative))
             if share >= _WHOLE:
                 break
-        elif share >= _PART and alternative.runs and not alternative.fitted:
+        elif share >= least and alternative.runs and not alternative.fitted:
             parts.append(_Found(share, alternative))
     parts.sort(key=lambda found: -found.share)
     return claimed, parts
@@ -146,15 +196,15 @@ def _try_all(case: Case) -> tuple[list[_Found], list[_Found]]:
 def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:
     """Return two reasons that explain the difference together, or nothing."""
     rest = case.with_changes(first.alternative)
-    if rest.discrepancy.is_rounding:
+    if not rest.discrepancy.is_comparable or rest.discrepancy.is_rounding:
         return ()
     claimed, _ = _try_all(rest)
     whole = [found for found in claimed if found.share >= _WHOLE]
-    if not whole:
+    if not whole or whole[0].alternative.kind == first.alternative.kind:
         return ()
     second = _Found(1 - first.share, whole[0].alternative)
-    if second.alternative.kind == first.alternative.kind:
-        return ()
+    if not case.discrepancy.is_comparable:
+        first = _Found(1.0, first.alternative)
     return _ranked([first, second])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
@@ -19,7 +20,23 @@ if TYPE_CHECKING:
     from engine.comparison.reasons.case import Case
     from engine.values import Value
 
-__all__ = ["format_value", "other_epsilons", "other_numbers", "other_values", "set_parameter"]
+__all__ = [
+    "WINDOWED",
+    "format_value",
+    "other_epsilons",
+    "other_numbers",
+    "other_values",
+    "set_parameter",
+]
+
+WINDOWED: Final = re.compile(
+    r"(?:^|[.:])(conv_?transpose|conv|max_?pool|avg_?pool|lp_?pool)([123])d$", re.IGNORECASE
+)
+"""Types of convolution and pooling, whose sizes have alternatives of their own."""
+
+_SIZES: Final = frozenset(
+    {"padding", "output_padding", "stride", "dilation", "kernel_size", "groups"}
+)
 
 # Kinds of parameters that have one of their own.
 _KINDS: Final = {
@@ -157,7 +174,8 @@ def _names(case: Case) -> list[str]:
         and isinstance(default, (bool, int, float, str, tuple, type(None)))
     ]
     names = [name for name in case.params if name not in case.call.input_names]
-    return [name for name in (*names, *known) if name not in _FIXED]
+    fixed = _FIXED | _SIZES if WINDOWED.search(case.type) else _FIXED
+    return [name for name in (*names, *known) if name not in fixed]
 
 
 def _is_float(case: Case, name: str, old: object) -> bool:

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDINGS", "explained_by_rounding", "other_precision"]
 
 _LEAST: Final = 0.9
+# Differences, relative to the result, that are too large for a rounding.
+_LARGEST: Final = {
+    "float16": 0.02,
+    "bfloat16": 0.1,
+    "int8": 0.4,
+    "int8 by channel": 0.4,
+    "uint8": 0.4,
+}
 _MOST_PLACES: Final = 1024
 _SURE: Final = 1e-12  # part of the weights' size up to which a number is rounded already
 
@@ -30,10 +38,10 @@ def _to_float16(x: Array) -> Array:
 
 
 def _to_bfloat16(x: Array) -> Array:
-    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000  # to the nearest even
-    result: Array = rounded.astype(np.uint32).view(np.float32).astype(x.dtype)
-    return np.asarray(np.where(np.isfinite(x), result, x))
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    rounded = (bits + (0x7FFF + ((bits >> 16) & 1))) & np.uint32(0xFFFF0000)  # nearest even
+    result: Array = rounded.view(np.float32).astype(x.dtype, copy=False).reshape(x.shape)
+    return result if np.isfinite(x).all() else np.asarray(np.where(np.isfinite(x), result, x))
 
 
 def _to_int8(x: Array) -> Array:
@@ -78,10 +86,17 @@ def other_precision(case: Case) -> Iterator[Alternative]:
     """Return results of rounded weights, inputs and outputs, at either side."""
     if case.pair is None or case.pair[1].dtype.kind != "f":
         return
+    ours, expected = (array.astype(np.float64) for array in case.pair)
+    with np.errstate(all="ignore"):
+        size = float(np.abs(ours - expected).mean() / np.abs(expected).mean())
     floats = {n: w for n, w in case.weights.items() if w.dtype.kind == "f"}
     for words, rounded in ROUNDINGS.items():
+        if not size <= _LARGEST[words]:
+            continue
         if "int8" in words:  # biases stay as they are
             floats = {n: w for n, w in floats.items() if w.ndim > 1}
+        weights = {n: rounded(w) for n, w in floats.items()}
+        inputs = _rounded_inputs(case, rounded)
         for what in _places(bool(floats), words):
             text = (
                 f"The reference computes with {' and '.join(what)} in {words}. "
@@ -90,9 +105,10 @@ def other_precision(case: Case) -> Iterator[Alternative]:
             yield Alternative(
                 "precision",
                 text,
-                weights={n: rounded(w) for n, w in floats.items()} if "weights" in what else {},
-                inputs=_rounded_inputs(case, rounded) if "inputs" in what else None,
+                weights=weights if "weights" in what else {},
+                inputs=inputs if "inputs" in what else None,
                 after=rounded if "outputs" in what else None,
+                by_element="int8" not in words,
                 least=_LEAST,
             )
         text = f"Our result is rounded to {words}, the reference's is not. Use float32."
@@ -157,7 +173,12 @@ def explained_by_rounding(rows: Array, residual: Array, weights: Array, channels
 
 def _is_rounded(weights: Array, words: str) -> bool:
     size = float(np.abs(weights).max(initial=0.0))
-    if not size or len(np.unique(weights)) < 3:
+    few = weights[:1, :_MOST_PLACES]
+    if not size:
+        return False
+    if words in {"float16", "bfloat16"} and not np.array_equal(ROUNDINGS[words](few), few):
+        return False
+    if np.unique(weights[:, :_MOST_PLACES]).size < 3:
         return False
     tolerance = max(_SURE, 4e-7 if "int8" in words else 0.0) * size
     return bool(np.abs(ROUNDINGS[words](weights) - weights).max() <= tolerance)

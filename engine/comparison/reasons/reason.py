@@ -45,9 +45,10 @@ class Reason:
         One of `KINDS`.
     explains : float
         Share of the squared difference that is gone once the reason is removed, from 0 to 1.
-        Where the two shapes differ, it is the share of the expected numbers' variance that
-        the changed operator gives. Numbers that were fitted to the data cost as much as they
-        could have explained by chance.
+        Where the shapes differ, or ours is further from the expected numbers than their mean
+        is, it is the share of their variance. Numbers that were fitted to the data cost as
+        much as they could have explained by chance. Of two reasons that explain only together,
+        the first has its share alone (1 if shapes differ), the second what that leaves.
     text : str
         What differs, and what to change.
     changes : tuple of Change

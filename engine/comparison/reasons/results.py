@@ -90,11 +90,19 @@ def other_activation(case: Case) -> Iterator[Alternative]:
         )
     for name, function in _functions(ours, expected):
         text = f"The reference applies {name} here, the file does not. Add it."
-        yield Alternative("activation_missing", text, after=function, least=_EXACT)
+        single = "softmax" not in name
+        yield Alternative(
+            "activation_missing", text, after=function, by_element=single, least=_EXACT
+        )
         if own:
             text = f"The reference applies {name} instead of {case.type}. Use it."
             yield Alternative(
-                "activation_missing", text, result=case.input, after=function, least=_EXACT
+                "activation_missing",
+                text,
+                result=case.input,
+                after=function,
+                by_element=single,
+                least=_EXACT,
             )
     yield from _clamped(ours, expected)
     yield from _leaky(case, ours, expected)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from engine.comparison.reasons.case import DROPPED, Alternative
-from engine.comparison.reasons.parameters import format_value, set_parameter
+from engine.comparison.reasons.parameters import WINDOWED, format_value, set_parameter
 from engine.comparison.reasons.reason import Change
 
 if TYPE_CHECKING:
@@ -21,13 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Sliding", "other_groups", "other_windows", "sliding_of"]
 
-_TYPE: Final = re.compile(
-    r"(?:^|[.:])(conv_?transpose|conv|max_?pool|avg_?pool|lp_?pool)([123])d$", re.IGNORECASE
-)
 _FAMILIES: Final = {"convtranspose": "transpose", "conv": "conv"}
 _NAMES: Final = ("padding", "stride", "dilation", "kernel_size")
 _LARGEST: Final = 4  # stride and dilation that are tried
 _LARGEST_KERNEL: Final = 16
+_LARGEST_NUMBER: Final = 32
 _MOST: Final = 24  # alternatives of one parameter
 
 Ints = tuple[int, ...]
@@ -85,12 +82,13 @@ class Sliding:
             "kernel_size": range(1, min(_LARGEST_KERNEL, max(7, 2 * old)) + 1),
             "output_padding": range(max(self.stride[axis], self.dilation[axis])),
         }[name]
+        numbers = range(numbers.start, min(numbers.stop, _LARGEST_NUMBER))
         return sorted(numbers, key=lambda number: (abs(number - old), number))
 
 
 def sliding_of(case: Case) -> Sliding | None:
     """Return the windows of a convolution or pooling; None for other operators."""
-    found = _TYPE.search(case.type)
+    found = WINDOWED.search(case.type)
     if found is None:
         return None
     rank = int(found[2])
@@ -104,6 +102,8 @@ def sliding_of(case: Case) -> Sliding | None:
     stride = _expand(case.value("stride", 1), rank) or (kernel if family == "pool" else None)
     dilation = _expand(case.value("dilation", 1), rank)
     if kernel is None or stride is None or dilation is None:
+        return None
+    if min(*kernel, *stride, *dilation) < 1:
         return None
     padding = _expand(case.value("padding", 0), rank) or tuple(
         d * (k - 1) // 2 if case.value("padding") == "same" else 0
@@ -226,7 +226,8 @@ def _uneven_padding(
     if not case.type.startswith("nn."):
         return
     most = max(d * (k - 1) for d, k in zip(windows.dilation, windows.kernel_size, strict=True))
-    for before, after in itertools.product(range(most + 1), repeat=2):
+    choices = range(min(most, _LARGEST_KERNEL) + 1)
+    for before, after in itertools.product(choices, repeat=2):
         if before == after:
             continue
         fits = all(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["layouts_of", "other_layouts"]
 
 _LEAST: Final = 0.98
 _MOST_FACTORS: Final = 32  # ways to split the inputs of a linear layer
+_LARGE: Final = 1 << 16
+_HEADS: Final = frozenset({2, 3, 4, 8, 12, 16})
 _FEW: Final = 4  # channels that are tried in every order
 _GATES: Final = {"LSTM": "ifgo", "GRU": "rzn"}
 
@@ -148,16 +151,26 @@ def _orders(count: int) -> Iterator[tuple[int, ...]]:
 def _flattened(weight: Array) -> Iterator[tuple[str, Array]]:
     """Return inputs of a linear layer as of a flattened image with its axes exchanged."""
     inputs = weight.shape[1]
-    for parts in _divisors(inputs)[1:-1][:_MOST_FACTORS]:
+    for parts in _splits(inputs, weight.size):
         other = weight.reshape(len(weight), parts, -1).transpose(0, 2, 1)
         words = f"with its {inputs} inputs as {inputs // parts}×{parts} instead of "
         yield f"{words}{parts}×{inputs // parts}", other.reshape(weight.shape)
-    for parts in _divisors(len(weight))[1:-1][:_MOST_FACTORS]:
+    for parts in _splits(len(weight), weight.size):
         moved = weight.reshape(parts, -1, inputs).transpose(1, 0, 2)
         yield (
             f"with its {len(weight)} outputs in {parts} parts interleaved",
             moved.reshape(weight.shape),
         )
+
+
+def _splits(count: int, size: int) -> list[int]:
+    """Return ways to split an axis; of a large weight only images and usual counts of heads."""
+    splits = _divisors(count)[1:-1]
+    if size <= _LARGE:
+        return splits[:_MOST_FACTORS]
+    squares = {n for n in splits if math.isqrt(n) ** 2 == n and n > 4}
+    images = squares | {count // n for n in squares}
+    return [n for n in splits if n in images or n in _HEADS][:_MOST_FACTORS]
 
 
 def _divisors(count: int) -> list[int]:

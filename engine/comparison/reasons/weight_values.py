@@ -288,16 +288,17 @@ def _products(case: Case) -> Iterator[Alternative]:
             result=case.expected,
         )
         return
-    wanted = found.weights.astype(np.float64)
-    fitted = 0
-    for channel in channels:
+    changes = np.zeros(found.weights.shape)
+    per_group = len(found.weights) // found.rows.shape[1]
+    for group in range(found.rows.shape[1]):
         case.check_cancelled()
-        group = int(channel) * found.rows.shape[1] // len(found.weights)
-        solved = _solve(found.rows[:, group], found.residual[:, channel], floor)
+        own = channels[channels // per_group == group]
+        solved = _solve(found.rows[:, group], found.residual[:, own], floor)
         if solved is None:
             return
-        fitted += int(np.count_nonzero(solved))
-        wanted[channel] += solved
+        changes[own] = solved.T
+    fitted = int(np.count_nonzero(changes))
+    wanted = found.weights + changes
     weight = case.weights["weight"]
     theirs = _in_file_order(case, wanted, weight)
     text = _describe_change("weight", weight, theirs)
@@ -316,24 +317,49 @@ def _name_channels(channels: Array) -> str:
     return f"{channels.size} output channels ({first}{', …' if channels.size > 8 else ''})"
 
 
-def _solve(rows: Array, residual: Array, floor: float) -> Array | None:
-    """Return what is to be added to a channel's weights; None if the data do not say.
+def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
+    """Return what is to be added to the weights of channels; None if the data do not say.
 
     A few elements are located one by one. Otherwise there must be more equations than
     unknowns, and the solution must be exact.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (P, K)
+    residuals : ndarray of shape (P, O)
+    floor : float
+
+    Returns
+    -------
+    ndarray of shape (K, O), or None
     """
-    sparse = _few_elements(rows, residual, floor)
-    if sparse is not None:
-        return sparse
+    sparse = []
+    for residual in residuals.T:
+        few = _few_elements(rows, residual, floor)
+        if few is None:
+            break
+        sparse.append(few)
+    else:
+        return np.array(sparse).T.reshape(rows.shape[1], -1)
     places, unknowns = rows.shape
     if places < _RICH * unknowns or places * unknowns**2 > _MOST_WORK:
         return None
-    solution, *_ = np.linalg.lstsq(rows.astype(np.float64), residual, rcond=1e-9)
-    left = residual - rows @ solution
-    if float(np.square(left).sum()) > (1 - _LEAST) * float(np.square(residual).sum()):
+    solution = _least_squares(rows.astype(np.float64), residuals)
+    left = np.square(residuals - rows @ solution).sum(0)
+    if (left > (1 - _LEAST) * np.square(residuals).sum(0)).any():
         return None
-    size = float(np.abs(solution).max(initial=0.0))
-    solution[np.abs(solution) < 1e-5 * size] = 0
+    solution[np.abs(solution) < 1e-5 * np.abs(solution).max(0, initial=0.0)] = 0
+    return solution
+
+
+def _least_squares(rows: Array, residuals: Array) -> Array:
+    """Solve normal equations, and refine the solution twice; several times as fast as SVD."""
+    gram = rows.T @ rows
+    gram[np.diag_indices_from(gram)] += 1e-10 * max(float(np.trace(gram)) / len(gram), 1e-300)
+    inverse = np.linalg.inv(gram)
+    solution = inverse @ (rows.T @ residuals)
+    for _ in range(2):
+        solution += inverse @ (rows.T @ (residuals - rows @ solution))
     return np.asarray(solution)
 
 
@@ -397,7 +423,7 @@ def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Pr
 def _chosen(count: int, unknowns: int) -> Any:  # noqa: ANN401 - an index
     """Return an index of as many places as are needed, spread evenly."""
     most = max(_MOST_NUMBERS // max(unknowns, 1), 1)
-    wanted = min(count, most, max(4 * unknowns, 4096))
+    wanted = min(count, most, max(2 * unknowns, 1024))
     if wanted >= count:
         return slice(None)
     return np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))

@@ -1,0 +1,346 @@
+"""Tries alternatives of large operators on a small part first.
+
+Most alternatives explain nothing, and a small part shows that: a corner of the image and a few
+output channels, some elements, rows or steps. What is not hopeless there is tried on all.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from engine.comparison.reasons.case import DROPPED, Alternative, Case
+from engine.comparison.reasons.discrepancy import Discrepancy
+from engine.comparison.reasons.normalizing import norm_family
+from engine.comparison.reasons.sliding import sliding_of
+from engine.errors import EngineError
+from engine.layers import build_layer
+from engine.layers.exactness import is_elementwise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from engine.values import Array, Value
+
+__all__ = ["make_preview"]
+
+_LARGE: Final = 1 << 16  # elements of input and output from which a part is worth it
+_ELEMENTS: Final = 1 << 13
+_ROWS: Final = 16
+_STEPS: Final = 8  # of a sequence
+_CHANNELS: Final = 8
+_PLACES: Final = 5  # of each spatial axis, at least
+_CLIPPED: Final = ("out_channels", "in_channels", "num_features")
+_LOCAL: Final = frozenset({"eps"})
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A small part of a case.
+
+    Attributes
+    ----------
+    small : Case
+        Its expected result may be larger than what a cut alternative gives.
+    cut : callable
+        Takes an alternative and returns it for the part; None if it cannot be tried there.
+    trim : callable
+        Takes a cut alternative; returns the part of the results to be compared, or None.
+    """
+
+    small: Case
+    cut: Callable[[Alternative], Alternative | None]
+    trim: Callable[[Alternative], tuple[slice, ...] | None]
+
+    def left(self, alternative: Alternative) -> float | None:
+        """Return how much of the part's difference is left; None if it cannot be said."""
+        cut = self.cut(alternative)
+        region = self.trim(cut) if cut is not None else None
+        if cut is None or region is None:
+            return None
+        ours, expected = self.small.ours, self.small.expected
+        if not isinstance(expected, np.ndarray):
+            return None
+        comparable = isinstance(ours, np.ndarray) and ours.shape == expected.shape
+        mine = ours[region] if comparable else None  # type: ignore[index,call-overload]
+        discrepancy = Discrepancy(mine, expected[region])
+        if discrepancy.is_rounding:
+            return None
+        result = self.small.result_of(cut)
+        if not isinstance(result, np.ndarray):
+            return math.inf
+        found = result[region] if result.ndim == expected.ndim else result
+        return discrepancy.left(found)
+
+
+def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
+    """Return what tries alternatives on a small part of a case; None for a small case."""
+    expected = case.expected
+    if not isinstance(expected, np.ndarray):
+        return None
+    size = sum(value.size for value in case.inputs if isinstance(value, np.ndarray))
+    if size + expected.size < _LARGE:
+        return None
+    previews = [p for p in (_of_operator(case), _of_elements(case)) if p is not None]
+
+    def left(alternative: Alternative) -> float | None:
+        found = (preview.left(alternative) for preview in previews)
+        return next((value for value in found if value is not None), None)
+
+    return left
+
+
+def _of_operator(case: Case) -> Preview | None:
+    """Return a small part of an operator; None if no part stands for it."""
+    if sliding_of(case) is not None:
+        return _corner(case)
+    if "LSTM" in case.type or "GRU" in case.type:
+        return _first_steps(case)
+    family = norm_family(case)
+    if family in {"layer", "rms"} or case.type == "nn.Linear":
+        return _some_rows(case)
+    if family == "batch":
+        return _first_places(case)
+    return _some_elements(case) if _is_elementwise(case) else None
+
+
+def _is_elementwise(case: Case) -> bool:
+    if case.type == "pnnx.Expression":
+        return "size" not in str(case.params.get("expr"))
+    try:
+        return is_elementwise(build_layer(case.call, case.table))
+    except EngineError:
+        return False
+
+
+def _everything(alternative: Alternative) -> tuple[slice, ...]:  # noqa: ARG001
+    return ()
+
+
+@dataclass(frozen=True)
+class _Corner:
+    """A corner of the image, with some output channels.
+
+    Attributes
+    ----------
+    whole : Case
+    area : tuple of slice
+        Of the spatial axes of the input.
+    channels : ndarray of int or None
+        Output channels; None for all.
+    axis : int
+        Of the output channels in the weight; -1 for a pooling, of whose input they are taken.
+    """
+
+    whole: Case
+    area: tuple[slice, ...]
+    channels: Array | None
+    axis: int
+
+    def cut_input(self, value: Array) -> Array:
+        """Cut an image."""
+        value = value[(slice(0, 1), slice(None), *self.area)]
+        if self.axis < 0 and self.channels is not None:
+            value = np.take(value, self.channels, 1)
+        return np.ascontiguousarray(value)
+
+    def cut_weights(self, weights: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the output channels of weights."""
+        channels = self.channels
+        if channels is None:
+            return dict(weights)
+        return {
+            name: w if w is DROPPED else np.take(w, channels, 0 if w.ndim == 1 else self.axis)
+            for name, w in weights.items()
+        }
+
+    def cut_result(self, value: Value) -> Value:
+        """Take the output channels of a result."""
+        if not isinstance(value, np.ndarray) or self.channels is None:
+            return value[:1] if isinstance(value, np.ndarray) else value
+        if value.ndim < 2 or self.channels.max(initial=0) >= value.shape[1]:
+            return None
+        return np.take(value[:1], self.channels, 1)
+
+    def cut(self, alternative: Alternative) -> Alternative | None:
+        """Cut an alternative; None if it does not hold for a part."""
+        if not _is_runnable(alternative) or "groups" in alternative.params:
+            return None
+        inputs, known = alternative.inputs, self.whole.weights
+        if inputs is not None:
+            first, x = inputs[0], self.whole.input
+            if x is None or not isinstance(first, np.ndarray) or first.shape != x.shape:
+                return None
+            inputs = [self.cut_input(first), *inputs[1:]]
+        for name, array in alternative.weights.items():
+            if array is not DROPPED and (name not in known or array.shape != known[name].shape):
+                return None
+        return replace(
+            alternative, weights=self.cut_weights(alternative.weights), inputs=inputs
+        )
+
+
+def _corner(case: Case) -> Preview | None:
+    """Return a corner of the image, and the output channels that differ most."""
+    windows, x, expected = sliding_of(case), case.input, case.expected
+    if windows is None or x is None or not isinstance(expected, np.ndarray):
+        return None
+    rank = windows.rank
+    if x.ndim != rank + 2 or expected.ndim != x.ndim or not case.type.startswith("nn."):
+        return None
+    area = tuple(
+        slice(0, min(size, 4 * (kernel - 1) + 2 + _PLACES * max(stride, 2)))
+        for size, kernel, stride in zip(
+            x.shape[2:], windows.kernel_size, windows.stride, strict=True
+        )
+    )
+    pooled = windows.family == "pool"
+    free = pooled or case.value("groups", 1) == 1
+    channels = _worst_channels(case, expected.shape[1]) if free else None
+    corner = _Corner(case, area, channels, {"pool": -1, "transpose": 1}.get(windows.family, 0))
+    call = replace(
+        case.call,
+        params={k: v for k, v in case.params.items() if k not in _CLIPPED},
+        attributes=corner.cut_weights(case.weights),
+    )
+    small = replace(
+        case, call=call, inputs=(corner.cut_input(x), *case.inputs[1:]),
+        ours=corner.cut_result(case.ours), expected=corner.cut_result(expected),
+    )  # fmt: skip
+    return Preview(small, corner.cut, partial(_inside, small, tuple(x.shape[2:])))
+
+
+def _inside(
+    small: Case, sizes: tuple[int, ...], alternative: Alternative
+) -> tuple[slice, ...] | None:
+    """Return the places whose windows do not reach over the cut."""
+    windows = sliding_of(replace(small, call=small.changed_call(alternative)))
+    x, expected = small.input, small.expected
+    if windows is None or x is None or not isinstance(expected, np.ndarray):
+        return None
+    places = []
+    for axis, (size, whole) in enumerate(zip(x.shape[2:], sizes, strict=True)):
+        stop = expected.shape[axis + 2]
+        if size < whole:
+            reach = windows.dilation[axis] * (windows.kernel_size[axis] - 1)
+            stride = windows.stride[axis]
+            stop = (size - 1 - reach) // stride + 1
+            if windows.family == "transpose":
+                stop = size * stride - windows.padding[axis]
+        if stop < 1:
+            return None
+        places.append(slice(0, stop))
+    return (slice(0, 1), slice(None), *places)
+
+
+def _worst_channels(case: Case, count: int) -> Array:
+    if count <= _CHANNELS:
+        return np.arange(count)
+    if case.pair is None:
+        return np.arange(_CHANNELS)
+    ours, expected = case.pair
+    others = (0, *range(2, ours.ndim))
+    distance = np.abs(expected.astype(np.float32) - ours).sum(others)
+    worst: Array = np.argsort(-np.nan_to_num(distance, nan=np.inf))[:_CHANNELS]
+    return np.sort(worst)
+
+
+def _is_runnable(alternative: Alternative) -> bool:
+    """Return whether an alternative only changes what the part has, too."""
+    if alternative.swapped or alternative.result is not None or alternative.type:
+        return False
+    return alternative.runs and (alternative.after is None or alternative.by_element)
+
+
+def _parted(case: Case, part: Callable[[Array], Array], *, local: bool = True) -> Preview:
+    """Return the part of a case whose inputs and results are cut alike."""
+
+    def cut_all(values: Sequence[Value]) -> list[Value]:
+        return [part(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
+
+    ours, expected = (
+        part(value) if isinstance(value, np.ndarray) else value
+        for value in (case.ours, case.expected)
+    )
+    small = replace(case, inputs=tuple(cut_all(case.inputs)), ours=ours, expected=expected)
+
+    def cut(alternative: Alternative) -> Alternative | None:
+        if not _is_runnable(alternative):
+            return None
+        if not local and (alternative.weights or alternative.params.keys() - _LOCAL):
+            return None
+        inputs = alternative.inputs
+        if inputs is None:
+            return alternative
+        shapes = [[np.shape(v) for v in values if isinstance(v, np.ndarray)]
+                  for values in (inputs, case.inputs)]  # fmt: skip
+        return replace(alternative, inputs=cut_all(inputs)) if shapes[0] == shapes[1] else None
+
+    return Preview(small, cut, _everything)
+
+
+def _some_elements(case: Case) -> Preview | None:
+    shapes = {v.shape for v in case.inputs if isinstance(v, np.ndarray) and v.ndim}
+    if case.weights or case.pair is None or shapes != {case.pair[1].shape}:
+        return None
+    step = -(-case.pair[1].size // _ELEMENTS)
+    return _parted(case, lambda value: value.reshape(-1)[::step])
+
+
+def _some_rows(case: Case) -> Preview | None:
+    x = case.input
+    if x is None or case.pair is None or len(case.inputs) != 1:
+        return None
+    length = case.value("normalized_shape")
+    keep = len(length) if isinstance(length, tuple) else 1
+    if x.ndim <= keep:
+        return None
+    rows = math.prod(x.shape[:-keep])
+    step = -(-rows // _ROWS)
+    return _parted(case, lambda value: value.reshape(rows, *value.shape[-keep:])[::step])
+
+
+def _first_places(case: Case) -> Preview | None:
+    x = case.input
+    if x is None or x.ndim < 3 or "running_var" not in case.weights or case.pair is None:
+        return None
+    area = (slice(0, 1), slice(None), *(slice(0, _PLACES) for _ in x.shape[2:]))
+    return _parted(case, lambda value: value[area], local=False)
+
+
+def _first_steps(case: Case) -> Preview | None:
+    x, expected = case.input, case.expected
+    if x is None or x.ndim != 3 or any("_reverse" in name for name in case.weights):
+        return None
+    if len(case.inputs) != 1 or case.pair is None or not isinstance(expected, np.ndarray):
+        return None
+    if case.value("batch_first", default=False):
+        return _parted(case, lambda value: value[:1, :_STEPS])
+    return _parted(case, lambda value: value[:_STEPS, :1])
+
+
+def _of_elements(case: Case) -> Preview | None:
+    """Return some elements of the results, for functions of one element."""
+    if case.pair is None or case.pair[0].size <= _ELEMENTS:
+        return None
+    step = -(-case.pair[0].size // _ELEMENTS)
+    x = (
+        case.input
+        if case.input is not None and case.input.shape == case.pair[0].shape
+        else None
+    )
+    whole = replace(case, inputs=() if x is None else (x,))
+    parted = _parted(whole, lambda value: value.reshape(-1)[::step])
+
+    def cut(alternative: Alternative) -> Alternative | None:
+        if not alternative.by_element or alternative.runs or alternative.swapped:
+            return None
+        if alternative.result is None:
+            return alternative
+        return replace(alternative, result=parted.small.input) if x is not None else None
+
+    return replace(parted, cut=cut)

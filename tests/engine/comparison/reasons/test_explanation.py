@@ -1,0 +1,210 @@
+"""What is said of an operator, where that can be worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.comparison.reasons import KINDS, explain
+from reasons.operators import make_operator
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def convolved(x, weight, bias=None, padding=0, stride=1):
+    """A slow loop over all outputs."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding))).astype(np.float64)
+    kernels, _, rows, columns = weight.shape
+    height = (x.shape[2] - rows) // stride + 1
+    width = (x.shape[3] - columns) // stride + 1
+    y = np.zeros((len(x), kernels, height, width))
+    for i in range(height):
+        for j in range(width):
+            top, left = i * stride, j * stride
+            window = x[:, :, top : top + rows, left : left + columns]
+            y[:, :, i, j] = np.einsum("nchw,ochw->no", window, weight)
+    if bias is not None:
+        y += bias.reshape(-1, 1, 1)
+    return y.astype(np.float32)
+
+
+def conv(weight, bias=None, **params):
+    weights = {"weight": weight} | ({} if bias is None else {"bias": bias})
+    values = {
+        "in_channels": weight.shape[1],
+        "out_channels": weight.shape[0],
+        "kernel_size": weight.shape[2:],
+        "stride": (1, 1),
+        "padding": (0, 0),
+        "bias": bias is not None,
+    }
+    return make_operator("nn.Conv2d", values | params, weights, [0])
+
+
+def test_padding_is_found_by_the_shape_and_said_with_both_numbers():
+    x, weight = normal(1, 2, 6, 7), normal(3, 2, 3, 3)
+    (reason, *_) = explain(conv(weight), [x], convolved(x, weight, padding=1))
+    assert reason.kind == "padding"
+    assert reason.explains == 1
+    assert reason.text == (
+        "The reference has padding=(1, 1), the file (0, 0). Set padding=(1, 1)."
+    )
+    assert [(change.name, change.value) for change in reason.changes] == [("padding", (1, 1))]
+
+
+def test_one_changed_weight_is_located():
+    x, theirs = normal(2, 3, 9, 9), normal(4, 3, 3, 3)
+    ours = theirs.copy()
+    ours[2, 1, 0, 2] += 1.5
+    (reason, *_) = explain(conv(ours), [x], convolved(x, theirs))
+    assert reason.kind == "weight_values"
+    assert "weight[2, 1, 0, 2]" in reason.text
+    assert "output channel 2" in reason.text
+    (change,) = reason.changes
+    np.testing.assert_allclose(change.value, theirs, atol=1e-4)
+
+
+def test_weights_are_solved_where_the_inputs_are_rich():
+    x, theirs = normal(1, 2, 16, 16), normal(4, 2, 3, 3)
+    ours = theirs + 0.1 * normal(4, 2, 3, 3)
+    (reason, *_) = explain(conv(ours), [x], convolved(x, theirs))
+    assert reason.kind == "weight_values"
+    np.testing.assert_allclose(reason.changes[0].value, theirs, atol=1e-4)
+
+
+def test_weights_are_not_solved_where_any_result_could_be_had():
+    x, theirs = normal(1, 8, 4, 4), normal(4, 8, 3, 3)
+    ours = theirs + 0.1 * normal(4, 8, 3, 3)  # 72 unknowns of 4 places
+    assert explain(conv(ours), [x], convolved(x, theirs)) == ()
+
+
+def test_bias_is_estimated():
+    x, weight, bias = normal(1, 2, 6, 6), normal(3, 2, 3, 3), np.float32([1, -2, 0.5])
+    (reason, *_) = explain(conv(weight), [x], convolved(x, weight, bias))
+    assert reason.kind == "bias"
+    assert reason.text == (
+        "The reference has a bias, the file has none. Set bias=(1, -2, 0.5)."
+    )
+    np.testing.assert_allclose(reason.changes[0].value, bias, atol=1e-5)
+
+
+def test_known_weights_decide_what_the_data_cannot():
+    x = normal(1, 5)
+    weight, bias = normal(3, 5), normal(3)
+    params = {"in_features": 5, "out_features": 3, "bias": True}
+    ours = make_operator("nn.Linear", params, {"weight": weight, "bias": bias + 1}, [x])
+    expected = (x.astype(np.float64) @ weight.T + bias).astype(np.float32)
+    known = {"weight": weight, "bias": bias}
+    (reason, *_) = explain(ours, [x], expected, reference_weights=known)
+    assert (reason.kind, reason.explains) == ("bias", 1)
+
+
+@pytest.mark.parametrize("names", [("float16", np.float16), ("layout", None)])
+def test_known_weights_say_how_ours_came_about(names):
+    word, dtype = names
+    theirs, x = normal(4, 4, 3, 3), normal(1, 4, 8, 8)
+    ours = theirs.astype(dtype) if dtype else theirs[:, :, ::-1, ::-1]
+    operator = conv(np.ascontiguousarray(ours, np.float32))
+    (reason, *_) = explain(
+        operator, [x], convolved(x, theirs), reference_weights={"weight": theirs}
+    )
+    assert reason.kind == ("precision" if dtype else "weight_layout")
+    assert word in reason.text or "rotated by 180 degrees" in reason.text
+
+
+def test_two_faults_are_both_named():
+    x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
+    expected = np.maximum(convolved(x, weight, padding=1), 0)
+    reasons = explain(conv(weight), [x], expected)
+    assert {reason.kind for reason in reasons} == {"padding", "activation_missing"}
+
+
+def test_expression_with_another_constant():
+    x = normal(3, 4)
+    operator = make_operator("pnnx.Expression", {"expr": "mul(add(@0,1.0),0.25)"}, {}, [x])
+    (reason, *_) = explain(operator, [x], ((x + 1) * np.float32(0.3)).astype(np.float32))
+    assert reason.kind == "expression"
+    assert reason.changes[0].value == "mul(add(@0,1.0),0.3)"
+
+
+def test_an_operator_that_cannot_run_is_explained_too():
+    x, weight = normal(1, 4, 6, 6), normal(4, 2, 3, 3)
+    operator = conv(weight, in_channels=2)
+    expected = np.concatenate(
+        [convolved(x[:, :2], weight[:2]), convolved(x[:, 2:], weight[2:])], 1
+    )
+    (reason, *_) = explain(operator, [x], expected)
+    assert reason.kind == "groups"
+    assert "groups=2" in reason.text
+
+
+@pytest.mark.parametrize("scale", [0, 1e-7, 5e-7])
+def test_rounding_is_never_explained(scale):
+    x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
+    expected = convolved(x, weight)
+    noisy = expected + scale * np.abs(expected).max() * normal(*expected.shape)
+    assert explain(conv(weight), [x], noisy.astype(np.float32)) == ()
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1e-2, 1])
+def test_noise_has_no_reason(scale):
+    x, weight = normal(1, 3, 12, 12), normal(4, 3, 3, 3)
+    expected = convolved(x, weight, padding=1)
+    noisy = expected + scale * normal(*expected.shape)
+    assert explain(conv(weight, padding=(1, 1)), [x], noisy.astype(np.float32)) == ()
+
+
+def test_random_operators_are_not_explained():
+    x = normal(2, 3)
+    operator = make_operator("torch.rand_like", {}, {}, [x])
+    assert explain(operator, [x], x) == ()
+
+
+def test_an_unknown_type_is_explained_by_its_result_alone():
+    x = normal(2, 3)
+    operator = make_operator("my.Unknown", {}, {}, [x])
+    assert explain(operator, [x], x + 1) == ()
+    (reason, *_) = explain(operator, [x], 2 * x, ours=x)
+    assert reason.kind == "scale"
+
+
+def test_nan_in_ours_counts_as_difference():
+    x = np.zeros((1, 4), np.float32)
+    operator = make_operator("F.normalize", {"p": 2.0, "dim": 1, "eps": 0.0}, {}, [x])
+    (reason, *_) = explain(operator, [x], x)
+    assert reason.explains == 1
+
+
+def test_cancelling_stops_at_the_next_alternative():
+    x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
+    calls = []
+
+    def check():
+        calls.append(1)
+        if len(calls) > 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        explain(conv(weight), [x], normal(1, 4, 7, 7), check_cancelled=check)
+    assert len(calls) == 4
+
+
+def test_large_operators_give_what_small_ones_give():
+    # Large enough that a corner is tried first; the fault shows only at the border.
+    x, weight = normal(1, 16, 48, 48), normal(16, 16, 3, 3)
+    ours = conv(weight, padding=(1, 1))
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="edge")
+    (reason, *_) = explain(ours, [x], convolved(padded, weight))
+    assert reason.kind == "padding"
+    assert "'replicate'" in reason.text
+
+
+def test_hostile_numbers_cost_nothing():
+    x, weight = normal(1, 2, 6, 6), normal(3, 2, 3, 3)
+    for params in ({"stride": (0, 0)}, {"dilation": (1 << 30, 1)}, {"padding": (1 << 30, 0)}):
+        reasons = explain(conv(weight, **params), [x], convolved(x, weight))
+        assert all(reason.kind in KINDS for reason in reasons)
