@@ -10,7 +10,7 @@ ARGUMENTS ?=
 MODELS ?=
 LIBRARIES ?= newest
 
-.PHONY: run test test-python test-pythons crosscheck hostile soak accuracy bench bench-networks pnnx lint format \
+.PHONY: run test test-python test-pythons crosscheck hostile reasons soak accuracy bench bench-networks pnnx lint format \
   wheel check samples docs pictures clean system-libraries
 
 run: $(VENV)/.app system-libraries
@@ -46,6 +46,11 @@ accuracy: $(VENV)/.test
 # Models that are made to do harm, on every backend; no test. SEEDS is how many.
 hostile: $(VENV)/.test
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m hostile --seeds $(SEEDS) $(ARGUMENTS)
+
+# Faults planted in operators while PyTorch computes the truth: how many are explained right.
+# SEEDS is how many of each; ARGUMENTS="--only conv --verbose" and so on.
+reasons: $(VENV)/.crosscheck
+	PYTHONPATH=tests $(BIN)/python -m reasons --seeds $(SEEDS) $(ARGUMENTS)
 
 # Random actions on a window while files change underneath, compared with NumPy now and then; no
 # test. SEED chooses them; ARGUMENTS="--actions 500", or "--seconds 60" to end after a minute.
