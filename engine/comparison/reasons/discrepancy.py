@@ -89,9 +89,10 @@ class Discrepancy:
         Returns
         -------
         float
-            From 0 to 1; 0 for other shapes than the expected ones.
+            From 0 to 1; 0 for other shapes than the expected ones, and for more fitted
+            numbers than half of the elements.
         """
-        if fitted >= self._count:
+        if 2 * fitted > self._count:
             return 0.0
         freedom = self._count / (self._count - fitted)
         return min(1.0, max(0.0, 1 - self.left(candidate) * freedom))

@@ -16,7 +16,13 @@ from engine.comparison.reasons.operands import (
     other_input_layout,
     other_input_order,
 )
-from engine.comparison.reasons.parameters import other_epsilons, other_numbers, other_values
+from engine.comparison.reasons.parameters import (
+    other_corners,
+    other_epsilons,
+    other_numbers,
+    other_ranges,
+    other_values,
+)
 from engine.comparison.reasons.precision import other_precision
 from engine.comparison.reasons.reason import Reason
 from engine.comparison.reasons.results import (
@@ -49,6 +55,8 @@ _HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
     other_groups,
     other_arithmetic,
     other_values,
+    other_ranges,
+    other_corners,
     other_epsilons,
     other_normalizations,
     other_expressions,

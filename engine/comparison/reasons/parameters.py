@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "WINDOWED",
     "format_value",
+    "other_corners",
     "other_epsilons",
     "other_numbers",
+    "other_ranges",
     "other_values",
     "set_parameter",
 ]
@@ -126,6 +128,40 @@ def other_values(case: Case) -> Iterator[Alternative]:
                 continue
             tried.append(value)
             yield set_parameter(name, value, old)
+
+
+def other_corners(case: Case) -> Iterator[Alternative]:
+    """Return bilinear resizing without aligned corners, for types that always align them."""
+    if case.type not in {"nn.UpsamplingBilinear2d", "F.upsample_bilinear"}:
+        return
+    yield Alternative(
+        "align_corners",
+        f"The reference does not align the corners, {case.type} does. "
+        "Use F.interpolate with mode=bilinear and align_corners=False.",
+        (Change("align_corners", value=False),),
+        {"mode": "bilinear", "align_corners": False},
+        type="F.interpolate",
+    )
+
+
+def other_ranges(case: Case) -> Iterator[Alternative]:
+    """Return slices of the same length that start elsewhere."""
+    start, end, x = case.params.get("start"), case.params.get("end"), case.input
+    dim = case.params.get("dim", 0)
+    if x is None or not isinstance(dim, int) or not -x.ndim <= dim < x.ndim:
+        return
+    if not (isinstance(start, int) and isinstance(end, int)) or not 0 <= start < end:
+        return
+    for first in range(min(x.shape[dim] - (end - start) + 1, _MOST)):
+        if first != start:
+            stop = first + end - start
+            yield Alternative(
+                "parameter",
+                f"The reference takes {first} to {stop}, the file {start} to {end}. "
+                f"Set start={first} and end={stop}.",
+                (Change("start", first), Change("end", stop)),
+                {"start": first, "end": stop},
+            )
 
 
 def other_epsilons(case: Case) -> Iterator[Alternative]:
