@@ -575,7 +575,11 @@ def norm_batch_statistics(rng: Generator) -> Planted:
 def norm_without_affine(rng: Generator) -> Planted:
     norm = Norm(rng, pick(rng, "batch", "group", "layer"))
     which = pick(rng, ("weight",), ("weight", "bias"))
-    return norm.planted(norm.truth(**dict.fromkeys(which)), "normalization")
+    if rng.integers(2):  # the file has none
+        own = {k: np.full_like(norm.weights[k], k == "weight") for k in ("weight", "bias")}
+        return norm.planted(norm.truth(), "normalization", weights=own)
+    kind = "normalization" if len(which) == 2 else "weight_values"
+    return norm.planted(norm.truth(**dict.fromkeys(which)), kind)
 
 
 @plant

@@ -218,7 +218,7 @@ def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:
 
 def _ranked(found: list[_Found]) -> tuple[Reason, ...]:
     """Return the best of each kind, by its share; the sort keeps the simpler first."""
-    found = sorted(found, key=lambda one: -round(one.share, 3))
+    found = sorted(found, key=lambda one: -round(one.share, 4))
     best: dict[str, Reason] = {}
     for share, alternative in found:
         reason = Reason(alternative.kind, share, alternative.text, alternative.changes)

@@ -35,6 +35,11 @@ def other_normalizations(case: Case) -> Iterator[Alternative]:
     yield from _statistics(case, family)
     yield from _without_affine(case)
     yield from _by_other_axes(case, family)
+    yield Alternative(
+        "normalization",
+        "The reference gives the input unchanged here. Remove the normalisation.",
+        result=case.input,
+    )
 
 
 def _statistics(case: Case, family: str) -> Iterator[Alternative]:
@@ -64,16 +69,19 @@ def _statistics(case: Case, family: str) -> Iterator[Alternative]:
         if result is not None:
             text = f"The reference normalises with {words}. Normalise so, or export it again."
             yield Alternative("normalization", text, result=result)
-    yield Alternative(
-        "normalization",
-        "The reference gives the input unchanged here. Remove the normalisation.",
-        result=x,
-    )
 
 
 def _without_affine(case: Case) -> Iterator[Alternative]:
     present = [name for name in ("weight", "bias") if name in case.weights]
     flags = {name: DROPPED for name in ("affine", "elementwise_affine") if name in case.params}
+    for name in reversed(present):
+        yield Alternative(
+            "bias" if name == "bias" else "weight_values",
+            f"The reference has no {name}, the file has one. Drop the {name}.",
+            (Change(name, None),),
+            flags,
+            {name: DROPPED},
+        )
     if len(present) == 2:
         yield Alternative(
             "normalization",
@@ -81,14 +89,6 @@ def _without_affine(case: Case) -> Iterator[Alternative]:
             tuple(Change(name, None) for name in present),
             flags,
             dict.fromkeys(present, DROPPED),
-        )
-    for name in present:
-        yield Alternative(
-            "bias" if name == "bias" else "normalization",
-            f"The reference has no {name}, the file has one. Drop the {name}.",
-            (Change(name, None),),
-            flags,
-            {name: DROPPED},
         )
 
 

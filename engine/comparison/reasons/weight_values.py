@@ -27,6 +27,7 @@ __all__ = ["reference_weights", "solved_weights"]
 _MOST_NUMBERS: Final = 1 << 22  # of the matrix that is solved
 _MOST_WORK: Final = 1 << 30  # multiplications of the solution
 _RICH: Final = 1.25  # equations for each unknown
+_FEW_OF: Final = 8  # at most one in so many channels is a few
 _MOST_ELEMENTS: Final = 6  # that are located one by one
 _LEAST: Final = 0.98
 
@@ -246,11 +247,15 @@ def _of_slopes(
         f"{changed} of {slopes.size} channels of the weight{also}{means} differ. "
         "Take the reference's."
     )
+    bias = case.weights.get("bias")
+    kind = "weight_values"
+    if (weight is None or (weight == 1).all()) and (bias is None or not bias.any()):
+        kind = "normalization"
+        text = "The reference scales and shifts each channel, the file does not."
+        text = f"{text} Take the reference's weight{' and bias' if offsets else ''}."
     fitted = (2 if offsets else 1) * max(changed, 1)
     change = (Change("weight", wanted),)
-    return Alternative(
-        "weight_values", text, change, result=result, fitted=fitted, least=_LEAST
-    )
+    return Alternative(kind, text, change, result=result, fitted=fitted, least=_LEAST)
 
 
 class _Products(NamedTuple):
@@ -295,6 +300,7 @@ def _products(case: Case) -> Iterator[Alternative]:
         own = channels[channels // per_group == group]
         solved = _solve(found.rows[:, group], found.residual[:, own], floor)
         if solved is None:
+            yield from _of_few_channels(case, found, channels)
             return
         changes[own] = solved.T
     fitted = int(np.count_nonzero(changes))
@@ -308,6 +314,36 @@ def _products(case: Case) -> Iterator[Alternative]:
         "weight_values", text, (Change("weight", theirs),), weights={"weight": theirs},
         fitted=min(fitted, case.discrepancy.count // 2), least=_LEAST,
     )  # fmt: skip
+
+
+def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[Alternative]:
+    """Return the smallest change of the weights of the few output channels that differ.
+
+    Many changes explain what few places show; that all other channels agree is what speaks
+    for it. So no weights are named.
+    """
+    places, groups, unknowns = found.rows.shape
+    outputs = len(found.weights)
+    if channels.size * _FEW_OF > outputs or places != case.discrepancy.count // outputs:
+        return
+    if places > unknowns or places**2 * unknowns > _MOST_WORK:
+        return
+    wanted = found.weights.astype(np.float64)
+    for channel in channels:
+        case.check_cancelled()
+        rows = found.rows[:, int(channel) * groups // outputs].astype(np.float64)
+        gram = rows @ rows.T
+        gram[np.diag_indices_from(gram)] += 1e-10 * max(float(np.trace(gram)) / places, 1e-300)
+        wanted[channel] += np.linalg.solve(gram, found.residual[:, channel]) @ rows
+    theirs = _in_file_order(case, wanted, case.weights["weight"])
+    yield Alternative(
+        "weight_values",
+        f"Only {_name_channels(channels)} of {outputs} differ, so their weights or bias do. "
+        "These inputs are too few to say which. Compare them with the reference's.",
+        weights={"weight": theirs},
+        fitted=channels.size * places,
+        least=_LEAST,
+    )
 
 
 def _name_channels(channels: Array) -> str:
