@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from engine.comparison.reasons.case import make_case
 from engine.comparison.reasons.expressions import other_arithmetic, other_expressions
 from engine.comparison.reasons.normalizing import other_normalizations
@@ -97,6 +99,7 @@ class _Found(NamedTuple):
     alternative: Alternative
 
 
+@np.errstate(all="ignore")  # NaN and inf are results here
 def explain(
     operator: RuntimeOperator,
     inputs: Sequence[Value],
@@ -146,6 +149,7 @@ def explain(
     return ()
 
 
+@np.errstate(all="ignore")
 def diagnose_first_activation(
     operator: RuntimeOperator,
     ours: Array,

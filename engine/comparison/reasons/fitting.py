@@ -1,14 +1,18 @@
-"""Fits single numbers to data."""
+"""Fits numbers to data."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["fit_number", "plain_numbers"]
+    from engine.values import Array
+
+__all__ = ["fit_number", "least_squares", "plain_numbers"]
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _STEPS: Final = 28  # of the section: to 1e-6 of the interval
@@ -74,3 +78,32 @@ def plain_numbers(number: float) -> list[float]:
     inverse = 1 / number
     fractions = [1 / round(inverse)] if abs(inverse) > 1.5 else []
     return [float(f"{number:.{digits}g}") for digits in (1, 2, 3, 4)] + fractions
+
+
+def least_squares(rows: Array, results: Array) -> Array:
+    """Solve linear equations; several times as fast as by singular values.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (P, K)
+    results : ndarray of shape (P,) or (P, O)
+
+    Returns
+    -------
+    ndarray of float64 and shape (K,) or (K, O)
+        The smallest solution where there are fewer equations than unknowns.
+    """
+    wide = rows.astype(np.float64)
+    few = len(wide) < wide.shape[1]
+    gram = wide @ wide.T if few else wide.T @ wide
+    gram[np.diag_indices_from(gram)] += 1e-10 * max(float(np.trace(gram)) / len(gram), 1e-300)
+    inverse = np.linalg.inv(gram)
+
+    def solve(targets: Array) -> Array:
+        found: Array = wide.T @ (inverse @ targets) if few else inverse @ (wide.T @ targets)
+        return found
+
+    solution = solve(results)
+    for _ in range(2):  # what rounding and the small diagonal have left
+        solution += solve(results - wide @ solution)
+    return solution

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,8 @@ _TYPE: Final = re.compile(r"(batch|instance|group|layer|rms)_?norm", re.IGNORECA
 def norm_family(case: Case) -> str:
     """Return ``batch``, ``instance``, ``group``, ``layer`` or ``rms``; ``""`` for others."""
     found = _TYPE.search(case.type)
-    return found[1].lower() if found and case.input is not None else ""
+    x = case.input
+    return found[1].lower() if found and x is not None and x.dtype.kind == "f" else ""
 
 
 def other_normalizations(case: Case) -> Iterator[Alternative]:
@@ -136,13 +138,15 @@ def _normalized(
     """Normalise by own statistics, and apply weight and bias; None if they do not fit."""
     x = case.input
     assert x is not None  # noqa: S101 - the caller has checked it
+    if not x.size or x.ndim < 2:
+        return None
     groups = case.value("num_groups") if norm_family(case) == "group" else None
     wide = x.astype(np.float64)
     if groups and axes == norm_axes(case, "group"):
         if x.shape[1] % groups:
             return None
         wide, axes = wide.reshape(len(x), groups, -1), (2,)
-    count = int(np.prod([wide.shape[axis] for axis in axes]))
+    count = math.prod(wide.shape[axis] for axis in axes)
     if count <= ddof:
         return None
     mean: Any = wide.mean(axes, keepdims=True) if centred else 0.0

@@ -117,6 +117,8 @@ def _fitted(case: Case, x: Array, order: tuple[int, ...]) -> Iterator[Alternativ
         factor = float(whole @ target) / square
         yield _affine(case, x, order, np.full(channels, factor), np.zeros(channels), 1)
     matrix = np.stack(columns, 1)
+    if not np.isfinite(matrix).all():
+        return
     numbers, *_ = np.linalg.lstsq(matrix, target, rcond=1e-9)
     if not swapped or square:
         yield _affine(case, x, order, numbers[0::2], numbers[1::2], 2 * channels)

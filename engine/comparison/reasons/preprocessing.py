@@ -148,6 +148,7 @@ def _list(numbers: Array) -> str:
     return f"({', '.join(f'{float(number):.4g}' for number in numbers)})"
 
 
+@np.errstate(all="ignore")  # NaN and inf are numbers here
 def diagnose_input(
     ours: Array,
     reference: Array,

@@ -140,6 +140,8 @@ def other_groups(case: Case) -> Iterator[Alternative]:
     windows, input_, weight = sliding_of(case), case.input, case.weights.get("weight")
     if windows is None or input_ is None or weight is None or windows.family == "pool":
         return
+    if input_.ndim <= windows.rank:
+        return
     old = case.value("groups", 1)
     channels = input_.shape[-windows.rank - 1]
     of_group = weight.shape[1] if windows.family == "conv" else None

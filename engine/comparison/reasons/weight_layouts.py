@@ -187,6 +187,8 @@ def _gate_orders(case: Case, kind: str) -> Iterator[Alternative]:
         yield _of_weights(text, weights)
     for one, other in (("weight_ih", "weight_hh"), ("bias_ih", "bias_hh")):
         pairs = {n: n.replace(one, other) for n in names if n.startswith(one)}
+        if not set(pairs.values()) <= case.weights.keys():
+            continue
         weights = {}
         for name, partner in pairs.items():
             weights |= {name: case.weights[partner], partner: case.weights[name]}
@@ -214,7 +216,7 @@ def _projections(case: Case) -> Iterator[Alternative]:
 
 
 def _in_parts(weight: Array, order: tuple[int, ...], count: int) -> Array:
-    if len(weight) % count:
+    if not weight.ndim or len(weight) % count:
         return weight
     parts = np.split(weight, count)
     # `order` says which part of the reference each part of the file is.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from engine.comparison.reasons.case import Alternative
+from engine.comparison.reasons.fitting import least_squares
 from engine.comparison.reasons.normalizing import norm_family
 from engine.comparison.reasons.precision import ROUNDINGS, explained_by_rounding
 from engine.comparison.reasons.reason import Change
@@ -37,7 +38,9 @@ def reference_weights(case: Case) -> Iterator[Alternative]:
     theirs = {
         name: array
         for name, array in case.reference_weights.items()
-        if name in case.weights and not _equal(array, case.weights[name])
+        if name in case.weights
+        and (array.dtype.kind == "c") == (case.weights[name].dtype.kind == "c")
+        and not _equal(array, case.weights[name])
     }
     missing = [n for n in case.reference_weights if n not in case.weights and n == "bias"]
     for name in missing:
@@ -101,8 +104,13 @@ def _groups(case: Case, name: str, theirs: Array) -> int:
 
 
 def _close(one: Array, other: Array) -> bool:
-    scale = float(np.abs(other).max(initial=0.0))
+    scale = _size(other)
     return one.shape == other.shape and bool(np.allclose(one, other, rtol=0, atol=1e-6 * scale))
+
+
+def _size(weight: Array) -> float:
+    """Return the largest finite number of a weight, without its sign."""
+    return float(np.abs(weight).max(initial=0.0, where=np.isfinite(weight)))
 
 
 def _describe_change(name: str, ours: Array, theirs: Array) -> str:
@@ -110,7 +118,7 @@ def _describe_change(name: str, ours: Array, theirs: Array) -> str:
     if ours.shape != theirs.shape:
         shapes = f"the shape {theirs.shape}, the file's {ours.shape}"
         return f"The {name} of the reference has {shapes}."
-    scale = float(np.abs(theirs).max(initial=0.0))
+    scale = _size(theirs)
     differs = ~np.isclose(ours, theirs, rtol=1e-5, atol=1e-5 * scale)
     places = np.argwhere(differs)
     if not len(places):
@@ -331,10 +339,8 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
     wanted = found.weights.astype(np.float64)
     for channel in channels:
         case.check_cancelled()
-        rows = found.rows[:, int(channel) * groups // outputs].astype(np.float64)
-        gram = rows @ rows.T
-        gram[np.diag_indices_from(gram)] += 1e-10 * max(float(np.trace(gram)) / places, 1e-300)
-        wanted[channel] += np.linalg.solve(gram, found.residual[:, channel]) @ rows
+        rows = found.rows[:, int(channel) * groups // outputs]
+        wanted[channel] += least_squares(rows, found.residual[:, channel])
     theirs = _in_file_order(case, wanted, case.weights["weight"])
     yield Alternative(
         "weight_values",
@@ -380,23 +386,12 @@ def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
     places, unknowns = rows.shape
     if places < _RICH * unknowns or places * unknowns**2 > _MOST_WORK:
         return None
-    solution = _least_squares(rows.astype(np.float64), residuals)
+    solution = least_squares(rows, residuals)
     left = np.square(residuals - rows @ solution).sum(0)
     if (left > (1 - _LEAST) * np.square(residuals).sum(0)).any():
         return None
     solution[np.abs(solution) < 1e-5 * np.abs(solution).max(0, initial=0.0)] = 0
     return solution
-
-
-def _least_squares(rows: Array, residuals: Array) -> Array:
-    """Solve normal equations, and refine the solution twice; several times as fast as SVD."""
-    gram = rows.T @ rows
-    gram[np.diag_indices_from(gram)] += 1e-10 * max(float(np.trace(gram)) / len(gram), 1e-300)
-    inverse = np.linalg.inv(gram)
-    solution = inverse @ (rows.T @ residuals)
-    for _ in range(2):
-        solution += inverse @ (rows.T @ (residuals - rows @ solution))
-    return np.asarray(solution)
 
 
 def _few_elements(rows: Array, residual: Array, floor: float) -> Array | None:

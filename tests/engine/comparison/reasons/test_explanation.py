@@ -208,3 +208,33 @@ def test_hostile_numbers_cost_nothing():
     for params in ({"stride": (0, 0)}, {"dilation": (1 << 30, 1)}, {"padding": (1 << 30, 0)}):
         reasons = explain(conv(weight, **params), [x], convolved(x, weight))
         assert all(reason.kind in KINDS for reason in reasons)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.complex64, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(), (0,), (1, 4, 7, 7), (196,)])
+def test_results_of_any_kind_are_looked_at(dtype, shape):
+    x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
+    expected = np.zeros(shape, dtype)
+    for reason in explain(conv(weight), [x], expected):
+        assert reason.kind in KINDS
+        assert 0 <= reason.explains <= 1
+
+
+def test_nan_and_infinity_in_the_inputs_are_numbers():
+    x, weight = normal(1, 3, 9, 9), normal(4, 3, 3, 3)
+    x[0, 0, 4, 4], x[0, 1, 2, 2] = np.nan, np.inf
+    expected = np.maximum(convolved(x, weight), 0)
+    (reason, *_) = explain(conv(weight), [x], expected)
+    assert reason.kind == "activation_missing"
+
+
+def test_one_output_channel_of_many_names_the_weights_there():
+    x, theirs, bias = normal(1, 30), normal(40, 30), normal(40)
+    ours = theirs.copy()
+    ours[7] = normal(30)
+    params = {"in_features": 30, "out_features": 40, "bias": True}
+    operator = make_operator("nn.Linear", params, {"weight": ours, "bias": bias}, [x])
+    expected = (x.astype(np.float64) @ theirs.T + bias).astype(np.float32)
+    (reason, *_) = explain(operator, [x], expected)
+    assert reason.kind == "weight_values"
+    assert "output channel 7 of 40" in reason.text
