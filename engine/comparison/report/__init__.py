@@ -1,0 +1,7 @@
+"""Writes a comparison as one self-contained page of HTML."""
+
+from __future__ import annotations
+
+from engine.comparison.report.page import write_report
+
+__all__ = ["write_report"]

@@ -1,0 +1,354 @@
+"""The page: verdict, origins with their pictures, plot, table, and how to repeat it."""
+
+from __future__ import annotations
+
+import math
+import platform
+import shlex
+from datetime import datetime
+from html import escape
+from importlib import metadata, resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from engine.array_files import is_numeric
+from engine.atomic import format_os_error, write_file
+from engine.comparison.layouts import layouts_between
+from engine.comparison.measures import relative_distance
+from engine.comparison.report.figures import draw_error_plot, draw_tensors
+from engine.comparison.rows import Status
+from engine.dump.manifest import file_hash
+from engine.errors import EngineError, ExportError
+from engine.text import format_brief, format_count, format_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from engine.comparison.comparison import Comparison
+    from engine.comparison.references import Reference
+    from engine.comparison.rows import Origin, Row, UnmatchedTensor
+    from engine.session import Session
+    from engine.values import Array
+
+__all__ = ["write_report"]
+
+_MOST_PICTURED: Final = 12  # origins with pictures; all are listed
+_MOST_ROWS: Final = 4000  # of the table, so that a page stays small
+_LIBRARIES: Final = ("numpy", "onnxruntime", "ncnn")
+_COLUMNS: Final = (
+    ("#", True),
+    ("Status", False),
+    ("Operator", False),
+    ("Type", False),
+    ("Operand", False),
+    ("Reference", False),
+    ("Matched by", False),
+    ("Shape", False),
+    ("max abs", True),
+    ("max rel", True),
+    ("cosine", True),
+    ("dB", True),
+    ("within 1‰", True),
+    ("born", True),
+    ("inherited", True),
+)
+# Nothing in the page may be loaded or run, whatever the names in a model are.
+_POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+
+def write_report(
+    comparison: Comparison,
+    session: Session,
+    reference: Reference,
+    path: str | Path,
+    *,
+    command: Sequence[str] = (),
+    check_cancelled: Callable[[], None] = lambda: None,
+) -> Path:
+    """Write a comparison as one page of HTML that needs no other file and no script.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    session : Session
+        The run that was compared, at its end.
+    reference : Reference
+    path : str or Path
+        A file that is there already is replaced.
+    command : sequence of str, optional
+        The command line that repeats the comparison.
+    check_cancelled : callable, optional
+        Called now and then; what it raises ends the writing, and nothing is written.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    ExportError
+        If it cannot be written.
+    """
+    target = Path(path)
+    page = _Page(comparison, session, reference, command, check_cancelled)
+    text = "\n".join(page.lines())
+    try:
+        write_file(target, text.encode("utf-8", "replace"))
+    except OSError as exc:
+        raise ExportError(f"cannot write {target}: {format_os_error(exc)}") from exc
+    return target
+
+
+class _Page:
+    """Makes the lines of a page."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        session: Session,
+        reference: Reference,
+        command: Sequence[str],
+        check_cancelled: Callable[[], None],
+    ) -> None:
+        self._comparison, self._session, self._reference = comparison, session, reference
+        self._command, self._check_cancelled = command, check_cancelled
+        self._rows = {row.operand: row for row in comparison.rows}
+
+    def lines(self) -> Iterator[str]:
+        name = self._session.graph.param_path.name
+        style = resources.files("engine.comparison.report").joinpath("report.css")
+        yield "<!DOCTYPE html>"
+        yield '<html lang="en"><head><meta charset="utf-8">'
+        yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        yield '<meta name="viewport" content="width=device-width">'
+        yield f"<title>{escape(name)} compared</title>"
+        yield f"<style>{style.read_text(encoding='utf-8')}</style></head><body><main>"
+        yield from self._verdict(name)
+        yield from self._origins()
+        yield from self._plot()
+        yield from self._table()
+        yield from self._unmatched()
+        yield from self._circumstances()
+        yield "</main></body></html>"
+
+    def _verdict(self, name: str) -> Iterator[str]:
+        comparison, rows = self._comparison, self._comparison.rows
+        counts = {status: sum(row.status is status for row in rows) for status in Status}
+        found = ", ".join(
+            f"{count} {status.value}" for status, count in counts.items() if count
+        )
+        origins = format_count(len(comparison.origins), "origin")
+        differs = comparison.verdict == "differs"
+        title = f"Differs: {origins}" if differs else "Same"
+        glyph, kind = ("≠", " differs") if differs else ("=", "")
+        yield f'<div class="verdict{kind}"><h1><span>{glyph}</span> {title}</h1>'
+        yield f"<p>{escape(name)} beside {escape(comparison.reference)}. Operands: {found}.</p>"
+        tolerance = comparison.tolerances
+        exact, half = map(format_brief, (tolerance.float32, tolerance.float16))
+        yield (
+            f"<p>Two tensors are the same up to {exact} of the reference's largest element "
+            f"(float16: {half}).</p></div>"
+        )
+
+    # Origins
+
+    def _origins(self) -> Iterator[str]:
+        origins = self._comparison.origins
+        if not origins:
+            return
+        yield "<h2>Where differences are born</h2>"
+        for number, origin in enumerate(origins):
+            self._check_cancelled()
+            label = origin.operator
+            yield '<section class="card">'
+            yield (
+                f"<h3>{label.index} {escape(label.name)} "
+                f'<span class="type">{escape(label.type)}</span></h3>'
+            )
+            yield f"<p>{escape(origin.text)}.</p>"
+            if origin.among:
+                others = ", ".join(escape(each.name) for each in origin.among)
+                yield f"<p>Or upstream, where the reference shows nothing: {others}.</p>"
+            yield from self._reasons(origin)
+            if number < _MOST_PICTURED:
+                yield from self._pictures(origin)
+            yield "</section>"
+
+    def _reasons(self, origin: Origin) -> Iterator[str]:
+        if not origin.reasons:
+            yield "<p>No known reason explains it.</p>"
+            return
+        yield '<ol class="reasons">'
+        for reason in origin.reasons:
+            share = f"{100 * reason.explains:.1f} %"
+            yield (
+                f'<li><div><code>{escape(reason.kind)}</code><div class="bar">'
+                f'<i style="width:{100 * reason.explains:.1f}%"></i></div>'
+                f'<span class="share">explains {share}</span></div>'
+                f"<div>{escape(reason.text)}</div></li>"
+            )
+        yield "</ol>"
+
+    def _pictures(self, origin: Origin) -> Iterator[str]:
+        row = self._rows[origin.operand]
+        try:
+            ours = self._session.value(origin.operand)
+            theirs = self._reference.array(origin.reference)
+        except EngineError as exc:
+            yield f"<p>{escape(str(exc))}</p>"
+            return
+        if not isinstance(ours, np.ndarray) or not (is_numeric(ours) and is_numeric(theirs)):
+            return
+        theirs = _in_layout(row, ours, theirs)
+        drawn = draw_tensors(ours, theirs, origin.index)
+        channel = f" · channel {drawn.channel}" if drawn.channel else ""
+        yield '<div class="pictures">'
+        for title, picture, shown in (
+            ("Ours", drawn.ours, drawn.value_range),
+            ("Reference", drawn.reference, drawn.value_range),
+            ("Difference", drawn.difference, drawn.difference_range),
+        ):
+            if picture:
+                yield (
+                    f'<figure><img src="{picture}" alt="{title}"><figcaption><b>{title}</b>'
+                    f"{channel} · {shown}</figcaption></figure>"
+                )
+        yield "</div>"
+        if origin.index and ours.shape == theirs.shape:
+            mine, other = ours[origin.index].item(), theirs[origin.index].item()
+            yield (
+                f"<p>Worst element <code>{list(origin.index)}</code>: ours "
+                f"<code>{mine:.6g}</code>, reference <code>{other:.6g}</code>.</p>"
+            )
+
+    # Plot and tables
+
+    def _plot(self) -> Iterator[str]:
+        tolerance = self._comparison.tolerances.float32
+        yield "<h2>Error along the network</h2>"
+        yield draw_error_plot(self._comparison.rows, tolerance)
+        yield (
+            '<p class="legend">Largest difference, relative to the reference\'s largest '
+            "element. Filled: equal or born here. Outlined: inherited. Tick: the share that is "
+            "born here. Dashed: tolerance.</p>"
+        )
+
+    def _table(self) -> Iterator[str]:
+        rows = self._comparison.rows
+        yield f"<h2>Operands ({len(rows)})</h2>"
+        if len(rows) > _MOST_ROWS:
+            rows = self._most_telling(rows)
+            yield f"<p>The {_MOST_ROWS} that differ most.</p>"
+        yield '<div class="scroll"><table><thead><tr>'
+        yield "".join(
+            f'<th class="n">{name}</th>' if number else f"<th>{name}</th>"
+            for name, number in _COLUMNS
+        )
+        yield "</tr></thead><tbody>"
+        for row in rows:
+            yield _format_row(row)
+        yield "</tbody></table></div>"
+
+    @staticmethod
+    def _most_telling(rows: Sequence[Row]) -> list[Row]:
+        def rank(row: Row) -> tuple[bool, float]:
+            relative = row.measures.relative if row.measures is not None else 0.0
+            return row.status is not Status.ORIGIN, -relative
+
+        chosen = sorted(rows, key=rank)[:_MOST_ROWS]
+        return sorted(chosen, key=lambda row: row.operator.index)
+
+    def _unmatched(self) -> Iterator[str]:
+        unmatched = self._comparison.unmatched
+        for title, listed in (
+            ("Operands without a counterpart", unmatched.ours),
+            ("Tensors of the reference without a counterpart", unmatched.reference),
+        ):
+            if listed:
+                yield f"<h2>{title} ({len(listed)})</h2>"
+                yield from _list_unmatched(listed)
+
+    def _circumstances(self) -> Iterator[str]:
+        graph = self._session.graph
+        yield "<h2>How to repeat it</h2><dl>"
+        files = filter(None, (graph.param_path, graph.bin_path))
+        facts = [
+            ("Written", datetime.now().astimezone().isoformat(" ", "seconds")),
+            *((path.name, f"SHA-256 {self._hash(path)}") for path in files),
+            ("Backend", f"{self._session.backend}, random seed {self._session.seed}"),
+            ("Versions", ", ".join(_versions())),
+        ]
+        for name, text in facts:
+            yield f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>"
+        yield "</dl>"
+        if self._command:
+            yield f"<pre>{escape(shlex.join(self._command))}</pre>"
+
+    def _hash(self, path: Path) -> str:
+        try:
+            return file_hash(path, self._check_cancelled)
+        except OSError as exc:
+            return f"unknown: {format_os_error(exc)}"
+
+
+def _in_layout(row: Row, ours: Array, theirs: Array) -> Array:
+    """Return the reference's tensor in our layout, where its elements fit."""
+    candidates = [
+        layout.to_ours(theirs, ours.shape)
+        for layout in layouts_between(ours.shape, theirs.shape)
+        if layout.name == row.layout
+    ]
+    return min(candidates, key=lambda found: relative_distance(ours, found), default=theirs)
+
+
+def _format_row(row: Row) -> str:
+    measures, label = row.measures, row.operator
+    numbers: list[float | None] = [None] * 5
+    if measures is not None:
+        numbers = [
+            measures.max_abs,
+            measures.max_rel,
+            measures.cosine,
+            measures.snr_db,
+            measures.within_permille,
+        ]
+    texts = [
+        label.name,
+        label.type,
+        row.operand,
+        row.reference,
+        f"{row.matched_by} {row.confidence:.2f}",
+        format_shape(row.shape),
+        *map(_format_number, (*numbers, row.born, row.inherited)),
+    ]
+    tip = f' title="{escape(row.reason)}"' if row.reason else ""
+    cells = [
+        f'<td class="n">{label.index}</td><td class="status"{tip}>{row.status.value}</td>',
+        *(
+            f'<td class="n">{escape(text)}</td>' if number else f"<td>{escape(text)}</td>"
+            for text, (_, number) in zip(texts, _COLUMNS[2:], strict=True)
+        ),
+    ]
+    return f'<tr class="{row.status.name.lower()}">{"".join(cells)}</tr>'
+
+
+def _format_number(value: float | None) -> str:
+    return format_brief(value) if value is not None and math.isfinite(value) else "–"
+
+
+def _list_unmatched(listed: Sequence[UnmatchedTensor]) -> Iterator[str]:
+    yield '<div class="scroll"><table><tbody>'
+    for tensor in listed[:_MOST_ROWS]:
+        yield f"<tr><td>{escape(tensor.operand)}</td><td>{escape(tensor.reason)}</td></tr>"
+    yield "</tbody></table></div>"
+
+
+def _versions() -> Iterator[str]:
+    yield f"Python {platform.python_version()}"
+    for name in ("kuiper-studio", *_LIBRARIES):
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            continue
