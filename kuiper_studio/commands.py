@@ -72,6 +72,8 @@ class CommandState:
         Whether layers of the user are loaded.
     has_pinned_kernels : bool
         Whether the kernels of a dump are in use.
+    is_compared, has_origins : bool
+        Whether there is a comparison with a reference, and whether it differs anywhere.
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -86,6 +88,8 @@ class CommandState:
     lacks_layer: bool = False
     has_layer_files: bool = False
     has_pinned_kernels: bool = False
+    is_compared: bool = False
+    has_origins: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -125,6 +129,14 @@ def _can_step(state: CommandState) -> bool:
 
 def _started(state: CommandState) -> bool:
     return state.run in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
+
+
+def _is_compared(state: CommandState) -> bool:
+    return state.is_compared and _at_rest(state)
+
+
+def _has_origins(state: CommandState) -> bool:
+    return state.has_origins
 
 
 def _stoppable(state: CommandState) -> bool:
@@ -190,6 +202,7 @@ class Surface(Enum):
     VIEW = "&View"
     DEBUG = "&Debug"
     TENSOR = "&Tensor"
+    ANALYSE = "&Analyse"
     HELP = "&Help"
     TOOL_BAR = "tool bar"
     TOOL_BAR_END = "right end of the tool bar"
@@ -204,7 +217,8 @@ class Surface(Enum):
 
 
 MENUS: Final = (
-    Surface.FILE, Surface.EDIT, Surface.VIEW, Surface.DEBUG, Surface.TENSOR, Surface.HELP,
+    Surface.FILE, Surface.EDIT, Surface.VIEW, Surface.DEBUG, Surface.TENSOR,
+    Surface.ANALYSE, Surface.HELP,
 )  # fmt: skip
 
 
@@ -465,6 +479,22 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             ("Ctrl+Left",), enabled=_open),
     Command("debug.nextOperator", "Show ne&xt operator", "Select the operator after",
             "debugging.select_next", (Place(_S.DEBUG, 6),), ("Ctrl+Right",), enabled=_open),
+    Command("analyse.compare", "&Compare…",
+            "Compare every operand with a reference: a dump, a recording or another model",
+            "analysing.compare", (Place(_S.ANALYSE, 1),), icon="compare",
+            enabled=_checkable_now),
+    Command("analyse.nextOrigin", "&Next origin",
+            "Select the next operator where a difference is born", "analysing.next_origin",
+            (Place(_S.ANALYSE, 2),), ("F4",), enabled=_has_origins),
+    Command("analyse.previousOrigin", "&Previous origin",
+            "Select the operator before where a difference is born",
+            "analysing.previous_origin", (Place(_S.ANALYSE, 2),), ("Shift+F4",),
+            enabled=_has_origins),
+    Command("analyse.report", "Save &report…", "Write the comparison as one page of HTML",
+            "analysing.write_report", (Place(_S.ANALYSE, 3),), icon="save",
+            enabled=_is_compared),
+    Command("analyse.clear", "C&lear comparison", "Forget the comparison",
+            "session.comparing.clear", (Place(_S.ANALYSE, 3),), enabled=_is_compared),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",
             "explain_operator", (Place(_S.HELP, 1), Place(_S.GRAPH_OPERATOR, 4)), ("F1",),
             "help", _selected),

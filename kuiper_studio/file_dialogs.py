@@ -58,6 +58,13 @@ class FileDialogs:
             self.remember(kind, paths[0])
         return paths
 
+    def choose_folder(self, kind: str, title: str) -> str:
+        """Ask for a folder; return ``""`` when the user cancels."""
+        path = QFileDialog.getExistingDirectory(self._window, title, self.folder(kind))
+        if path:
+            self.remember(kind, path)
+        return path
+
     def choose_new(self, kind: str, title: str, name: str, filters: str) -> Path | None:
         """Ask where to write a file; return None when the user cancels."""
         start = str(Path(self.folder(kind)) / name)

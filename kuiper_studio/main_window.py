@@ -38,6 +38,7 @@ from typing_extensions import override
 
 from engine.errors import UnsupportedOperatorError
 from engine.states import OperatorStatus
+from kuiper_studio.analyse_commands import AnalyseCommands
 from kuiper_studio.commands import MENUS, Commands, CommandState, FieldKeys, Surface
 from kuiper_studio.debug_commands import DebugCommands
 from kuiper_studio.dialogs.command_palette import CommandPalette
@@ -45,6 +46,7 @@ from kuiper_studio.export_commands import ExportCommands
 from kuiper_studio.file_dialogs import FileDialogs
 from kuiper_studio.graph_view import GraphView
 from kuiper_studio.open_commands import OpenCommands
+from kuiper_studio.panels.comparison_panel import ComparisonPanel
 from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
@@ -71,7 +73,9 @@ if TYPE_CHECKING:
 __all__ = ["MainWindow"]
 
 # Increase it when docks are added or removed, so that an older layout is not restored.
-_LAYOUT_VERSION: Final = 1
+_LAYOUT_VERSION: Final = 2
+_COMPARISON_WIDTH: Final = 448  # that all columns but the last need
+_ROOM_TO_COMPARE: Final = 1400  # the width of a window that has as much to spare
 _PATIENCE_MS: Final = 40  # longer than the repeat interval of a held key
 _SIZE: Final = (1440, 900)  # that the docks were designed for
 # At the left and at the right: at least, and of the width.
@@ -112,6 +116,7 @@ class MainWindow(QMainWindow):
         self.file_dialogs = dialogs = FileDialogs(self, settings)
         self.opening = OpenCommands(session, settings, dialogs, self.commands, theme, self)
         self.debugging = DebugCommands(session, theme, settings, dialogs, self)
+        self.analysing = AnalyseCommands(session, settings, dialogs, self)
         self.history = SelectionHistory(session, self)
         self._make_views()
         self._docks: dict[str, QDockWidget] = {}
@@ -138,6 +143,7 @@ class MainWindow(QMainWindow):
         self.tensor_view = TensorView(session, theme)
         self.operators_panel = OperatorsPanel(session, theme)
         self.properties_panel = PropertiesPanel(session, theme, patience=_PATIENCE_MS)
+        self.comparison_panel = ComparisonPanel(session, theme)
         self.input_panel = InputPanel(session, theme)
         self.log_panel = LogPanel(session, theme)
         self.timeline_panel = TimelinePanel(session, theme)
@@ -171,6 +177,9 @@ class MainWindow(QMainWindow):
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
         self._add_dock(self.input_panel, Qt.DockWidgetArea.LeftDockWidgetArea)
         self._add_dock(self.properties_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self._add_dock(self.comparison_panel, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.tabifyDockWidget(self._docks["properties"], self._docks["comparison"])
+        self._docks["comparison"].hide()  # until there is a comparison
         self._docks["timeline"] = self._make_bottom_dock()
         self.addDockWidget(Qt.DockWidgetArea.BottomDockWidgetArea, self._docks["timeline"])
 
@@ -231,11 +240,12 @@ class MainWindow(QMainWindow):
         session.graph_changed.connect(self._on_graph_changed)
         for changed in (
             session.state_changed, session.position_changed, session.selection_changed,
-            session.backend_changed, session.supplies_changed,
+            session.backend_changed, session.supplies_changed, session.comparing.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):
             dropped.connect(self._on_values_dropped)
+        session.comparing.changed.connect(self._on_compared)
         session.failed.connect(self._on_failed)
         session.input_needed.connect(self._ask_for_input)
         session.inputs_changed.connect(self._on_inputs_changed)
@@ -259,6 +269,8 @@ class MainWindow(QMainWindow):
         self.banner.layers_requested.connect(opening.choose_layers)
         self.banner.weights_requested.connect(opening.choose_weights)
         self.banner.supply_requested.connect(debugging.choose_output)
+        self.comparison_panel.compare_requested.connect(self.analysing.compare)
+        self.comparison_panel.report_requested.connect(self.analysing.write_report)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
         self.graph_view.menu_requested.connect(self._show_graph_menu)
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
@@ -314,7 +326,7 @@ class MainWindow(QMainWindow):
     def _move_to_pane(self, step: int) -> None:
         panes = (
             self.operators_panel, self.input_panel, self.graph_view, self.tensor_view,
-            self.properties_panel, self.timeline_panel, self.log_panel,
+            self.properties_panel, self.comparison_panel, self.timeline_panel, self.log_panel,
         )  # fmt: skip
         focused = self.focusWidget()
         held = [focused in (pane, *pane.findChildren(QWidget)) for pane in panes]
@@ -480,9 +492,22 @@ class MainWindow(QMainWindow):
             and isinstance(operator.error, UnsupportedOperatorError),
             has_layer_files=bool(session.workspace.layer_files),
             has_pinned_kernels=session.kernels_from is not None,
+            is_compared=session.comparing.comparison is not None,
+            has_origins=bool(session.comparing.origins),
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
+
+    @Slot()
+    def _on_compared(self) -> None:
+        """Show the comparison."""
+        if self.session.comparing.comparison is not None:
+            dock = self._docks["comparison"]
+            if not dock.isVisible():
+                dock.show()
+                if self.width() >= _ROOM_TO_COMPARE and dock.width() < _COMPARISON_WIDTH:
+                    self.resizeDocks([dock], [_COMPARISON_WIDTH], Qt.Orientation.Horizontal)
+            dock.raise_()
 
     @Slot()
     def _on_values_dropped(self) -> None:

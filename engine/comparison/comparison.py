@@ -196,7 +196,7 @@ class _Report:
             reference=match.key,
             matched_by=match.matched_by,
             confidence=round(match.confidence, 3),
-            layout=match.layout.name,
+            layout=match.layout,
             shape=ours.shape if ours is not None else None,
             reference_shape=self._index.shapes.get(match.key),
             dtype=ours.dtype.name if ours is not None else "",

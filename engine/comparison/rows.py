@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 from engine.plain import plain
 
 if TYPE_CHECKING:
+    from engine.comparison.layouts import Layout
+    from engine.comparison.references import Reference
     from engine.comparison.measures import Measures
     from engine.runtime import OperatorLabel
     from engine.statistics import TensorStatistics
+    from engine.values import Array
 
 __all__ = ["Origin", "Row", "Status", "Unmatched", "UnmatchedTensor"]
 
@@ -59,8 +63,8 @@ class Row:
         See `engine.comparison.matching.Match`.
     confidence : float
         Of the match, 0 to 1.
-    layout : str
-        How the reference's axes differ; ``""`` for not at all.
+    layout : Layout
+        How the reference's axes differ.
     shape, reference_shape : tuple of int or None
         None for no value.
     dtype, reference_dtype : str
@@ -86,7 +90,7 @@ class Row:
     reference: str
     matched_by: str
     confidence: float
-    layout: str
+    layout: Layout
     shape: tuple[int, ...] | None
     reference_shape: tuple[int, ...] | None
     dtype: str
@@ -99,6 +103,19 @@ class Row:
     amplification: float | None
     status: Status
     reason: str = ""
+
+    def load(self, reference: Reference) -> Array:
+        """Load the reference's tensor, in our layout where it has as many elements.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be read.
+        """
+        array = reference.array(self.reference)
+        if self.shape is None or math.prod(self.shape) != array.size:
+            return array
+        return self.layout.to_ours(array, self.shape)
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as strict JSON can hold it; null for what was not measured."""
@@ -114,7 +131,7 @@ class Row:
             "reference": self.reference,
             "matched_by": self.matched_by,
             "confidence": self.confidence,
-            "layout": self.layout,
+            "layout": self.layout.name,
             "shape": plain(self.shape),
             "reference_shape": plain(self.reference_shape),
             "dtype": self.dtype,

@@ -3,8 +3,8 @@
 Requests go to the engine, replies and events come back. All are frozen and can be pickled.
 
 A request that has a `run_id` is carried out when those before it are, and answered by one reply
-with the same number: `Done`, or `LayersLoaded`, `SelfChecked` or `WorkFailed`. `Opened` and
-`Stepped` may come before. Replies tell where the engine's session stands then, as a `Status`.
+with the same number: `Done`, `LayersLoaded`, `SelfChecked`, `Compared` or `WorkFailed`. Before
+it, `Opened` and `Stepped` may come. Replies say where the session stands, as a `Status`.
 Requests with a `ticket` are answered by an `Answer`, in any order and also while a model runs.
 """
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from engine.comparison import Comparison
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions
     from engine.inputs import ImageOptions, InputSource
@@ -32,6 +33,8 @@ __all__ = [
     "Answer",
     "CancelRequest",
     "CloseRequest",
+    "CompareRequest",
+    "Compared",
     "Done",
     "Evicted",
     "ExportRequest",
@@ -48,6 +51,7 @@ __all__ = [
     "Plan",
     "Progress",
     "Record",
+    "ReportRequest",
     "Request",
     "ReseedRequest",
     "RestartRequest",
@@ -487,6 +491,31 @@ class SelfCheckRequest:
     tolerance: float
 
 
+@dataclass(frozen=True, slots=True)
+class CompareRequest:
+    """Compare the model and its inputs with a reference; answered by `Compared`.
+
+    Attributes
+    ----------
+    reference : Path
+        What `engine.open_reference` opens.
+    tolerance : float or None
+        For float32, relative to the reference's largest element; None for the default.
+    """
+
+    run_id: int
+    reference: Path
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRequest:
+    """Write the last comparison as a page of HTML."""
+
+    run_id: int
+    path: Path
+
+
 Request: TypeAlias = (
     OpenRequest
     | CloseRequest
@@ -505,6 +534,8 @@ Request: TypeAlias = (
     | RunRequest
     | ExportRequest
     | SelfCheckRequest
+    | CompareRequest
+    | ReportRequest
 )
 
 # Replies: engine to window
@@ -663,6 +694,24 @@ class SelfChecked:
 
     run_id: int
     found: SelfCheck
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison has ended.
+
+    Attributes
+    ----------
+    comparison : Comparison or None
+        None if it was cancelled.
+    tensors : Outputs or None
+        The reference's tensors in our layout, by our operand; fetched as values are.
+    """
+
+    run_id: int
+    comparison: Comparison | None
+    tensors: Outputs | None
     status: Status
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import engine
 from engine.conversion.records import ConversionOptions
 from engine.conversion.suffixes import is_source
-from engine.errors import EngineError
+from engine.errors import EngineError, SessionStateError
 from engine.inputs import load_inputs, load_outputs
 from engine.layers import layer_files
 from engine.memory_bound import default_bound
@@ -34,6 +34,8 @@ from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
     CloseRequest,
+    Compared,
+    CompareRequest,
     Done,
     Evicted,
     ExportRequest,
@@ -48,6 +50,7 @@ from kuiper_studio.engine_service.protocol import (
     Outputs,
     Progress,
     Record,
+    ReportRequest,
     ReseedRequest,
     RestartRequest,
     RunRequest,
@@ -74,6 +77,7 @@ if TYPE_CHECKING:
     from engine.session import Session, StepRecord
     from engine.store import StepOutputs
     from engine.values import Value
+    from kuiper_studio.engine_service.compared_run import ComparedRun
     from kuiper_studio.engine_service.plans import ResolvedPlan
     from kuiper_studio.engine_service.protocol import Request, Supply
 
@@ -154,6 +158,7 @@ class EngineServer:
         self._fed: dict[str, tuple[int, ...]] = {}
         self._supplies: dict[tuple[str, ...], Supply] = {}
         self._serial = 0
+        self._compared: ComparedRun | None = None
         self._sent: dict[int, _Sent] = {}  # by the operator's index
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
@@ -181,6 +186,8 @@ class EngineServer:
             RunRequest: self._run,
             ExportRequest: self._export,
             SelfCheckRequest: self._self_check,
+            CompareRequest: self._compare,
+            ReportRequest: self._write_report,
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
         }
@@ -383,6 +390,7 @@ class EngineServer:
 
     def _let_go(self) -> None:
         self._graph = self._session = self._stop = self._destination = None
+        self._compared = None
         self._generation = 0
         self._sent.clear()
         self._fed = {}
@@ -419,6 +427,7 @@ class EngineServer:
         operands = session.graph.input_operands
         if not operands or len(plan.inputs) < len(operands):
             return
+        self._compared = None
         self._stop, self._fed = None, {}
         try:
             with session.within_bound():
@@ -442,6 +451,7 @@ class EngineServer:
             self._done(request.run_id)
 
     def _override(self, session: Session, supply: Supply) -> None:
+        self._compared = None
         operands = [session.graph.operand(name) for name in supply.operands]
         try:
             with session.within_bound():
@@ -452,11 +462,13 @@ class EngineServer:
         self._supplies[supply.operands] = supply
 
     def _withdraw(self, request: WithdrawRequest) -> None:
+        self._compared = None
         session = self._opened_session()
         session.clear_override(*request.operands)
         self._done(request.run_id)
 
     def _reseed(self, request: ReseedRequest) -> None:
+        self._compared = None
         if self._session is not None:  # the model that was asked for could be opened
             self._session.reseed(request.seed)
         self._done(request.run_id)
@@ -603,6 +615,31 @@ class EngineServer:
         found = self_check(session, request.tolerance, report, cancelled)
         self._send(SelfChecked(request.run_id, found, self._status()))
 
+    def _compare(self, request: CompareRequest) -> None:
+        from kuiper_studio.engine_service.compared_run import compare_run
+
+        def report(done: int, total: int) -> None:
+            check_cancelled()
+            self._send(Progress(f"Comparing with {request.reference.name}", done, total))
+
+        check_cancelled = self._check_cancelled(request.run_id)
+        self._serial += 1
+        try:
+            compared = compare_run(self._opened_session(), request, self._serial, report)
+        except _CancelledError:
+            self._send(Compared(request.run_id, None, None, self._status()))
+            return
+        self._compared = compared
+        tensors = Outputs(compared.serial, compared.metadata())
+        self._send(Compared(request.run_id, compared.comparison, tensors, self._status()))
+
+    def _write_report(self, request: ReportRequest) -> None:
+        compared = self._compared
+        if compared is None:
+            raise SessionStateError("nothing has been compared; compare first")
+        written = compared.write_report(request.path, self._check_cancelled(request.run_id))
+        self._done(request.run_id, text=f"report written to {written}")
+
     def _done(
         self,
         run_id: int,
@@ -683,6 +720,9 @@ class EngineServer:
 
     def _value(self, request: FetchRequest) -> Answer | None:
         """The answer; None where it comes when the value has been computed again."""
+        compared = self._compared
+        if compared is not None and compared.serial == request.serial:
+            return self._answer(request, compared.value(request.operand))
         outputs = self._outputs_of(request)
         if outputs is None:
             return Answer(request.ticket, reason="the value is of an earlier pass")

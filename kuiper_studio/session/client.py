@@ -16,6 +16,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from engine.errors import EngineError, ModelFileError
 from kuiper_studio.engine_service.protocol import (
     Answer,
+    Compared,
     Done,
     LayersLoaded,
     SelfChecked,
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["EngineClient", "RemoteWeights"]
 
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
-_LAST: Final = (Done, LayersLoaded, SelfChecked, WorkFailed)  # replies, after which none comes
+# Replies, after which none comes.
+_LAST: Final = (Done, LayersLoaded, SelfChecked, Compared, WorkFailed)
 
 
 class EngineClient(QObject):

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from engine.states import OperatorStatus, SessionState
 from kuiper_studio.engine_service.protocol import (
+    Compared,
     Done,
     LayersLoaded,
     Opened,
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from engine.states import StopReason
     from kuiper_studio.engine_service.protocol import Record, Status, Supply
 
-    Reply: TypeAlias = Opened | Stepped | Done | WorkFailed | SelfChecked | LayersLoaded
+    Reply: TypeAlias = (
+        Opened | Stepped | Done | WorkFailed | SelfChecked | Compared | LayersLoaded
+    )
 
 __all__ = ["Records", "Snapshot", "advance"]
 

@@ -30,6 +30,8 @@ from kuiper_studio.engine_service.protocol import (
     Answer,
     CancelRequest,
     CloseRequest,
+    Compared,
+    CompareRequest,
     Done,
     Evicted,
     ExportRequest,
@@ -43,6 +45,7 @@ from kuiper_studio.engine_service.protocol import (
     OpenRequest,
     Plan,
     Progress,
+    ReportRequest,
     ReseedRequest,
     RestartRequest,
     RunRequest,
@@ -458,6 +461,27 @@ class StudioSession(SessionView):
             self._set_progress(Progress("Self-check", 0, len(self._graph.operators)))
             self._ask(lambda run_id: SelfCheckRequest(run_id, tolerance))
 
+    def compare(self, reference: str | Path, tolerance: float | None = None) -> None:
+        """Compare the model and its inputs with a reference; see `comparing`.
+
+        Parameters
+        ----------
+        reference : str or Path
+            What `engine.open_reference` opens.
+        tolerance : float, optional
+            For float32, relative to the reference's largest element.
+        """
+        if self._graph is not None and not self.busy:
+            path = Path(reference)
+            self._set_progress(Progress(f"Comparing with {path.name}"))
+            self._ask(lambda run_id: CompareRequest(run_id, path, tolerance))
+
+    def write_report(self, path: str | Path) -> None:
+        """Write the comparison as a page of HTML."""
+        if self.comparing.comparison is not None and not self.busy:
+            self._set_progress(Progress(f"Writing {Path(path).name}"))
+            self._ask(lambda run_id: ReportRequest(run_id, Path(path)))
+
     def close(self) -> None:
         """End the engine; the session is of no use afterwards."""
         self._overdue.stop()
@@ -481,6 +505,7 @@ class StudioSession(SessionView):
             Done: self._on_done,
             LayersLoaded: self._on_layers_loaded,
             SelfChecked: self._on_self_checked,
+            Compared: self._on_compared,
             WorkFailed: self._on_failed,
             WeightsKept: self._on_weights_kept,
             NotesRead: self._on_notes_read,
@@ -627,6 +652,7 @@ class StudioSession(SessionView):
         self._shapes = shapes
         self._selected = self._operand = ""
         self.tensors.forget()
+        self.comparing.clear()
         self._snapshot = replace(self._told, seed=self.seed)
         self._long_step.stop()
         self.graph_changed.emit()
@@ -801,6 +827,8 @@ class StudioSession(SessionView):
                 self.tensors.forget()
         elif isinstance(request, (FeedRequest, RestartRequest)):
             self._failure = None
+        if isinstance(request, FeedRequest):
+            self.comparing.clear()
         if isinstance(request, FeedRequest) and before.supplied and not self._told.supplied:
             text = "supplied outputs were dropped: they belong to the input before"
             self.workspace.log("info", text)
@@ -845,6 +873,17 @@ class StudioSession(SessionView):
         log("info" if found.agrees else "warning", f"self-check: {found.summary}")
         if not found.cancelled:
             self.self_checked.emit(found)
+
+    def _on_compared(self, answer: Compared, request: Request) -> None:
+        self._settle(answer, request)
+        if answer.comparison is None or answer.tensors is None:
+            return  # it was cancelled
+        comparison = answer.comparison
+        origins = ", ".join(origin.operator.name for origin in comparison.origins[:_LISTED])
+        text = f"compared with {comparison.reference}: {comparison.verdict}"
+        level = "info" if comparison.verdict == "same" else "warning"
+        self.workspace.log(level, f"{text}, first in {origins}" if origins else text)
+        self.comparing.show(comparison, answer.tensors)
 
     def _on_failed(self, answer: WorkFailed, request: Request) -> None:
         opening = self._openings.pop(answer.run_id, None)
@@ -935,6 +974,10 @@ class StudioSession(SessionView):
             self.tensors.recalled.emit(operand)
 
     def _on_answered(self, answer: Answer) -> None:
+        compared = self.comparing.tensors.take(answer)
+        if compared:
+            self.comparing.tensors.recalled.emit(compared)
+            return
         operand = self.tensors.take(answer)
         if not self.busy and not self.tensors.recalling:
             self._set_progress(None)
@@ -965,6 +1008,7 @@ class StudioSession(SessionView):
         self._openings.clear()
         self._after_layers.clear()
         self.tensors.forget()
+        self.comparing.clear()
         self._client.restart()
 
     @Slot()

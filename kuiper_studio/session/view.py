@@ -35,6 +35,7 @@ from kuiper_studio.engine_service.protocol import (
     RunRequest,
     StepBackRequest,
 )
+from kuiper_studio.session.comparing import Comparing
 from kuiper_studio.session.events import Failure, RunState
 from kuiper_studio.session.snapshot import Snapshot
 from kuiper_studio.session.tensors import Tensors
@@ -73,6 +74,8 @@ class SessionView(QObject):
     ----------
     tensors : Tensors
         The values of operands.
+    comparing : Comparing
+        The comparison with a reference.
     workspace : Workspace
         Class labels, files of the user's own layers, and the log.
 
@@ -159,6 +162,7 @@ class SessionView(QObject):
         self._ncnn_options = "exact"
         self._memory = MemoryRequest(limit=None, bound=None)
         self.tensors = Tensors(client, self._outputs_with, self)
+        self.comparing = Comparing(client, self)
         self.workspace = Workspace(self)
         # The model
         self._graph: RuntimeGraph | None = None
@@ -511,6 +515,8 @@ class SessionView(QObject):
             self.supplies_changed.emit()
         if after.fed != before.fed:
             self.inputs_changed.emit()
+        if (after.seed, after.supplied) != (before.seed, before.supplied):
+            self.comparing.clear()  # it is of other values
         if after.breakpoints != before.breakpoints:
             self.breakpoints_changed.emit()
         if after.state is not before.state:

@@ -94,13 +94,14 @@ def draw_tensors(ours: Array, reference: Array, worst: tuple[int, ...]) -> Tenso
                 distance, color_map=_DIVERGING, value_range=(-limit, limit), limit=_LIMIT
             )
         )
-    drawn = [
+    drawn_ours, drawn_theirs = (
         _encode(render_picture(plane, color_map=name, value_range=(low, high), limit=_LIMIT))
         for plane in (mine, theirs)
-    ]
+    )
     shown = place if same_shape else _first(ours)
     return TensorPictures(
-        *drawn,
+        drawn_ours,
+        drawn_theirs,
         difference,
         str(list(shown)) if shown else "",
         f"{format_brief(low)} to {format_brief(high)}",

@@ -15,8 +15,6 @@ import numpy as np
 
 from engine.array_files import is_numeric
 from engine.atomic import format_os_error, write_file
-from engine.comparison.layouts import layouts_between
-from engine.comparison.measures import relative_distance
 from engine.comparison.report.figures import draw_error_plot, draw_tensors
 from engine.comparison.rows import Status
 from engine.dump.manifest import file_hash
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from engine.comparison.references import Reference
     from engine.comparison.rows import Origin, Row, UnmatchedTensor
     from engine.session import Session
-    from engine.values import Array
 
 __all__ = ["write_report"]
 
@@ -195,13 +192,14 @@ class _Page:
         row = self._rows[origin.operand]
         try:
             ours = self._session.value(origin.operand)
-            theirs = self._reference.array(origin.reference)
+            if not isinstance(ours, np.ndarray):
+                return
+            theirs = row.load(self._reference)
         except EngineError as exc:
             yield f"<p>{escape(str(exc))}</p>"
             return
-        if not isinstance(ours, np.ndarray) or not (is_numeric(ours) and is_numeric(theirs)):
+        if not (is_numeric(ours) and is_numeric(theirs)):
             return
-        theirs = _in_layout(row, ours, theirs)
         drawn = draw_tensors(ours, theirs, origin.index)
         channel = f" · channel {drawn.channel}" if drawn.channel else ""
         yield '<div class="pictures">'
@@ -236,7 +234,7 @@ class _Page:
         )
 
     def _table(self) -> Iterator[str]:
-        rows = self._comparison.rows
+        rows: Sequence[Row] = self._comparison.rows
         yield f"<h2>Operands ({len(rows)})</h2>"
         if len(rows) > _MOST_ROWS:
             rows = self._most_telling(rows)
@@ -291,16 +289,6 @@ class _Page:
             return file_hash(path, self._check_cancelled)
         except OSError as exc:
             return f"unknown: {format_os_error(exc)}"
-
-
-def _in_layout(row: Row, ours: Array, theirs: Array) -> Array:
-    """Return the reference's tensor in our layout, where its elements fit."""
-    candidates = [
-        layout.to_ours(theirs, ours.shape)
-        for layout in layouts_between(ours.shape, theirs.shape)
-        if layout.name == row.layout
-    ]
-    return min(candidates, key=lambda found: relative_distance(ours, found), default=theirs)
 
 
 def _format_row(row: Row) -> str:

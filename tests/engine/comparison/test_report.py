@@ -18,11 +18,14 @@ from engine.comparison.report import write_report
 from engine.errors import ExportError
 
 NAME = "<script>alert(1)</script>"
-NET = (
-    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+CONV = (
     "nn.Conv2d a 1 1 0 1 bias=False dilation=(1,1) groups=1 in_channels=3 kernel_size=(3,3) "
     "out_channels=4 padding=(1,1) padding_mode={} stride=(1,1) @weight=(4,3,3,3)f32 "
-    "#0=(1,3,8,8)f32 #1=(1,4,8,8)f32",
+    "#0=(1,3,8,8)f32 #1=(1,4,8,8)f32"
+)
+NET = (
+    "pnnx.Input in 0 1 0 #0=(1,3,8,8)f32",
+    CONV,
     f"nn.ReLU {NAME} 1 1 1 2 #1=(1,4,8,8)f32 #2=(1,4,8,8)f32",
     "pnnx.Output out 1 0 2 #2=(1,4,8,8)f32",
 )

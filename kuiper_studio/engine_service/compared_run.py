@@ -1,0 +1,113 @@
+"""A comparison in the engine's process, and the reference's tensors for the window."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.comparison import compare, open_reference
+from engine.comparison.references.sessions import run_to_end
+from engine.comparison.report import write_report
+from engine.values import ArrayMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from engine.comparison import Comparison, Reference
+    from engine.session import Session
+    from engine.values import Array
+    from kuiper_studio.engine_service.protocol import CompareRequest
+
+__all__ = ["ComparedRun", "compare_run"]
+
+
+def compare_run(
+    session: Session,
+    request: CompareRequest,
+    serial: int,
+    report: Callable[[int, int], None],
+) -> ComparedRun:
+    """Compare a session with a reference; see `engine.compare`.
+
+    Parameters
+    ----------
+    session : Session
+        Fed; it stays as it is.
+    request : CompareRequest
+    serial : int
+        Number under which the window fetches the reference's tensors.
+    report : callable
+        Called with the number of operators done, and of all; what it raises ends the
+        comparison.
+    """
+    run = run_to_end(session)
+    fed = [run.value(operand.name) for operand in run.graph.input_operands]
+    reference = open_reference(request.reference, fed, backend=session.backend)
+    comparison = compare(run, reference, request.tolerance, progress=report)
+    return ComparedRun(serial, session, reference, comparison, request.reference)
+
+
+class ComparedRun:
+    """A session that was compared, and the reference.
+
+    Parameters
+    ----------
+    serial : int
+    session : Session
+    reference : Reference
+    comparison : Comparison
+    path : Path
+        Of the reference.
+    """
+
+    def __init__(
+        self,
+        serial: int,
+        session: Session,
+        reference: Reference,
+        comparison: Comparison,
+        path: Path,
+    ) -> None:
+        self.serial, self.comparison = serial, comparison
+        self._session, self._reference, self._path = session, reference, path
+        self._rows = {row.operand: row for row in comparison.rows}
+        self._lock = Lock()  # a reference is not for several threads
+
+    def metadata(self) -> Mapping[str, ArrayMetadata]:
+        """Return shape and dtype of the reference's tensors, by our operand."""
+        found = {}
+        for name, row in self._rows.items():
+            shape = row.shape if row.measures is not None else row.reference_shape
+            if shape is not None and row.reference_dtype:
+                found[name] = ArrayMetadata(shape, np.dtype(row.reference_dtype))
+        return found
+
+    def value(self, operand: str) -> Array:
+        """Return the reference's tensor, in the layout of our operand.
+
+        Raises
+        ------
+        EngineError
+            If it cannot be read.
+        """
+        with self._lock:
+            return self._rows[operand].load(self._reference)
+
+    def write_report(self, path: Path, check_cancelled: Callable[[], None]) -> Path:
+        """Write the page; see `engine.comparison.report`."""
+        graph = self._session.graph
+        command = [
+            "kuiper-studio", "compare", str(graph.param_path), "--reference", str(self._path)
+        ]  # fmt: skip
+        with self._lock:
+            return write_report(
+                self.comparison,
+                run_to_end(self._session),
+                self._reference,
+                path,
+                command=command,
+                check_cancelled=check_cancelled,
+            )

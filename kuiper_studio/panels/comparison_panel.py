@@ -1,0 +1,296 @@
+"""The comparison panel: the verdict, why, and every operand beside the reference's tensor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+from typing_extensions import override
+
+from engine.text import format_brief, format_count
+from kuiper_studio.item_models.comparison_rows import (
+    ROW_ROLE,
+    STATUS_ROLE,
+    ComparisonRowsModel,
+    DifferenceColumn,
+    DifferenceFilterModel,
+    DifferenceKind,
+    DifferenceLook,
+)
+from kuiper_studio.panels.panel import Panel
+from kuiper_studio.panels.table import Index, RowDelegate, Table
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QPainter
+
+    from engine.comparison import Comparison, Origin, Row
+    from kuiper_studio.session import StudioSession
+    from kuiper_studio.theme import Theme
+
+__all__ = ["ComparisonPanel"]
+
+_C = DifferenceColumn
+_WIDTHS: Final = {
+    _C.STATUS: 26,
+    _C.INDEX: 40,
+    _C.OPERATOR: 128,
+    _C.MATCHED: 96,
+    _C.MAX_ABS: 62,
+    _C.MAX_REL: 62,
+    _C.COSINE: 56,
+    _C.SNR: 42,
+    _C.BORN: 62,
+    _C.INHERITED: 62,
+}
+_WORDS: Final = frozenset({_C.STATUS, _C.OPERATOR, _C.MATCHED})
+_DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
+_MOST_REASONS: Final = 3  # that are shown of an origin
+
+
+class _RowDelegate(RowDelegate):
+    """Paints the rows of the table."""
+
+    @override
+    def draw_cell(
+        self, painter: QPainter, rect: QRect, index: Index, *, selected: bool
+    ) -> None:
+        look: DifferenceLook = index.data(STATUS_ROLE)
+        column, text = index.column(), str(index.data())
+        token = "selTxt" if selected else "text2"
+        area, font = rect.adjusted(3, 0, -3, 0), self.small_mono
+        align = Qt.AlignmentFlag.AlignRight
+        match column:
+            case DifferenceColumn.STATUS:
+                token = "selTxt" if selected else look.token
+                font, align = self.bold, Qt.AlignmentFlag.AlignHCenter
+            case DifferenceColumn.OPERATOR:
+                token = "selTxt" if selected else "text"
+                is_origin = look.kind is DifferenceKind.BORN
+                font, align = self.bold if is_origin else self.ui, Qt.AlignmentFlag.AlignLeft
+            case DifferenceColumn.MATCHED:
+                align = Qt.AlignmentFlag.AlignLeft
+            case _ if not selected and look.kind in _DIFFERING:
+                token = look.token
+        self.draw_text(painter, area, text, font, self.theme.color(token), align)
+
+
+class ComparisonPanel(Panel):
+    """The last comparison with a reference.
+
+    Parameters
+    ----------
+    session : StudioSession
+    theme : Theme
+
+    Signals
+    -------
+    compare_requested
+        The user wants to compare.
+    report_requested
+        The user wants a report.
+    """
+
+    compare_requested = Signal()
+    report_requested = Signal()
+
+    def __init__(
+        self, session: StudioSession, theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__("comparison", "Comparison", session, theme, parent)
+        self.model = ComparisonRowsModel(self)
+        self.shown = DifferenceFilterModel(self.model, self)
+        self.table = self._make_table()
+        self.verdict = _label("comparisonVerdict", "subtitle")
+        self.detail = _label("comparisonDetail", "secondary")
+        self.reasons = _label("comparisonReasons", "secondary")
+        self.unmatched = _label("comparisonUnmatched", "caption")
+        self._compare = QPushButton("Compare…")
+        self._compare.setToolTip("Compare with a dump, a recording or another model")
+        self._report = QPushButton("Report…")
+        self._report.setToolTip("Write the comparison as one page of HTML")
+        self._chips = QButtonGroup(self)
+        self._build()
+        self._connect()
+        self._show()
+
+    # Building
+
+    def _make_table(self) -> Table:
+        table = Table(self.theme, self)
+        table.setObjectName("comparisonTable")
+        table.setAccessibleName("Operands beside the reference's tensors")
+        table.setModel(self.shown)
+        table.setItemDelegate(_RowDelegate(self.theme, table))
+        table.setSortingEnabled(True)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        header = table.horizontalHeader()
+        header.setSortIndicatorShown(True)
+        for column, width in _WIDTHS.items():
+            table.setColumnWidth(column, width)
+        header.setSectionResizeMode(_C.STATUS, QHeaderView.ResizeMode.Fixed)
+        header.setMinimumSectionSize(_WIDTHS[_C.STATUS])
+        table.sortByColumn(_C.INDEX, Qt.SortOrder.AscendingOrder)
+        table.set_empty_text("Compare the model with what it should give: Analyse → Compare…")
+        return table
+
+    def _build(self) -> None:
+        for label in (self.detail, self.reasons, self.unmatched):
+            label.setWordWrap(True)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(2)
+        for kind in DifferenceKind:
+            chip = QToolButton()
+            chip.setCheckable(True)
+            chip.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+            chip.setChecked(kind is DifferenceKind.ALL)
+            chip.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            self._chips.addButton(chip, list(DifferenceKind).index(kind))
+            buttons.addWidget(chip)
+        buttons.addStretch(1)
+        actions = QHBoxLayout()
+        actions.setSpacing(6)
+        actions.addWidget(self._compare)
+        actions.addWidget(self._report)
+        actions.addStretch(1)
+        head = QVBoxLayout()
+        head.setContentsMargins(12, 10, 12, 8)
+        head.setSpacing(6)
+        for label in (self.verdict, self.detail, self.reasons):
+            head.addWidget(label)
+        head.addLayout(actions)
+        head.addLayout(buttons)
+        line = QFrame()
+        line.setProperty("role", "line")
+        foot = QHBoxLayout()
+        foot.setContentsMargins(12, 4, 12, 6)
+        foot.addWidget(self.unmatched, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(line)
+        column.addWidget(self.table, 1)
+        column.addLayout(foot)
+        self.setFocusProxy(self.table)
+
+    def _connect(self) -> None:
+        session = self.session
+        session.comparing.changed.connect(self._show)
+        session.selection_changed.connect(self._on_selection_changed)
+        self._chips.idClicked.connect(self._on_chip_clicked)
+        self._compare.clicked.connect(self.compare_requested)
+        self._report.clicked.connect(self.report_requested)
+        self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
+
+    # Slots
+
+    @Slot()
+    def _show(self) -> None:
+        comparison = self.session.comparing.comparison
+        self.model.show(comparison)
+        for place, kind in enumerate(DifferenceKind):
+            chip = self._chips.button(place)
+            count = self.model.count(kind)
+            chip.setText(f"{kind.value} {count}")
+            chip.setEnabled(bool(count) or kind is DifferenceKind.ALL)
+            chip.setVisible(comparison is not None)
+        self._chips.button(0).setChecked(True)
+        self.shown.show_only(DifferenceKind.ALL)
+        self._report.setVisible(comparison is not None)
+        self.set_suffix(str(len(comparison.rows)) if comparison is not None else "")
+        self._show_verdict(comparison)
+        self._show_unmatched(comparison)
+        if comparison is not None and comparison.origins:
+            self.session.select(comparison.origins[0].operator.name)
+            self.session.show_operand(comparison.origins[0].operand)
+
+    def _show_verdict(self, comparison: Comparison | None) -> None:
+        if comparison is None:
+            self.verdict.setText("Nothing compared")
+            self.detail.setText("A dump, a recording or another model can be the reference.")
+            self.reasons.hide()
+            return
+        tolerance = format_brief(comparison.tolerances.float32)
+        beside = f"beside {comparison.reference}, tolerance {tolerance}"
+        if comparison.verdict == "same":
+            self.verdict.setText("= Same")
+            self.detail.setText(f"{format_count(len(comparison.rows), 'operand')} {beside}")
+            self.reasons.hide()
+            return
+        count = len(comparison.origins)
+        self.verdict.setText(f"≠ Differs: {format_count(count, 'origin')}")
+        names = ", ".join(
+            f"#{origin.operator.index} {origin.operator.name}"
+            for origin in comparison.origins[:_MOST_REASONS]
+        )
+        more = f" and {count - _MOST_REASONS} more" if count > _MOST_REASONS else ""
+        self.detail.setText(f"First in {names}{more}; {beside}" if names else beside)
+        self._show_reasons(comparison.origins[0] if comparison.origins else None)
+
+    def _show_reasons(self, origin: Origin | None) -> None:
+        """Show why the operators of an origin differ."""
+        lines = []
+        if origin is not None:
+            lines.append(origin.text)
+            lines += [
+                f"{100 * reason.explains:.1f} %  {reason.text}"
+                for reason in origin.reasons[:_MOST_REASONS]
+            ]
+        self.reasons.setText("\n".join(lines))
+        self.reasons.setVisible(bool(lines))
+
+    def _show_unmatched(self, comparison: Comparison | None) -> None:
+        unmatched = comparison.unmatched if comparison is not None else None
+        lost = len(unmatched.ours) if unmatched is not None else 0
+        theirs = len(unmatched.reference) if unmatched is not None else 0
+        self.unmatched.setText(
+            f"Unmatched: {format_count(lost, 'operand')}, {theirs} of the reference"
+        )
+        lines = [] if unmatched is None else [*unmatched.ours[:20], *unmatched.reference[:20]]
+        self.unmatched.setToolTip("\n".join(f"{e.operand}: {e.reason}" for e in lines))
+        self.unmatched.setVisible(bool(lost or theirs))
+
+    @Slot(int)
+    def _on_chip_clicked(self, place: int) -> None:
+        self.shown.show_only(list(DifferenceKind)[place])
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_row_changed(self, index: QModelIndex, _before: QModelIndex) -> None:
+        row: Row | None = index.data(ROW_ROLE)
+        if row is not None and row.operator.name != self.session.selected:
+            self.session.select(row.operator.name)
+            self.session.show_operand(row.operand)
+
+    @Slot(object)
+    def _on_selection_changed(self, name: str) -> None:
+        origin = self.session.comparing.origins.get(name)
+        if origin is not None:
+            self._show_reasons(origin)
+        place = self.model.place_of(name)
+        index = self.shown.mapFromSource(self.model.index(place, 0)) if place >= 0 else None
+        if index is not None and index.isValid():
+            current = self.table.currentIndex().data(ROW_ROLE)
+            if current is None or current.operator.name != name:
+                self.table.setCurrentIndex(index)
+                self.table.scrollTo(index)
+
+
+def _label(name: str, role: str) -> QLabel:
+    label = QLabel()
+    label.setObjectName(name)
+    label.setProperty("role", role)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label

@@ -1,0 +1,105 @@
+"""The comparison with a reference that the window shows, and the reference's tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+
+from kuiper_studio.session.tensors import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from engine.comparison import Comparison, Origin, Row
+    from kuiper_studio.engine_service.protocol import Outputs
+    from kuiper_studio.session.client import EngineClient
+
+__all__ = ["Comparing"]
+
+
+class Comparing(QObject):
+    """The last comparison of the present model and inputs.
+
+    Parameters
+    ----------
+    client : EngineClient
+
+    Attributes
+    ----------
+    tensors : Tensors
+        The reference's tensors in our layout, by our operand.
+
+    Signals
+    -------
+    changed
+        There is another comparison, or none.
+    """
+
+    changed = Signal()
+
+    def __init__(self, client: EngineClient, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.tensors = Tensors(client, self._outputs_with, self)
+        self._comparison: Comparison | None = None
+        self._outputs: Outputs | None = None
+        self._rows: dict[str, Row] = {}
+        self._origins: dict[str, Origin] = {}
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison; None before one was made, and after the inputs have changed."""
+        return self._comparison
+
+    @property
+    def rows(self) -> Mapping[str, Row]:
+        """Rows by operand, in execution order."""
+        return self._rows
+
+    @property
+    def origins(self) -> Mapping[str, Origin]:
+        """Origins by operator, in execution order."""
+        return self._origins
+
+    def neighbour(self, index: int, step: int) -> str:
+        """Return the origin before or after an operator, in a circle.
+
+        Parameters
+        ----------
+        index : int
+            Index of the operator.
+        step : {1, -1}
+
+        Returns
+        -------
+        str
+            Name of the operator; ``""`` where there is no other.
+        """
+        found = sorted(self._origins.values(), key=lambda origin: origin.operator.index)
+        if step < 0:
+            found.reverse()
+        further = [o for o in found if (o.operator.index - index) * step > 0]
+        others = [o for o in (*further, *found) if o.operator.index != index]
+        return others[0].operator.name if others else ""
+
+    # For the session
+
+    def show(self, comparison: Comparison, tensors: Outputs) -> None:
+        """Take over a comparison."""
+        self.tensors.forget()
+        self._comparison, self._outputs = comparison, tensors
+        self._rows = {row.operand: row for row in comparison.rows}
+        self._origins = {origin.operator.name: origin for origin in comparison.origins}
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Forget the comparison; silent when there is none."""
+        if self._comparison is not None:
+            self.tensors.forget()
+            self._comparison = self._outputs = None
+            self._rows, self._origins = {}, {}
+            self.changed.emit()
+
+    def _outputs_with(self, operand: str) -> Outputs | None:
+        outputs = self._outputs
+        return outputs if outputs is not None and operand in outputs.by_operand else None
