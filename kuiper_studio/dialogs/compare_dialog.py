@@ -110,6 +110,6 @@ class CompareDialog(Question):
     @Slot()
     def _check(self) -> None:
         text = self.path.currentText().strip()
-        self.ok.setEnabled(bool(text))
         missing = bool(text) and not self.reference.exists()
         self.show_error("There is no such file or folder." if missing else "")
+        self.ok.setEnabled(bool(text) and not missing)
