@@ -12,6 +12,7 @@ from engine.array_files import is_numeric
 from engine.comparison.alignment import align
 from engine.comparison.altered import with_rounded_weights
 from engine.comparison.corrections import read_corrections
+from engine.comparison.explaining import Explainer
 from engine.comparison.fingerprints import FingerprintIndex
 from engine.comparison.matching import Matcher
 from engine.comparison.measures import Tolerances, measure, relative_distance
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from engine.comparison.measures import Measures
     from engine.runtime import RuntimeGraph, RuntimeOperand, RuntimeOperator
     from engine.session import Session
-    from engine.values import Array
+    from engine.values import Array, Value
 
 __all__ = ["Comparison", "compare"]
 
@@ -123,7 +124,14 @@ def compare(
     index = FingerprintIndex(reference)
     matcher = Matcher(run.graph, reference, index, corrections)
     alignment = align(run, reference, index, matcher, progress)
-    return _Report(run, reference, index, matcher, alignment, tolerances).make()
+    count = len(run.graph.operators)
+
+    def check_cancelled() -> None:
+        if progress is not None:
+            progress(count, count)
+
+    report = _Report(run, reference, index, matcher, alignment, tolerances, check_cancelled)
+    return report.make()
 
 
 class _Report:
@@ -137,10 +145,12 @@ class _Report:
         matcher: Matcher,
         alignment: Alignment,
         tolerances: Tolerances,
+        check_cancelled: Callable[[], None],
     ) -> None:
         self._session, self._reference, self._index = session, reference, index
         self._matcher, self._alignment, self._tolerances = matcher, alignment, tolerances
         self._rows: dict[str, Row] = {}
+        self._explainer = Explainer(self._our_value, self._reference_array, check_cancelled)
 
     def make(self) -> Comparison:
         for operator in self._session.graph.operators:
@@ -298,17 +308,27 @@ class _Report:
     def _reference_inputs(self, operator: RuntimeOperator) -> dict[int, Array]:
         found: dict[int, Array] = {}
         for place, operand in enumerate(operator.inputs):
-            match = self._alignment.matches.get(operand.name)
-            if match is None:
-                continue
-            try:
-                array = self._reference.array(match.key)
-            except EngineError:
-                continue
-            shaped = match.layout.to_ours(array, self._alignment.shapes[operand.name])
-            dtype = operand.dtype if operand.dtype is not None else shaped.dtype
-            found[place] = shaped.astype(dtype, copy=False)
+            array = self._reference_array(operand)
+            if array is not None:
+                dtype = operand.dtype if operand.dtype is not None else array.dtype
+                found[place] = array.astype(dtype, copy=False)
         return found
+
+    def _reference_array(self, operand: RuntimeOperand) -> Array | None:
+        """Return the reference's tensor in our layout; None where there is none."""
+        match = self._alignment.matches.get(operand.name)
+        if match is None:
+            return None
+        try:
+            array = self._reference.array(match.key)
+        except EngineError:
+            return None
+        shape = self._alignment.shapes[operand.name]
+        return match.layout.to_ours(array, shape) if math.prod(shape) == array.size else array
+
+    def _our_value(self, operand: RuntimeOperand) -> Value:
+        has_value = self._session.has_value(operand.name)
+        return self._session.value(operand.name) if has_value else None
 
     def _compute(
         self, operator: RuntimeOperator, operand: RuntimeOperand, inputs: Mapping[int, Array]
@@ -370,7 +390,11 @@ class _Report:
     def _origin(self, row: Row) -> Origin:
         born = self._alignment.born.get(row.operand)
         group = born.group if born is not None else ()
+        operators = self._session.graph.operators
         producers = [self._session.graph.operand(name).producer for name in group]
+        among = tuple(p.label for p in producers if p is not None and not p.is_constant)
+        # Of a group the reference does not show the tensors between its operators.
+        explained = () if among else self._explainer.explain(operators[row.operator.index])
         return Origin(
             row.operator,
             row.operand,
@@ -379,7 +403,8 @@ class _Report:
             row.born,
             row.inherited,
             self._text(row),
-            tuple(p.label for p in producers if p is not None and not p.is_constant),
+            among,
+            explained,
         )
 
     @staticmethod

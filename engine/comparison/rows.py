@@ -11,8 +11,8 @@ from engine.plain import plain
 
 if TYPE_CHECKING:
     from engine.comparison.layouts import Layout
-    from engine.comparison.references import Reference
     from engine.comparison.measures import Measures
+    from engine.comparison.references import Reference
     from engine.runtime import OperatorLabel
     from engine.statistics import TensorStatistics
     from engine.values import Array

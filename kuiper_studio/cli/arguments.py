@@ -180,6 +180,10 @@ def compare_parser() -> argparse.ArgumentParser:
         help="largest difference that is still the same, relative to the reference's largest "
         "element; default %(default)s",
     )  # fmt: skip
+    parser.add_argument(
+        "--report", metavar="FILE.html",
+        help="also write all results as one page, with pictures of what differs",
+    )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="list operands that agree too")
     parser.add_argument("--json", action="store_true", help="print all results as JSON")
     return parser

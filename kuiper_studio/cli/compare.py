@@ -51,8 +51,8 @@ def _cells(row: Row) -> tuple[str, ...]:
         format_brief(value) if value is not None else "" for value in (row.born, row.inherited)
     )
     matched = f"{row.matched_by} {row.confidence:.0%}"
-    if row.layout:
-        matched += f", {row.layout}"
+    if row.layout.name:
+        matched += f", {row.layout.name}"
     status = f"{row.status.value}: {row.reason}" if row.reason else row.status.value
     label = row.operator
     return (

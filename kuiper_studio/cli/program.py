@@ -304,6 +304,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     from engine.errors import InferenceError, ReferenceFileError
     from kuiper_studio.cli.compare import say_comparison
 
+    if arguments.report is not None:
+        _check_output(Path(arguments.report), (".html",))
     reference = None
     with suppress(ReferenceFileError):  # a model, which needs the inputs first
         reference = open_reference(arguments.reference)
@@ -326,6 +328,13 @@ def _compare(arguments: argparse.Namespace) -> int:
         _say_json(found.to_json())
     else:
         say_comparison(found, everything=arguments.all)
+    if arguments.report is not None:
+        from engine.comparison.report import write_report
+
+        command = ["kuiper-studio", *sys.argv[1:]]
+        written = write_report(found, session, reference, arguments.report, command=command)
+        if not arguments.json:
+            say(f"written to {written}")
     return DONE if found.verdict == "same" else DIFFERENT
 
 

@@ -55,9 +55,7 @@ class CompareDialog(Question):
         self.choice.addItems(_TOLERANCES)
         self.choice.setCurrentText(_DEFAULT)
         self.choice.setAccessibleName("Tolerance")
-        self.choice.setToolTip(
-            "Largest difference, relative to the reference's maximum"
-        )
+        self.choice.setToolTip("Largest difference, relative to the reference's maximum")
         self.ok.setText("Compare")
         self._arrange()
         self.path.currentTextChanged.connect(self._check)

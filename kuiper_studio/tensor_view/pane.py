@@ -161,6 +161,7 @@ class TensorPane(QWidget):
         *,
         is_output: bool = False,
         expression: str = "",
+        shared_range: tuple[float, float] | None = None,
     ) -> None:
         """Show a value.
 
@@ -177,9 +178,11 @@ class TensorPane(QWidget):
             classes without labels.
         expression : str, optional
             Python expression of the value, if it is not an operand's.
+        shared_range : tuple of float, optional
+            Least and greatest value of all that is compared, for one range of colours.
         """
         self._facts, self._is_output = facts, is_output
-        self.model.set_value(name, value, expression)
+        self.model.set_value(name, value, expression, shared_range)
         self._show_value()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
@@ -198,6 +201,11 @@ class TensorPane(QWidget):
         if channel != self.model.channel:
             self.model.set_channel(channel)
             self._show_channel()
+
+    def show_element(self, index: tuple[int, ...]) -> None:
+        """Show the channel of an element of the array, and pick it."""
+        self.model.set_place(index)
+        self._show_sample()
 
     def save_picture(self, path: Path) -> None:
         """Save the picture as it is shown, colour bar included.

@@ -13,6 +13,7 @@ from typing_extensions import override
 from kuiper_studio.icons import icon, pixmap
 from kuiper_studio.item_models.text import caption_text, elided
 from kuiper_studio.tensor_view.canvas import KEYBOARD_REASONS
+from kuiper_studio.tensor_view.sides import SideBar
 from kuiper_studio.tensor_view.tool_strip import tool_button
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ class TabStrip(QFrame):
     ----------
     tabs : TensorTabs
         The first one follows the session and cannot be closed.
+    sides : SideBar
+        Shown for an operand that was compared.
 
     Signals
     -------
@@ -212,6 +215,8 @@ class TabStrip(QFrame):
         self.setFixedHeight(_HEIGHT)
         self.tabs = TensorTabs(theme)
         self.tabs.addTab("")
+        self.sides = SideBar()
+        self.sides.hide()
         self._text = QLabel()
         self._text.setObjectName("tensorShape")
         self._text.setProperty("role", "mono2")
@@ -231,6 +236,7 @@ class TabStrip(QFrame):
         row.addWidget(self.tabs)
         row.addWidget(tool_button(lock))
         row.addStretch(1)
+        row.addWidget(self.sides)
         row.addWidget(self._mark)
         row.addWidget(self._text)
         row.addSpacing(4)

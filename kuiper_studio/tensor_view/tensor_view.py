@@ -20,6 +20,7 @@ from kuiper_studio.tensor_view.measuring import AT_ONCE
 from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.operand_gallery import OperandCard, OperandGallery
 from kuiper_studio.tensor_view.pane import TensorPane
+from kuiper_studio.tensor_view.sides import Side, Sides
 from kuiper_studio.tensor_view.tab_strip import TabLabel, TabStrip
 
 if TYPE_CHECKING:
@@ -105,6 +106,8 @@ class TensorView(QWidget):
         self._locked: list[str] = []
         self._weights: dict[str, _Weight] = {}  # of the locked tabs, by key
         self._shown: tuple[str, Value] | None = None
+        self._operand_shown = ""
+        self.sides = Sides(session, self)
         self._lock = QAction("&Lock in a tab", self)
         self._lock.setObjectName("tensor.lock")
         self._lock.setIcon(icon("plus", theme))
@@ -150,6 +153,8 @@ class TensorView(QWidget):
         session.workspace.labels_changed.connect(self._on_labels_changed)
         session.tensors.recalled.connect(self._on_recalled)
         session.settled.connect(self._refresh)
+        self.sides.changed.connect(self._refresh)
+        self.strip.sides.chosen.connect(self.sides.choose)
 
     def keyboard_target(self) -> QWidget:
         """What takes the keyboard when the user goes to the tensor."""
@@ -205,6 +210,16 @@ class TensorView(QWidget):
             self._weights.pop(self._locked.pop(index - 1), None)
             self.strip.tabs.removeTab(index)
 
+    def flicker(self) -> None:
+        """Change between our tensor and the reference's."""
+        self.sides.flicker()
+
+    def show_worst(self) -> None:
+        """Pick the element that differs most from the reference's."""
+        row = self._session.comparing.rows.get(self._operand_shown)
+        if row is not None and row.measures is not None and row.measures.worst_index:
+            self.pane.show_element(row.measures.worst_index)
+
     def save_picture(self, path: Path) -> None:
         """Save the picture as it is shown, colour bar included.
 
@@ -236,6 +251,8 @@ class TensorView(QWidget):
         following = self.strip.tabs.currentIndex() == _FOLLOWING
         self._label_tabs()
         self._lock.setEnabled(bool(name) and following)
+        self.strip.sides.setVisible(self.sides.has(name))
+        self.strip.sides.show_side(self.sides.side(name))
         failed = self._failed_operator() if following else None
         weight = self._weights.get(name)
         if weight is not None:
@@ -245,12 +262,18 @@ class TensorView(QWidget):
             self._show_gallery(failed)
         elif name and session.tensors.look(name):
             self._late.stop()
-            self._show_value(name, session.tensors.value(name))
+            self._show_side(name)
         elif name and session.tensors.is_coming(name):
             self._late.start()  # keep the contents: the value takes a moment
         else:
             self._late.stop()
             self._show_message(*self._absence(name))
+
+    def _show_side(self, name: str) -> None:
+        """Show an operand, or what it was compared with."""
+        value = self.sides.value(name, self._session.tensors.value(name))
+        if value is not None:
+            self._show_value(name, value)
 
     def _show_value(self, name: str, value: Value) -> None:
         self._stack.setCurrentWidget(self.pane)
@@ -260,10 +283,31 @@ class TensorView(QWidget):
             if weight is not None:
                 self.pane.set_value(name, value, expression=weight.expression)
             else:
-                is_output = self._is_output(name)
-                self.pane.set_value(name, value, self._facts(name), is_output=is_output)
+                self._show_operand(name, value)
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
+
+    def _show_operand(self, name: str, value: Value) -> None:
+        side, channel = self.sides.side(name), self.pane.model.channel
+        is_same = self._operand_shown == name  # another side of it, at the same channel
+        self._operand_shown = name
+        if side is Side.OURS:
+            self.pane.set_value(
+                name,
+                value,
+                self._facts(name),
+                is_output=self._is_output(name),
+                shared_range=self.sides.shared_range(name),
+            )
+        else:
+            self.pane.set_value(
+                name if side is Side.REFERENCE else f"{name} {side.value}",
+                value,
+                expression=f"session.comparing.tensors.fetch({name!r})",
+                shared_range=self.sides.shared_range(name),
+            )
+        if is_same:
+            self.pane.show_channel(channel)
 
     @Slot()
     def _on_shown_changed(self) -> None:

@@ -159,6 +159,7 @@ class TensorViewModel:
         self._all: Array | None = None
         self._ranged = False
         self._tensor_range: tuple[float, float] | None = None
+        self._shared_range: tuple[float, float] | None = None
         self._planes: Array | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
         self._facts: tuple[int, ChannelFacts] | None = None
@@ -166,11 +167,25 @@ class TensorViewModel:
 
     # The value
 
-    def set_value(self, name: str, value: Value, expression: str = "") -> None:
+    def set_value(
+        self,
+        name: str,
+        value: Value,
+        expression: str = "",
+        shared_range: tuple[float, float] | None = None,
+    ) -> None:
         """Show a value, with the earlier choices for its name as far as they fit.
 
-        `expression` gives the value in Python; by default that of an operand.
+        Parameters
+        ----------
+        name : str
+        value : Value
+        expression : str, optional
+            Gives the value in Python; by default that of an operand.
+        shared_range : tuple of float, optional
+            Least and greatest value of all that is compared, instead of this value's own.
         """
+        self._shared_range = shared_range
         self._expression = expression or f"session.tensors.value({name!r})"
         self._choices[self.name] = self.choice
         self.name, self.value = name, value
@@ -253,6 +268,20 @@ class TensorViewModel:
             rows, columns = self.reading.plane
             pick = _clamped(pick[0], rows), _clamped(pick[1], columns)
         self.choice = replace(self.choice, pick=pick)
+
+    def set_place(self, index: tuple[int, ...]) -> None:
+        """Choose an element of the array: its axes, its channel, and the pick."""
+        reading = self.reading
+        if self.array is None or len(index) != self.array.ndim or not self.has_picture:
+            return
+        for position, axis in enumerate(reading.fixed):
+            if self.choice.fixed[position] != index[axis.axis]:
+                self.set_fixed(position, index[axis.axis])
+        if reading.channel_axis is not None:
+            self.set_channel(index[reading.channel_axis])
+        row = index[reading.row_axis] if reading.row_axis is not None else 0
+        column = index[reading.column_axis] if reading.column_axis is not None else 0
+        self.set_pick((row, column))
 
     def set_map(self, name: str | None) -> None:
         """Choose a colour map; None for automatic."""
@@ -378,7 +407,12 @@ class TensorViewModel:
 
     @property
     def tensor_range(self) -> tuple[float, float] | None:
-        """Least and greatest finite value of the array; None where nothing is finite."""
+        """Least and greatest finite value of the array; None where nothing is finite.
+
+        Those of two arrays that are compared, while one of them is shown.
+        """
+        if self._shared_range is not None:
+            return self._shared_range
         if not self._ranged:
             self._tensor_range = finite_range(thinned(self.all_values(), _RANGE_LIMIT))
             self._ranged = True

@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from kuiper_studio.item_models.comparison_rows import DifferenceColumn, DifferenceKind
+from kuiper_studio.tensor_view.sides import Side
 
 # The reference doubles and then adds 1: [1, 2, 3] gives [2, 4, 6] and [3, 5, 7].
 INPUT = np.array([1, 2, 3], np.float32)
@@ -31,7 +32,7 @@ def reference(tmp_path):
 
 
 @pytest.fixture
-def compared(open_window, make_pair, reference):
+def compared(qtbot, open_window, make_pair, reference):
     """A function that opens a network in a window, runs it and compares it."""
 
     def make(*lines):
@@ -42,6 +43,8 @@ def compared(open_window, make_pair, reference):
         assert session.wait_idle(10)
         session.compare(reference)
         assert session.wait_idle(20)
+        model = window.tensor_view.pane.model
+        qtbot.waitUntil(lambda: model.name == session.operand)  # it is fetched
         return window
 
     return make
@@ -159,3 +162,55 @@ def test_the_dialog_names_what_is_missing(qtbot, tmp_path, reference):
     dialog._on_file()
     assert dialog.ok.isEnabled()
     assert (dialog.reference, dialog.tolerance) == (reference, 1e-4)
+
+
+class TestTensorView:
+    """Ours, the reference's tensor and their difference, of one operand."""
+
+    def test_the_sides(self, qtbot, compared):
+        window = compared(*net(3))
+        tensor = window.tensor_view
+        bar, model = tensor.strip.sides, tensor.pane.model
+        assert bar.isVisible()
+        expected = {
+            Side.OURS: [3, 6, 9],
+            Side.REFERENCE: [2, 4, 6],
+            Side.DIFFERENCE: [1, 2, 3],
+        }
+        for side, numbers in expected.items():
+            qtbot.mouseClick(bar.button(side), Qt.MouseButton.LeftButton)
+            qtbot.waitUntil(lambda numbers=numbers: np.array_equal(model.value, numbers))
+
+    def test_flicker_keeps_the_range(self, qtbot, compared):
+        window = compared(*net(3))
+        model = window.tensor_view.pane.model
+        ranges = [model.tensor_range]
+        for numbers in ([2, 4, 6], [3, 6, 9]):
+            window.actions_by_id["analyse.flicker"].trigger()
+            qtbot.waitUntil(lambda numbers=numbers: np.array_equal(model.value, numbers))
+            ranges.append(model.tensor_range)
+        assert ranges == [(2, 9)] * 3
+
+    def test_the_side_stays_for_the_next_operand(self, qtbot, compared):
+        window = compared(*net(3))
+        model = window.tensor_view.pane.model
+        window.tensor_view.sides.choose(Side.DIFFERENCE)
+        window.session.show_operand("2")
+        qtbot.waitUntil(lambda: np.array_equal(model.value, [1, 2, 3]))
+        window.session.show_operand("3")
+        qtbot.waitUntil(lambda: np.array_equal(model.value, [-1, -2, -3]))
+
+    def test_the_worst_element(self, compared):
+        window = compared(*net(3))
+        window.actions_by_id["analyse.worstElement"].trigger()
+        element = window.tensor_view.picked
+        assert (element.index, element.value) == ((2,), 9)
+
+    def test_without_a_comparison(self, qtbot, compared):
+        window = compared(*net(3))
+        window.tensor_view.sides.choose(Side.DIFFERENCE)
+        window.actions_by_id["analyse.clear"].trigger()
+        assert not window.tensor_view.strip.sides.isVisible()
+        model = window.tensor_view.pane.model
+        qtbot.waitUntil(lambda: np.array_equal(model.value, [3, 6, 9]))
+        assert not window.actions_by_id["analyse.flicker"].isEnabled()

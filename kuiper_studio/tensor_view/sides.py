@@ -1,0 +1,157 @@
+"""The two sides of a comparison, and their difference, of one operand."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
+
+if TYPE_CHECKING:
+    from engine.comparison import Row
+    from engine.values import Array, Value
+    from kuiper_studio.session import StudioSession
+
+__all__ = ["Side", "SideBar", "Sides"]
+
+
+class Side(Enum):
+    """What is shown of an operand that was compared."""
+
+    OURS = "Ours"
+    REFERENCE = "Reference"
+    DIFFERENCE = "Difference"
+
+
+_TIPS = {
+    Side.OURS: "What the model computed here",
+    Side.REFERENCE: "The reference's tensor, with the same range of colours",
+    Side.DIFFERENCE: "Ours minus the reference's",
+}
+
+
+class SideBar(QWidget):
+    """A button for each side; one is checked.
+
+    Signals
+    -------
+    chosen : Side
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("tensorSides")
+        self.setAccessibleName("Side of the comparison")
+        self._group = QButtonGroup(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 6, 0)
+        row.setSpacing(0)
+        for place, side in enumerate(Side):
+            button = QToolButton()
+            button.setText(side.value)
+            button.setToolTip(f"{_TIPS[side]} (V flickers)")
+            button.setCheckable(True)
+            button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
+            self._group.addButton(button, place)
+            row.addWidget(button)
+        self._group.idClicked.connect(self._on_clicked)
+
+    def show_side(self, side: Side) -> None:
+        """Check the button of a side."""
+        self._group.button(list(Side).index(side)).setChecked(True)
+
+    def button(self, side: Side) -> QToolButton:
+        """Return the button of a side."""
+        found = self._group.button(list(Side).index(side))
+        assert isinstance(found, QToolButton)  # noqa: S101 - for the type checker
+        return found
+
+    @Slot(int)
+    def _on_clicked(self, place: int) -> None:
+        self.chosen.emit(list(Side)[place])
+
+
+class Sides(QObject):
+    """Which side is shown, and its array.
+
+    Parameters
+    ----------
+    session : StudioSession
+
+    Signals
+    -------
+    changed
+        Another side is to be shown, or the reference's tensor has arrived.
+    """
+
+    changed = Signal()
+
+    def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._side = Side.OURS
+        self._difference: tuple[Array, Array, Array] | None = None  # ours, the other, result
+        session.comparing.changed.connect(self.changed)
+        session.comparing.tensors.recalled.connect(self.changed)
+
+    def has(self, operand: str) -> bool:
+        """Whether the reference has a tensor of the same shape as an operand."""
+        row = self._session.comparing.rows.get(operand)
+        return row is not None and row.measures is not None
+
+    def side(self, operand: str) -> Side:
+        """Return the side that is shown of an operand."""
+        return self._side if self.has(operand) else Side.OURS
+
+    def value(self, operand: str, ours: Value) -> Value:
+        """Return what is shown of an operand; None while the reference's tensor is fetched.
+
+        Parameters
+        ----------
+        operand : str
+        ours : Value
+            Our value of it.
+        """
+        side = self.side(operand)
+        if side is Side.OURS or not isinstance(ours, np.ndarray):
+            return ours
+        tensors = self._session.comparing.tensors
+        theirs = tensors.value(operand) if tensors.look(operand) else None
+        if side is Side.REFERENCE or not isinstance(theirs, np.ndarray):
+            return theirs
+        return self._subtract(ours, theirs)
+
+    def shared_range(self, operand: str) -> tuple[float, float] | None:
+        """Return the least and greatest value of both sides; None for what is not compared."""
+        row: Row | None = self._session.comparing.rows.get(operand)
+        if self.side(operand) is Side.DIFFERENCE or row is None:
+            return None
+        both = [each for each in (row.statistics, row.reference_statistics) if each is not None]
+        lows, highs = [each.min for each in both], [each.max for each in both]
+        if len(both) < 2 or not np.isfinite([*lows, *highs]).all():
+            return None
+        return min(lows), max(highs)
+
+    @Slot(object)
+    def choose(self, side: Side) -> None:
+        """Show another side, of all operands that were compared."""
+        if side is not self._side:
+            self._side = side
+            self.changed.emit()
+
+    def flicker(self) -> None:
+        """Change between ours and the reference's."""
+        self.choose(Side.OURS if self._side is Side.REFERENCE else Side.REFERENCE)
+
+    def _subtract(self, ours: Array, theirs: Array) -> Array:
+        known = self._difference
+        if known is None or known[0] is not ours or known[1] is not theirs:
+            with np.errstate(invalid="ignore", over="ignore"):
+                wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
+                found = np.subtract(ours, theirs, dtype=wide)
+            known = self._difference = ours, theirs, found
+        return known[2]
