@@ -29,6 +29,7 @@ from engine.errors import EngineError
 from engine.inputs import InputSource, parse_source, parse_supply, read_labels
 from engine.ncnn.options import NcnnOptions
 from engine.text import format_count
+from kuiper_studio.cycles import CycleCollector
 from kuiper_studio.icons import app_icon
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.picture_files import write_picture
@@ -62,6 +63,7 @@ def make_application() -> QApplication:
     """Return the process's QApplication; create it if there is none."""
     running = QApplication.instance()
     if isinstance(running, QApplication):
+        CycleCollector.ensure(running)
         return running
     application = QApplication(sys.argv[:1])
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -70,6 +72,7 @@ def make_application() -> QApplication:
     application.setOrganizationName("kuiper-studio")
     application.setDesktopFileName("kuiper-studio")
     application.setWindowIcon(app_icon())
+    CycleCollector.ensure(application)
     return application
 
 

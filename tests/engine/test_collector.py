@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import pytest
 
-from engine.collector import collector_paused
+from engine.collector import collect_due, collect_on_request, collector_paused
 
 
 class Cycle:
@@ -59,3 +60,72 @@ def test_what_somebody_has_frozen_stays_so():
         assert not any(each is kept for each in gc.get_objects())
     finally:
         gc.unfreeze()
+
+
+@pytest.fixture
+def on_request():
+    collect_on_request()
+    yield
+    collect_on_request(on=False)
+    assert gc.isenabled()
+
+
+def make_objects(count):
+    return len([[] for _ in range(count)])
+
+
+def test_on_request_no_thread_collects_by_itself(on_request):
+    dead = weakref.ref(Cycle())
+    thread = threading.Thread(target=make_objects, args=(50_000,))
+    thread.start()
+    thread.join()
+    kept = [[] for _ in range(50_000)]
+    assert dead() is not None
+    collect_due()
+    assert dead() is None
+    assert len(kept) == 50_000
+
+
+def test_on_request_it_collects_no_more_often_than_python(on_request):
+    gc.collect()
+    dead = weakref.ref(Cycle())
+    kept = [[] for _ in range(gc.get_threshold()[0] // 2)]
+    collect_due()
+    assert dead() is not None
+    kept += [[] for _ in range(gc.get_threshold()[0])]
+    collect_due()
+    assert dead() is None
+
+
+def test_on_request_pauses_hold(on_request):
+    with collector_paused():
+        dead = weakref.ref(Cycle())
+        kept = [[] for _ in range(20_000)]
+        collect_due()
+        assert dead() is not None
+    assert not gc.isenabled()
+    collect_due()
+    assert dead() is None
+    assert len(kept) == 20_000
+
+
+def test_on_request_what_is_old_is_collected_as_it_grows(on_request):
+    kept, dead = [], weakref.ref(old := Cycle())
+    gc.collect()
+    del old  # only a collection of everything finds it
+    for _ in range(60):
+        kept += [[] for _ in range(10_000)]
+        collect_due()
+    assert dead() is None
+
+
+def test_without_a_request_nothing_is_due():
+    dead = weakref.ref(Cycle())
+    gc.disable()
+    try:
+        kept = [[] for _ in range(20_000)]
+        collect_due()
+        assert dead() is not None
+    finally:
+        gc.enable()
+    assert len(kept) == 20_000

@@ -14,6 +14,7 @@ from engine.errors import LayerError
 from engine.inputs import InputSource
 from engine.layers import register
 from kuiper_studio.app import make_window
+from kuiper_studio.cycles import CycleCollector
 from kuiper_studio.main_window import MainWindow
 from kuiper_studio.session import StudioSession
 from kuiper_studio.theme import Scheme, Theme
@@ -67,6 +68,14 @@ def no_settings_of_the_user(tmp_path_factory):
         QSettings.Scope.UserScope,
         str(tmp_path_factory.mktemp("settings")),
     )
+
+
+@pytest.fixture(autouse=True, scope="package")
+def cycles_on_the_gui_thread(qapp):
+    """Objects of Qt are destroyed on the GUI thread, though engines run on others."""
+    collector = CycleCollector(qapp)
+    yield
+    collector.close()
 
 
 @pytest.fixture(autouse=True)

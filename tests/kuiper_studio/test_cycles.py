@@ -1,0 +1,45 @@
+"""Objects of Qt that only a cycle keeps are destroyed on the GUI thread."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from PySide6.QtCore import QCoreApplication, QObject, QTimer
+
+from kuiper_studio.cycles import CycleCollector
+
+
+class Cycle(QObject):
+    """Keeps itself, and has what must be destroyed on its thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.me = self
+        self.timer = QTimer(self)
+        self.timer.start(10_000)
+
+
+def make_objects() -> None:
+    for _ in range(20):
+        assert len([[] for _ in range(10_000)]) == 10_000
+
+
+def test_destroyed_between_events_whoever_makes_objects(qtbot):
+    threads = []
+    for _ in range(50):
+        weakref.finalize(Cycle(), lambda: threads.append(threading.current_thread()))
+    other = threading.Thread(target=make_objects)
+    other.start()
+    other.join()
+    assert threads == []
+    kept = [[] for _ in range(10_000)]
+    qtbot.waitUntil(lambda: len(threads) == 50)
+    assert set(threads) == {threading.main_thread()}
+    assert len(kept) == 10_000
+
+
+def test_an_application_has_one(qapp):
+    CycleCollector.ensure(qapp)
+    CycleCollector.ensure(qapp)
+    assert len(QCoreApplication.instance().findChildren(CycleCollector)) == 1
