@@ -77,8 +77,8 @@ class _Collector:
             gc.collect(0)
             return
         self._young = 0
-        # Not the number of objects: `gc.get_objects` counts those that other threads are making,
-        # too, and tuples must have no other reference by then.
+        # Not by `gc.get_objects`: it has the tuples, too, that other threads are making, and
+        # these must have no other reference.
         blocks = sys.getallocatedblocks()
         if blocks <= self._blocks * _GROWTH:
             self._blocks = min(self._blocks, blocks)

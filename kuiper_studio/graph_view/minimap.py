@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QImage, QPainter, QPen, QPixmap
 
 from kuiper_studio.graph_view.cells import CellColors
 from kuiper_studio.graph_view.glyphs import paint_glyph
@@ -16,6 +16,8 @@ from kuiper_studio.graph_view.state import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import numpy.typing as npt
 
     from kuiper_studio.graph_view.geometry import Geometry
     from kuiper_studio.graph_view.state import SceneState
@@ -49,6 +51,8 @@ class Minimap:
         self._geometry = geometry
         self._state = state
         self._colors = CellColors(theme, state.scene, "panel")
+        self._ratio = 1.0  # device pixels per pixel of the picture's place
+        self._picture: npt.NDArray[np.uint32] | None = None
         self._pixmap: QPixmap | None = None
         self._is_wide = geometry.bounds.width() >= geometry.bounds.height()
         self.size = QSizeF()
@@ -129,18 +133,17 @@ class Minimap:
 
     def forget(self) -> None:
         """Repaint all cells, after a change of theme or when values were dropped."""
-        self._pixmap = None
+        self._picture = self._pixmap = None
 
     def mark(self, boxes: Iterable[int]) -> None:
         """Repaint the cells of operators that have run."""
-        if self._pixmap is None:
-            return
-        places = np.fromiter(boxes, np.intp)
-        colors = self._colors.of(self._state, places, current=False)
-        painter = QPainter(self._pixmap)
-        for box, color in zip(places.tolist(), colors.tolist(), strict=True):
-            painter.fillRect(self._cell(box), QColor.fromRgba(color))
-        painter.end()
+        if self._picture is not None:
+            self._fill(self._picture, np.fromiter(boxes, np.intp))
+            self._pixmap = None
+
+    def _fill(self, picture: npt.NDArray[np.uint32], boxes: npt.NDArray[np.intp]) -> None:
+        cells = self._all_to_map(self._geometry.rects[boxes]) * self._ratio
+        fill_cells(picture, cells, self._colors.of(self._state, boxes, current=False))
 
     def paint(self, painter: QPainter, frame: QRectF, visible: QRectF) -> None:
         """Paint the map into its frame."""
@@ -185,24 +188,26 @@ class Minimap:
         return cell
 
     def _cells(self, ratio: float) -> QPixmap:
-        known = self._pixmap
-        if known is not None and known.devicePixelRatioF() == ratio:
-            return known
+        if self._picture is None or self._ratio != ratio:
+            self._ratio, self._pixmap = ratio, None
+            self._picture = self._paint_picture()
+        if self._pixmap is None:
+            picture = self._picture
+            height, width = picture.shape
+            view = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_ARGB32)
+            self._pixmap = QPixmap.fromImage(view)
+            self._pixmap.setDevicePixelRatio(ratio)
+        return self._pixmap
+
+    def _paint_picture(self) -> npt.NDArray[np.uint32]:
         geometry = self._geometry
-        width, height = (self.size * ratio).toSize().toTuple()
+        width, height = (self.size * self._ratio).toSize().toTuple()
         segments = geometry.segments_in(geometry.bounds, 0.0, MOST_LINES)
         ink = self._theme.color("ctl", 0.6).rgba()
-        lines = self._all_to_map(segments) * ratio
+        lines = self._all_to_map(segments) * self._ratio
         picture = Raster(width, height).paint(lines, ink, 0)
-        boxes = np.arange(len(geometry.scene.boxes))
-        cells = self._all_to_map(geometry.rects)
-        colors = self._colors.of(self._state, boxes, current=False)
-        fill_cells(picture, cells * ratio, colors)
-        view = QImage(picture.data, width, height, 4 * width, QImage.Format.Format_ARGB32)
-        pixmap = QPixmap.fromImage(view)
-        pixmap.setDevicePixelRatio(ratio)
-        self._pixmap = pixmap
-        return pixmap
+        self._fill(picture, np.arange(len(geometry.scene.boxes)))
+        return picture
 
     def _all_to_map(self, rects: Floats) -> Floats:
         """Return rectangles on the map by left, top, right and bottom."""

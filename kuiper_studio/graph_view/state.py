@@ -107,9 +107,7 @@ class SceneState:
             self.states[record.index] = DISPLAY_STATUS[record.status]
             self.summaries.pop(record.index, None)
             for name in record.outputs:
-                shape = getattr(record.outputs.metadata(name), "shape", None)
-                if shape is not None:
-                    self._shapes[name] = format_shape(shape, drop_batch=True)
+                self._shapes.pop(name, None)
             changed.append(record.index)
         return changed
 

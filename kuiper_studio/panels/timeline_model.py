@@ -17,15 +17,17 @@ import numpy.typing as npt
 
 from engine.cost import cost
 from engine.states import OperatorStatus
+from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from engine.cost import ValueSource
+    from engine.cost import Cost, ValueSource
     from engine.runtime import RuntimeOperator
     from engine.values import ValueMetadata
+    from kuiper_studio.engine_service.protocol import Outputs
     from kuiper_studio.session import Record
 
 __all__ = [
@@ -120,7 +122,9 @@ class TimelineModel:
         costs = [cost(operator) for operator in operators]
         self.macs: Floats = np.array([float(found.macs) for found in costs])
         self._nbytes: Floats = np.array([float(found.nbytes) for found in costs])
-        self._costed: list[tuple[ValueMetadata | None, ...]] = [()] * len(costs)
+        # Where the cost is not that of the exported sizes: what it is of.
+        self._costed: dict[int, tuple[ValueMetadata | None, ...]] = {}
+        self._resized: set[str] = set()  # operands that are not as they were exported
         self._known: Floats = np.full(len(costs), np.nan)
         self._supplied = np.zeros(len(costs), np.bool_)
         self.status = np.zeros(len(costs), np.int8)
@@ -149,16 +153,36 @@ class TimelineModel:
                 self._supplied[place] = bool(record.overrides) and not record.seconds
                 if not self._supplied[place]:
                     self._known[place] = record.seconds
-                self._note_cost(place, values)
+                if self._note_sizes(self.operators[place], record.outputs):
+                    self._note_cost(place, values)
+                elif self._costed.pop(place, None) is not None:
+                    self._set_cost(place, cost(self.operators[place]))
+
+    def _note_sizes(self, operator: RuntimeOperator, outputs: Outputs) -> bool:
+        """Note sizes that came out; whether an operand of the operator is not as exported."""
+        for name, operand in zip(outputs, operator.outputs, strict=False):
+            found = outputs.metadata(name)
+            as_exported = (
+                isinstance(found, ArrayMetadata)
+                and found.shape == operand.shape
+                and found.dtype == operand.dtype
+            )
+            change = self._resized.discard if as_exported else self._resized.add
+            change(name)
+        if not self._resized:
+            return False
+        return any(o.name in self._resized for o in (*operator.inputs, *operator.outputs))
 
     def _note_cost(self, place: int, values: ValueSource) -> None:
         operator = self.operators[place]
         operands = (*operator.inputs, *operator.outputs)
         metadata = tuple(values.metadata(operand.name) for operand in operands)
-        if metadata != self._costed[place]:  # most passes have the shapes of the one before
+        if metadata != self._costed.get(place):  # most passes have the shapes of the one before
             self._costed[place] = metadata
-            found = cost(operator, values)
-            self.macs[place], self._nbytes[place] = found.macs, found.nbytes
+            self._set_cost(place, cost(operator, values))
+
+    def _set_cost(self, place: int, found: Cost) -> None:
+        self.macs[place], self._nbytes[place] = found.macs, found.nbytes
 
     def forget(self, index: int | None = None) -> None:
         """Reset an operator, or all; measured times are kept."""

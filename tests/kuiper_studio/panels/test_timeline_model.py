@@ -43,9 +43,9 @@ def model(graph):
     return TimelineModel(graph.operators)
 
 
-def record(graph, name, ms, status=OperatorStatus.EXECUTED):
+def record(graph, name, ms, status=OperatorStatus.EXECUTED, outputs=None):
     operator = graph.operator(name)
-    return StepRecord(operator.index, operator, StepOutputs({}), ms / 1e3, status)
+    return StepRecord(operator.index, operator, StepOutputs(outputs or {}), ms / 1e3, status)
 
 
 def test_before_anything_ran(model):
@@ -91,14 +91,34 @@ def test_step_back_takes_one_back(graph, model):
 
 def test_macs_follow_the_shapes_that_came(graph, model):
     operator = graph.operator("a")
-    values = {}
+
+    def run(rows):
+        values = {"0": np.zeros((rows, 3), "f4"), "1": np.zeros((rows, 4), "f4")}
+        source = SimpleNamespace(
+            has_value=values.__contains__, metadata=lambda name: metadata_of(values[name])
+        )
+        ran = [
+            record(graph, "in", 0, outputs={"0": values["0"]}),
+            record(graph, "a", 1, outputs={"1": values["1"]}),
+        ]
+        model.note(ran, source)
+        return model.macs[operator.index]
+
+    assert [run(rows) for rows in (5, 5, 2, 1, 1, 3)] == [60, 60, 24, 12, 12, 36]
+
+
+def test_bytes_follow_the_dtype_that_came(graph, model):
+    values = {"2": np.zeros((1, 6), "f8"), "3": np.zeros((1, 6), "f8")}
     source = SimpleNamespace(
         has_value=values.__contains__, metadata=lambda name: metadata_of(values[name])
     )
-    for rows, macs in ((5, 60), (5, 60), (2, 24)):
-        values.update({"0": np.zeros((rows, 3), "f4"), "1": np.zeros((rows, 4), "f4")})
-        model.note([record(graph, "a", 1)], source)
-        assert model.macs[operator.index] == macs
+    ran = [
+        record(graph, "b", 0, outputs={"2": values["2"]}),
+        record(graph, "r", 48, outputs={"3": values["3"]}),
+    ]
+    model.note(ran, source)
+    # 96 bytes in 48 ms, half a millisecond per byte; the unknown operator moves 48.
+    np.testing.assert_allclose(model.seconds()[3:5], [48e-3, 24e-3])
 
 
 def test_bars_of_one_operator_each(graph, model):
