@@ -53,7 +53,8 @@ reasons: $(VENV)/.crosscheck
 	PYTHONPATH=tests $(BIN)/python -m reasons --seeds $(SEEDS) $(ARGUMENTS)
 
 # Random actions on a window while files change underneath, compared with NumPy now and then; no
-# test. SEED chooses them; ARGUMENTS="--actions 500", or "--seconds 60" to end after a minute.
+# test. SEED chooses them; ARGUMENTS="--actions 500", or "--seconds 60" to end after a minute, or
+# instead "--kills 200" of the engine, or "--rewrites 50" of the open model.
 soak: $(VENV)/.test system-libraries
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m soak --seed $(SEED) $(ARGUMENTS)
 

@@ -86,7 +86,8 @@ class EngineClient(QObject):
         self._futures: dict[int, Future[Answer]] = {}
         self._lock = Lock()
         self._inbox: deque[tuple[int, object]] = deque()  # messages, by the engine's number
-        self._go_on = QTimer(self, singleShot=True, interval=0)
+        # Not 0: Qt runs such a timer only when no other one is due, which may be never.
+        self._go_on = QTimer(self, singleShot=True, interval=1)
         self._go_on.timeout.connect(self._hand_on_some)
         self._arrived.connect(self._on_arrived)
         self._number, self._transport = self._make_transport()
@@ -251,11 +252,12 @@ class EngineClient(QObject):
         """Hand on messages for a while; Qt would handle all of them before any click."""
         elapsed = QElapsedTimer()
         elapsed.start()
-        while self._inbox:
-            if elapsed.elapsed() >= _MS_AT_A_TIME:
+        try:
+            while self._inbox and elapsed.elapsed() < _MS_AT_A_TIME:
+                self._take(*self._inbox.popleft())
+        finally:  # also when a reply was taken badly
+            if self._inbox:
                 self._go_on.start()
-                break
-            self._take(*self._inbox.popleft())
 
     def _take(self, number: int, message: object) -> None:
         spare = self._spare is not None and number == self._spare[0]

@@ -21,7 +21,10 @@ from PySide6.QtWidgets import QApplication
 from kuiper_studio.app import make_window
 from soak.actions import Actions
 from soak.checks import differences
+from soak.kills import kill_engines
 from soak.models import make_files
+from soak.rewrites import rewrite_models
+from soak.settling import SETTLED
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 BEAT_MS = 20
-SETTLED = 60.0  # seconds after which an engine that is busy counts as hanging
 HARMLESS = ("propagateSizeHints", "This plugin does not support")
 
 
@@ -48,7 +50,7 @@ class Soak:
     def __init__(self, window: MainWindow, actions: Actions, allowed: float) -> None:
         self.findings: list[str] = []
         self._allowed = allowed
-        self._window, self._actions = window, actions
+        self.window, self._actions = window, actions
         self._latest: deque[str] = deque(maxlen=25)
         self._beat = time.monotonic()
         self._longest = 0.0
@@ -76,7 +78,7 @@ class Soak:
             self._latest.append(f"{number} (failed)")
             self.find(traceback.format_exc())
         else:
-            self._latest.append(f"{number} {text} -> {self._window.session.state.name}")
+            self._latest.append(f"{number} {text} -> {self.window.session.state.name}")
         until = time.monotonic() + float(rng.choice([0, 0.001, 0.005, 0.03]))
         QApplication.processEvents()
         while time.monotonic() < until:
@@ -84,12 +86,12 @@ class Soak:
 
     def check(self) -> None:
         """Wait until nothing is under way, and compare."""
-        session = self._window.session
+        session = self.window.session
         if not session.wait_idle(SETTLED):
             self.find(f"busy for {SETTLED:.0f} s: {session.progress}")
             return
         try:
-            for difference in differences(self._window):
+            for difference in differences(self.window):
                 self.find(difference)
         except Exception:
             self.find(traceback.format_exc())
@@ -114,11 +116,48 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="end after so long at the latest")
     parser.add_argument("--every", type=int, default=40, help="actions between comparisons")
     parser.add_argument("--longest", type=float, default=2.0, help="seconds without an answer")
+    parser.add_argument(
+        "--kills", type=int, metavar="N", help="instead: kill the engine so many times"
+    )
+    parser.add_argument(
+        "--rewrites", type=int, metavar="N",
+        help="instead: export an open model again, so many times at each kind of moment",
+    )  # fmt: skip
     parser.add_argument("--engine", choices=("process", "thread"), default="process")
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="soak-", ignore_cleanup_errors=True) as folder:
         return _soak(arguments, rng, Path(folder))
+
+
+def _run_campaign(
+    arguments: argparse.Namespace, soak: Soak, folder: Path, rng: np.random.Generator
+) -> str:
+    """Do what was asked for instead of random actions; what that was."""
+    if arguments.kills:
+        param = SAMPLES / "digits" / "digits.pnnx.param"
+        findings = kill_engines(soak.window, param, folder, rng, arguments.kills)
+        what = f"{arguments.kills} kills"
+    else:
+        findings = rewrite_models(soak.window, folder, rng, arguments.rewrites)
+        what = f"{3 * arguments.rewrites} exports over the open model"
+    for finding in findings:
+        soak.find(finding)
+    return what
+
+
+def _act(arguments: argparse.Namespace, soak: Soak, rng: np.random.Generator) -> str:
+    """Act at random; how often."""
+    started, done = time.monotonic(), 0
+    while done < arguments.actions:
+        if arguments.seconds and time.monotonic() - started > arguments.seconds:
+            break
+        done += 1
+        soak.act(done, rng)
+        if done % arguments.every == 0:
+            soak.check()
+    soak.check()
+    return f"{done} actions"
 
 
 def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path) -> int:
@@ -140,19 +179,15 @@ def _soak(arguments: argparse.Namespace, rng: np.random.Generator, folder: Path)
 
     sys.excepthook = on_exception
     qInstallMessageHandler(on_message)
-    started, done = time.monotonic(), 0
-    while done < arguments.actions:
-        if arguments.seconds and time.monotonic() - started > arguments.seconds:
-            break
-        done += 1
-        soak.act(done, rng)
-        if done % arguments.every == 0:
-            soak.check()
-    soak.check()
+    started = time.monotonic()
+    if arguments.kills or arguments.rewrites:
+        done = _run_campaign(arguments, soak, folder, rng)
+    else:
+        done = _act(arguments, soak, rng)
     window.close()
     qInstallMessageHandler(None)
     print(
-        f"seed {arguments.seed}: {done} actions in {time.monotonic() - started:.0f} s, "
+        f"seed {arguments.seed}: {done} in {time.monotonic() - started:.0f} s, "
         f"{len(soak.findings)} findings; the window did not answer for "
         f"{soak.longest:.2f} s at most"
     )

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Slot
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 
@@ -77,3 +77,14 @@ def test_nothing_comes_of_an_engine_that_is_no_more(client, qtbot):
     count = len(slow.taken)
     QTest.qWait(50)
     assert len(slow.taken) == count < 100
+
+
+def test_other_timers_that_are_always_due_hold_nothing_up(client, qtbot):
+    slow = Slow()
+    client.received.connect(slow.take)
+    busy = QTimer(interval=1)
+    busy.timeout.connect(lambda: time.sleep(0.004))
+    busy.start()
+    send(client, [WeightsKept(number) for number in range(30)])
+    qtbot.waitUntil(lambda: len(slow.taken) == 30)
+    busy.stop()
