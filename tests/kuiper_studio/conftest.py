@@ -70,7 +70,7 @@ def no_settings_of_the_user(tmp_path_factory):
     )
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def cycles_on_the_gui_thread(qapp):
     """Objects of Qt are destroyed on the GUI thread, though engines run on others."""
     collector = CycleCollector(qapp)
