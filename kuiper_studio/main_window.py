@@ -51,6 +51,7 @@ from kuiper_studio.panels.dock_title import DockTitleBar
 from kuiper_studio.panels.failure_banner import FailureBanner
 from kuiper_studio.panels.files_banner import FilesBanner
 from kuiper_studio.panels.input_panel import InputPanel
+from kuiper_studio.panels.leftovers_banner import LeftoversBanner
 from kuiper_studio.panels.log_panel import LogPanel
 from kuiper_studio.panels.main_tool_bar import MainToolBar
 from kuiper_studio.panels.operators_panel import OperatorsPanel
@@ -150,6 +151,7 @@ class MainWindow(QMainWindow):
         self.start_page = StartPage(theme, find_samples(), self.opening.recent_models)
         self.banner = FailureBanner(session, theme)
         self.files_banner = FilesBanner(session, theme)
+        self.leftovers_banner = LeftoversBanner(theme)
         self.palette_popup = CommandPalette(session, theme, self)
 
     def _make_central(self) -> None:
@@ -170,7 +172,13 @@ class MainWindow(QMainWindow):
         self._stack.setObjectName("central")
         self._stack.addWidget(self.start_page)
         self._stack.addWidget(workspace)
-        self.setCentralWidget(self._stack)
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.leftovers_banner)
+        column.addWidget(self._stack, 1)
+        self.setCentralWidget(centre)
 
     def _make_docks(self) -> None:
         self.setCorner(Qt.Corner.BottomLeftCorner, Qt.DockWidgetArea.BottomDockWidgetArea)
@@ -255,7 +263,7 @@ class MainWindow(QMainWindow):
     def _connect_views(self) -> None:
         opening, debugging, tensor = self.opening, self.debugging, self.tensor_view
         opening.input_refused.connect(self._on_input_refused)
-        for carrier in (opening, self.exporting, debugging):
+        for carrier in (opening, self.exporting, debugging, self.leftovers_banner):
             carrier.failed.connect(self.show_error)
         self.start_page.open_requested.connect(opening.choose_model)
         self.start_page.path_requested.connect(opening.open_model)
@@ -271,6 +279,8 @@ class MainWindow(QMainWindow):
         self.banner.supply_requested.connect(debugging.choose_output)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
+        self.leftovers_banner.restored.connect(self._on_restored)
+        self.leftovers_banner.removed.connect(self._on_removed)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
         self.graph_view.menu_requested.connect(self._show_graph_menu)
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
@@ -450,6 +460,7 @@ class MainWindow(QMainWindow):
         self.banner.clear()
         self._stack.setCurrentIndex(0 if graph is None else 1)
         self._show_docks(shown=graph is not None)
+        self.leftovers_banner.look()  # of the last run, or of an engine that was ended
         if graph is not None:
             self.opening.restore_sizes(graph)
             self.opening.recent_models.add(graph.source_path, len(graph.operators))
@@ -530,6 +541,14 @@ class MainWindow(QMainWindow):
             self.banner.clear()
         self.start_page.banner.clear()
         self._on_state_changed()
+
+    @Slot(object)
+    def _on_restored(self, place: Path) -> None:
+        self.session.workspace.announce(f"{place.name} is restored")
+
+    @Slot(object)
+    def _on_removed(self, place: Path) -> None:
+        self.session.workspace.announce(f"what was in {place.name} before is removed")
 
     @Slot(object)
     def _on_failed(self, failure: Failure) -> None:
@@ -642,6 +661,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         self._remember()
         self.hide()  # an engine's thread ends after its current operator
+        self.leftovers_banner.close_down()
         self.session.close()
         super().closeEvent(event)
 
