@@ -171,7 +171,6 @@ class TimelinePanel(Panel):
 
     @Slot(object)
     def _on_stepped(self, records: tuple[Record, ...]) -> None:
-        # The position changes as well, which refreshes.
         self.canvas.model.note(records, self.session.tensors)
 
     @Slot(object)

@@ -929,10 +929,24 @@ class StudioSession(SessionView):
         failure = describe_opening(error, model.kernels_from, is_open=is_open, again=is_same)
         if self._graph is not None and is_same:
             failure = replace(failure, lacks_weights=not self._graph.has_weights)
-        self._report(failure)
         if self._model is not None and self._awaited() is None:
             self._backend = self._model.backend
             self.backend_changed.emit()
+        if is_open and answer.status.generation != self._told.generation:
+            self._bring_back(failure, instead_of=model)
+        else:
+            self._report(failure)
+
+    def _bring_back(self, failure: Failure, *, instead_of: Model) -> None:
+        """Open the model that is shown: the engine was started anew for one that cannot be."""
+        present = self._as_it_is(with_place=True)
+        if self._awaited() is not None:
+            self._report(failure)  # the next one may take its place
+        elif present is None or present.model == instead_of:
+            self._give_up(failure, opened=False)
+        else:
+            self._losses.untold = failure  # until it is where it was before
+            self._ask_for(replace(present, keeps_place=False))
 
     def _on_work_failed(self, answer: WorkFailed, request: Request) -> None:
         if answer.status.generation != self._told.generation:

@@ -294,3 +294,35 @@ class TestLayers:
         assert session.engine_pid != pid
         assert session.workspace.layer_files == ()
         assert session.status("own") is OperatorStatus.UNSUPPORTED
+
+    def test_unloaded_before_another_model_that_cannot_be_opened(self, open_chain, tmp_path):
+        session = open_chain()
+        session.run_to("relu")
+        session.wait_idle()
+        pid, said = session.engine_pid, []
+        session.failed.connect(said.append)
+        bad = tmp_path / "words.param"
+        bad.write_text("no model at all")
+        session.open(bad)
+        session.unload_layers()
+        assert session.wait_idle()
+        assert session.engine_pid != pid
+        assert session.state is RunState.STOPPED
+        assert session.current.name == "relu"
+        np.testing.assert_array_equal(session.fetch("1"), np.full((2, 3), 6))
+        assert "words.param" in said[-1].reason
+        assert session.failure is said[-1]
+        session.open(bad)
+        assert session.wait_idle()
+        assert session.current.name == "relu"  # the engine has it
+
+    def test_a_model_that_is_gone_when_the_engine_has_been_started_anew(self, open_chain):
+        session = open_chain()
+        session.run_to("relu")
+        session.wait_idle()
+        session.model_path.unlink()
+        session.unload_layers()
+        assert session.wait_idle()
+        assert session.state is RunState.FAILED
+        assert session.fetch("1") is None
+        assert session.failure.reload

@@ -108,7 +108,7 @@ def test_macs_follow_the_shapes_that_came(graph, model):
 
 
 def test_bytes_follow_the_dtype_that_came(graph, model):
-    values = {"2": np.zeros((1, 6), "f8"), "3": np.zeros((1, 6), "f8")}
+    values = {"1": np.zeros((1, 4), "f4")} | {n: np.zeros((1, 6), "f8") for n in "23"}
     source = SimpleNamespace(
         has_value=values.__contains__, metadata=lambda name: metadata_of(values[name])
     )
