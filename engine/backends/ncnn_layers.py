@@ -89,7 +89,7 @@ def format_number(value: float) -> str:
     """
     if np.isnan(value):
         raise LoweringError("NaN, which ncnn cannot read")
-    return format(min(max(float(np.float32(value)), -LARGEST), LARGEST), ".8e")
+    return format(float(np.float32(min(max(value, -LARGEST), LARGEST))), ".8e")
 
 
 def format_layer(

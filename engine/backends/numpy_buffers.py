@@ -78,7 +78,7 @@ class NumpyBuffers:
             for index, value in enumerate(inputs)
             if isinstance(value, np.ndarray) and value.dtype == _FLOAT32 and value.size
         ]
-        if len(operands) < len(inputs):
+        if len(operands) < len(inputs) or len(operator.outputs) != 1:
             return {}
         try:
             found = _LOWERINGS.write(None, operator, operands)

@@ -19,8 +19,10 @@ from engine.backends.ncnn_layers import format_number
         (-1.2345678e-20, -1.2345678e-20),
         (-np.inf, -3.4028234663852886e38),
         (np.inf, 3.4028234663852886e38),
+        (1e300, 3.4028234663852886e38),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_numbers_are_whole_float32_and_short(value, read):
     """Releases of ncnn before 2026 read 15 characters and refuse, or end with, longer ones."""
     word = format_number(value)

@@ -140,3 +140,10 @@ def test_recorded(operator):
     np.testing.assert_array_equal(kernel([x])[0], np.where(x < 0, 0, x))
     assert kernel.name == "numpy/buffer"
     assert describe_kernel(kernel.name) == "NumPy, into a reused buffer"
+
+
+def test_an_operator_with_outputs_that_nothing_gives_is_left_to_its_layer(operator):
+    """Which says so: also where the same operator with one output has this kernel."""
+    (x,) = arrays((2, 3))
+    built = operator("nn.Tanh", [x], outputs=2)
+    assert NumpyBuffers().variants(built, [x]) == {}

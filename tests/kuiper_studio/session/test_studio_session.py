@@ -69,7 +69,7 @@ def test_open_and_feed(qtbot, session, make_pair):
 
 def test_open_without_input(qtbot, session, make_pair):
     session.open(make_pair(*CHAIN))
-    qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT)
+    qtbot.waitUntil(lambda: session.state is RunState.NEED_INPUT and not session.busy)
     session.step()
     assert not session.busy
     session.set_source_list([InputSource("constant", value=1.0)])
