@@ -112,7 +112,7 @@ class Minimap:
                 (size.width() - bounds.width() * scale_x) / 2,
                 (size.height() - bounds.height() * scale_y) / 2,
             )
-            self._pixmap = None
+            self._picture = self._pixmap = None
 
     def to_scene(self, point: QPointF) -> QPointF:
         """Return the scene point under a point of the map."""

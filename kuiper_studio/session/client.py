@@ -5,14 +5,13 @@ A reply belongs to the request that it answers. What nobody waits for any more i
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import Future
 from itertools import count
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
 from engine.errors import EngineError, ModelFileError
 from kuiper_studio.engine_service.protocol import (
@@ -46,7 +45,6 @@ __all__ = ["EngineClient", "RemoteWeights"]
 _SECONDS_FOR_A_WEIGHT: Final = 30.0
 # Replies, after which none comes.
 _LAST: Final = (Done, LayersLoaded, SelfChecked, Compared, WorkFailed)
-_MS_AT_A_TIME: Final = 10  # for replies, before keys, clicks and painting have their turn
 
 
 class EngineClient(QObject):
@@ -72,7 +70,7 @@ class EngineClient(QObject):
     received = Signal(object, object)
     lost = Signal(object)
     spare_lost = Signal(object)
-    _arrived = Signal()  # from threads of the transport
+    _arrived = Signal(int, object)  # from threads of the transport
 
     def __init__(self, kind: EngineKind, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -85,10 +83,6 @@ class EngineClient(QObject):
         self._tickets = count(1)
         self._futures: dict[int, Future[Answer]] = {}
         self._lock = Lock()
-        self._inbox: deque[tuple[int, object]] = deque()  # messages, by the engine's number
-        # Not 0: Qt runs such a timer only when no other one is due, which may be never.
-        self._go_on = QTimer(self, singleShot=True, interval=1)
-        self._go_on.timeout.connect(self._hand_on_some)
         self._arrived.connect(self._on_arrived)
         self._number, self._transport = self._make_transport()
 
@@ -208,7 +202,6 @@ class EngineClient(QObject):
         """End the engine for good."""
         self._number = 0
         self._pending.clear()
-        self._inbox.clear()
         self.drop_spare()
         self._transport.close(waits=True)
         self._fail_calls()
@@ -219,8 +212,7 @@ class EngineClient(QObject):
         def receive(message: object) -> None:
             if isinstance(message, Answer) and self._resolve(message):
                 return
-            self._inbox.append((number, message))
-            self._arrived.emit()
+            self._arrived.emit(number, message)
 
         if self._kind == "process":
             return number, ProcessTransport(receive, receive)
@@ -242,24 +234,8 @@ class EngineClient(QObject):
         for future in futures:
             future.set_exception(EngineError("the engine has ended; try again"))
 
-    @Slot()
-    def _on_arrived(self) -> None:
-        if not self._go_on.isActive():
-            self._hand_on_some()
-
-    @Slot()
-    def _hand_on_some(self) -> None:
-        """Hand on messages for a while; Qt would handle all of them before any click."""
-        elapsed = QElapsedTimer()
-        elapsed.start()
-        try:
-            while self._inbox and elapsed.elapsed() < _MS_AT_A_TIME:
-                self._take(*self._inbox.popleft())
-        finally:  # also when a reply was taken badly
-            if self._inbox:
-                self._go_on.start()
-
-    def _take(self, number: int, message: object) -> None:
+    @Slot(int, object)
+    def _on_arrived(self, number: int, message: object) -> None:
         spare = self._spare is not None and number == self._spare[0]
         if not spare and number != self._number:
             return

@@ -32,7 +32,7 @@ def window(open_window, make_pair, monkeypatch, qtbot):
 
 
 class Watcher(QObject):
-    """Looks at all views between events, after a random time."""
+    """Looks at all views behind each reply, and between events after a random time."""
 
     def __init__(self, window, rng) -> None:
         super().__init__(window)
@@ -41,6 +41,7 @@ class Watcher(QObject):
         self.differences: list[str] = []
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.look)
+        window.session.settled.connect(self.look)  # behind all views
         self._timer.start()
 
     @Slot()
