@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from engine.shapes import ExportedShape
     from engine.values import Value, ValueMetadata
 
-__all__ = ["Cost", "Memory", "ValueSource", "cost", "memory"]
+__all__ = ["Cost", "Memory", "ValueSource", "cost", "is_free", "memory"]
 
 Shape = tuple[int, ...]
 
@@ -395,6 +395,12 @@ _FREE_TYPES: Final = """
     zeropad1d zeropad2d zeropad3d zeros zeros_like
 """
 _FREE: Final = frozenset(_FREE_TYPES.split())
+
+
+def is_free(operator_type: str) -> bool:
+    """Return whether operators of a type of PyTorch have no arithmetic, as views have none."""
+    namespace = operator_type.partition(".")[0]
+    return namespace in {"nn", "F", "torch", "Tensor"} and _kind(operator_type) in _FREE
 
 
 def _elementwise(call: _Call) -> int:

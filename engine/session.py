@@ -14,6 +14,8 @@ operators.
 
 from __future__ import annotations
 
+import math
+import time
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -333,6 +335,64 @@ class Session:
                 if on_step is not None:
                     on_step(record)
         return tuple(records)
+
+    @property
+    def tuned(self) -> int:
+        """Number of operators, from the first on, whose kernels need no trial any more.
+
+        That is for inputs of the present sizes; with a pinned backend none does.
+        """
+        return self._kernels.tuned
+
+    @property
+    def wrong_kernels(self) -> tuple[str, ...]:
+        """Names of kernels that tuning found to differ from NumPy, and that had computed."""
+        return tuple(self._kernels.wrong)
+
+    def tune(
+        self,
+        seconds: float = math.inf,
+        on_trial: Callable[[], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> bool:
+        """Try which kernels are fastest for inputs of the present sizes.
+
+        The values of the session stay as they are. When all is tried, the next inputs are
+        computed by what was fastest. The tuning cache remembers it for other sessions. A call
+        continues where the last one ended.
+
+        Parameters
+        ----------
+        seconds : float, optional
+            After which no trial begins.
+        on_trial : callable, optional
+            Called after each trial.
+        cancelled : callable, optional
+            Called after each trial; True stops.
+
+        Returns
+        -------
+        bool
+            Whether all is tried.
+
+        Raises
+        ------
+        SessionStateError
+            If the session is not at the end of a pass.
+        """
+        if self.state is not SessionState.FINISHED:
+            raise SessionStateError("the session tunes on the values of a pass: run it first")
+        ended = time.monotonic() + seconds
+        with self.within_bound():
+            trials = self._kernels.tune(self._store.resident)
+            while time.monotonic() < ended and not (cancelled is not None and cancelled()):
+                try:
+                    next(trials)
+                except StopIteration:
+                    return True
+                if on_trial is not None:
+                    on_trial()
+        return False
 
     def step_back(self) -> None:
         """Undo the last step; a failed operator counts as one.

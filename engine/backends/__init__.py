@@ -2,7 +2,7 @@
 
 NumPy is the readable reference and computes every operator that is registered. ONNX Runtime
 and ncnn compute those that they have a lowering for; a session that uses one of them falls
-back to NumPy for the rest. ``auto`` finds the fastest for each operator by an autotuner.
+back to NumPy for the rest. ``auto`` chooses by rules, and by an autotuner between passes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from engine.backend_names import (
 from engine.backends.autotuner import Autotuner
 from engine.backends.buffers import detach_buffer
 from engine.backends.exclusions import Exclusions
+from engine.backends.fusing_kernels import FusingKernels
 from engine.backends.fusion import SubgraphName, is_fused
-from engine.backends.fusion_autotuner import FusingKernels
 from engine.backends.kernel import (
     ONE_THREAD,
     REFERENCE,
@@ -44,7 +44,7 @@ from engine.ncnn.options import EXACT
 from engine.ncnn.types import PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Generator, Mapping, Sequence
 
     from engine.backends.kernel import Chooser, CompiledKernel
     from engine.ncnn.options import NcnnOptions
@@ -171,8 +171,15 @@ def make_kernels(
     if name == "numpy":
         return Kernels(operators, NumpyKernel)
     choosing = _Choosing(name, exclusions)
-    if name == "auto" and OnnxRuntimeBackend.name in libraries():
-        return FusingKernels(operators, choosing.make, _tuning_cache(), exclusions)
+    if name == "auto":
+        return FusingKernels(
+            operators,
+            choosing.make,
+            choosing.tune,
+            _tuning_cache(),
+            exclusions,
+            fuses=OnnxRuntimeBackend.name in libraries(),
+        )
     return Kernels(operators, choosing.make)
 
 
@@ -208,10 +215,20 @@ class _Choosing:
         return tuple(each for each in usable_libraries() if each.name == self._name)
 
     @cached_property
+    def _autotuner(self) -> Autotuner:
+        return Autotuner(self._backends, _tuning_cache(), self._excluded)
+
+    @cached_property
     def _choose(self) -> Chooser:
         if self._name == "auto":
-            return Autotuner(self._backends, _tuning_cache(), self._excluded).choose
+            return self._autotuner.choose
         return _Pinned(self._backends[0]).choose
+
+    def tune(
+        self, operator: RuntimeOperator, inputs: Sequence[Value]
+    ) -> Generator[None, None, tuple[str, CompiledKernel]]:
+        """Find the fastest kernel of an operator; see `Autotuner.tune`."""
+        return self._autotuner.tune(operator, inputs)
 
     def make(self, operator: RuntimeOperator) -> Kernel:
         """Make the kernel of an operator."""

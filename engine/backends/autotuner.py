@@ -1,9 +1,10 @@
 """The autotuner: measures which kernel of an operator is fastest.
 
 No library is best everywhere: it depends on the operator, its parameters, its shapes and the
-processor. So the first time that an operator gets inputs of some shapes, every backend that has
-a lowering computes them a few times. The fastest kernel whose result agrees with NumPy's is
-used, and the tuning cache remembers it for the next session.
+processor. Trying takes many times as long as a pass, so a pass never does: what the tuning
+cache does not know, rules choose (`kernel_rules`). Afterwards every backend that has a lowering
+computes the operator a few times. The tuning cache remembers the fastest kernel whose result
+agrees with NumPy's.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from engine.backends.kernel import (
     candidates,
     one_thread_kernel,
 )
+from engine.backends.kernel_rules import choose_kernel
 from engine.backends.lowering import SpecialNumbersError
 from engine.backends.tuning_cache import key_of
 from engine.differences import agrees
@@ -31,13 +33,15 @@ from engine.runtime.activity import announce
 from engine.values import value_nbytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from engine.backends.exclusions import Exclusions
     from engine.backends.kernel import Backend, CompiledKernel
     from engine.backends.tuning_cache import TuningCache
     from engine.runtime import RuntimeOperator
     from engine.values import Value
+
+    _Chosen = tuple[str, CompiledKernel]
 
 __all__ = ["Autotuner", "ColdCache", "is_cold"]
 
@@ -74,36 +78,47 @@ class Autotuner:
         self._backends = {backend.name: backend for backend in backends}
         self._tuning_cache, self._excluded = tuning_cache, excluded
 
-    def choose(
-        self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> tuple[str, CompiledKernel]:
-        """Return the name and the compiled kernel that is fastest for these inputs."""
-        nbytes = sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
+    def choose(self, operator: RuntimeOperator, inputs: Sequence[Value]) -> _Chosen:
+        """Return the name and the compiled kernel that is known or likely to be fastest."""
+        nbytes = _nbytes(operator, inputs)
         if nbytes < _SMALL:
             return REFERENCE, operator.forward
-        name, compiled = self._chosen(operator, inputs)
-        if name != ONE_THREAD:  # libraries have their own copy of the weights
-            release_weights(operator)
-        if nbytes >= _LARGE:
-            trim_heap()
-        return name, compiled
+        key = key_of(operator, inputs, self._excluded[operator.name])
+        chosen = self._known(operator, inputs, key)
+        if chosen is None:
+            chosen = choose_kernel(operator, inputs, self._allowed(operator))
+        _give_back(operator, chosen[0], nbytes)
+        return chosen
 
-    def _chosen(
+    def tune(
         self, operator: RuntimeOperator, inputs: Sequence[Value]
-    ) -> tuple[str, CompiledKernel]:
-        reference = one_thread_kernel(operator)
-        excluded = self._excluded[operator.name]
-        key = key_of(operator, inputs, excluded)
+    ) -> Generator[None, None, _Chosen]:
+        """Return the name and the compiled kernel that is fastest; measured if unknown.
+
+        Yields between trials, so that the caller may stop.
+        """
+        nbytes = _nbytes(operator, inputs)
+        if nbytes < _SMALL:
+            return REFERENCE, operator.forward
+        key = key_of(operator, inputs, self._excluded[operator.name])
+        chosen = self._known(operator, inputs, key)
+        if chosen is None:
+            chosen = yield from self._measured(operator, inputs, key)
+        _give_back(operator, chosen[0], nbytes)
+        return chosen
+
+    def _known(
+        self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
+    ) -> _Chosen | None:
         known = self._tuning_cache.get(key) or ""
         if known == ONE_THREAD:
-            return ONE_THREAD, self._watched(key, reference)
-        backend = self._backends.get(backend_of(known))
-        if backend is not None and backend.name not in excluded:
-            compile_kernel = candidates(backend, operator, inputs).get(known)
-            compiled = None if compile_kernel is None else compile_kernel()
-            if compiled is not None:
-                return known, self._watched(key, compiled)
-        return self._measured(operator, inputs, key)
+            return ONE_THREAD, self._watched(key, one_thread_kernel(operator))
+        backend = self._allowed(operator).get(backend_of(known))
+        compile_kernel = (
+            None if backend is None else candidates(backend, operator, inputs).get(known)
+        )
+        compiled = None if compile_kernel is None else compile_kernel()
+        return None if compiled is None else (known, self._watched(key, compiled))
 
     def _watched(self, key: str, compiled: CompiledKernel) -> CompiledKernel:
         expectation = self._tuning_cache.expect(key)
@@ -111,7 +126,7 @@ class Autotuner:
 
     def _measured(
         self, operator: RuntimeOperator, inputs: Sequence[Value], key: str
-    ) -> tuple[str, CompiledKernel]:
+    ) -> Generator[None, None, _Chosen]:
         reference = one_thread_kernel(operator)
         announce(operator.name, ONE_THREAD)
         try:
@@ -122,7 +137,7 @@ class Autotuner:
             return ONE_THREAD, reference
         trials = _Trials(operator, inputs, cold=is_cold([operator]))
         typical = True
-        for backend in self._allowed(operator):
+        for backend in self._allowed(operator).values():
             for name, compile_kernel in candidates(backend, operator, inputs).items():
                 compiled = compile_kernel()
                 announce(operator.name, name)
@@ -133,16 +148,19 @@ class Autotuner:
                         trials.enter(name, compiled)
                 except SpecialNumbersError:
                     typical = False
-        best, compiled = trials.winner() if trials.variants else (ONE_THREAD, reference)
+                yield
+        best, compiled = ONE_THREAD, reference
+        if trials.variants:
+            best, compiled = yield from trials.winner()
         trim_libraries()
         if not typical:  # NaN and infinities say little about other inputs
             return best, compiled
         self._tuning_cache.put(key, best, trials.seconds(best))
         return best, self._watched(key, compiled)
 
-    def _allowed(self, operator: RuntimeOperator) -> list[Backend]:
+    def _allowed(self, operator: RuntimeOperator) -> dict[str, Backend]:
         excluded = self._excluded[operator.name]
-        return [each for each in self._backends.values() if each.name not in excluded]
+        return {name: each for name, each in self._backends.items() if name not in excluded}
 
 
 class _Trials:
@@ -187,11 +205,12 @@ class _Trials:
             trim_libraries()
             trim_heap()
 
-    def winner(self) -> tuple[str, CompiledKernel]:
+    def winner(self) -> Generator[None, None, _Chosen]:
         """Time the other bursts in turn; return the fastest kernel's name and the kernel."""
         for _ in range(_BURSTS - 1):
             for name in self.variants:
                 self._time(name)
+                yield
         return min(self.variants.items(), key=lambda item: self._least[item[0]])
 
     def seconds(self, name: str) -> float | None:
@@ -237,6 +256,18 @@ class ColdCache:
 def is_cold(operators: Iterable[RuntimeOperator]) -> bool:
     """Return whether the weights of operators are too large to stay in a cache."""
     return sum(map(_weight_bytes, operators)) > _COLD_WEIGHTS
+
+
+def _nbytes(operator: RuntimeOperator, inputs: Sequence[Value]) -> int:
+    return sum(map(value_nbytes, inputs)) + _weight_bytes(operator)
+
+
+def _give_back(operator: RuntimeOperator, name: str, nbytes: int) -> None:
+    """Return memory that the chosen kernel does not need."""
+    if name not in {ONE_THREAD, REFERENCE}:  # libraries have their own copy of the weights
+        release_weights(operator)
+    if nbytes >= _LARGE:
+        trim_heap()
 
 
 def _weight_bytes(operator: RuntimeOperator) -> int:

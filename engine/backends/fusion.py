@@ -48,6 +48,7 @@ __all__ = [
     "Strategy",
     "SubgraphName",
     "is_fused",
+    "lay_out_as_fused",
     "part_of",
     "supported_parts",
 ]
@@ -267,6 +268,19 @@ def supported_parts(
     while count and not parts[count - 1].given:  # views may begin the next subgraph
         count -= 1
     return parts[:count]
+
+
+def lay_out_as_fused(value: Value, inputs: Iterable[Value]) -> Value:
+    """Return a result as a subgraph returns it: C-contiguous unless it is a view of an input.
+
+    NumPy's own results may have another layout, and views of them then differ.
+    """
+    if not isinstance(value, np.ndarray) or value.flags.c_contiguous:
+        return value
+    arrays = (each for each in inputs if isinstance(each, np.ndarray))
+    if any(np.may_share_memory(value, array) for array in arrays):
+        return value
+    return np.ascontiguousarray(value)
 
 
 def _is_reshaped(array: Array, other: Array) -> bool:

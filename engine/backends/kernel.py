@@ -18,7 +18,7 @@ from engine.runtime.kernel import REFERENCE, SUPPLIED, Kernel, backend_of
 from engine.values import materialise_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from engine.runtime import RuntimeOperator
     from engine.values import Array, Held, Value
@@ -158,6 +158,17 @@ class SpecializedKernel:
             self._signature = signature
         self.name = self._chosen[0]
 
+    def adopt(self, inputs: Sequence[Value], chosen: tuple[str, CompiledKernel]) -> None:
+        """Use a kernel for inputs of these shapes and dtypes, from their `prepare` on.
+
+        Parameters
+        ----------
+        inputs : sequence of Value
+        chosen : (str, callable)
+            Its name, and the compiled kernel.
+        """
+        self._compiled_kernels[signature_of(inputs)] = chosen
+
     def __call__(self, inputs: Sequence[Held]) -> tuple[Value, ...]:
         """Compute the outputs."""
         values = materialise_all(inputs)
@@ -186,6 +197,11 @@ class Kernels(dict[int, "Kernel"]):
     operators : sequence of RuntimeOperator
     make : callable
         Makes the kernel of an operator.
+
+    Attributes
+    ----------
+    wrong : list of str
+        Names of kernels that computed, and that tuning found to differ from NumPy.
     """
 
     def __init__(
@@ -195,6 +211,7 @@ class Kernels(dict[int, "Kernel"]):
     ) -> None:
         super().__init__()
         self._operators, self._make = operators, make
+        self.wrong: list[str] = []
 
     def __missing__(self, index: int) -> Kernel:
         kernel = self[index] = self.make_single(index)
@@ -222,6 +239,23 @@ class Kernels(dict[int, "Kernel"]):
         values : mapping of str to Held
             The known operands.
         """
+
+    @property
+    def tuned(self) -> int:
+        """Number of operators, from the first on, whose kernels need no trial any more."""
+        return len(self._operators)
+
+    def tune(self, values: Mapping[str, Held]) -> Iterator[None]:  # noqa: ARG002
+        """Try kernels for inputs of the present sizes; none here.
+
+        The iterator yields after each trial, and may be dropped then. Another one continues.
+
+        Parameters
+        ----------
+        values : mapping of str to Held
+            The operands of a pass.
+        """
+        return iter(())
 
 
 def one_thread_kernel(operator: RuntimeOperator) -> CompiledKernel:

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from engine.backends.subgraph import Node, Refinement, Subgraph, SubgraphInput
+    from engine.promotion import DType
     from engine.values import Array
 
-__all__ = ["OnnxModel", "OnnxOutput", "infer_shapes", "lower_to_onnx"]
+__all__ = ["OnnxModel", "OnnxOutput", "infer_outputs", "infer_shapes", "lower_to_onnx"]
 
 _OPSET: Final = 20
 _IR_VERSION: Final = 9
@@ -32,6 +33,12 @@ _DOMAINS: Final = {"Attention": "com.microsoft"}
 _DTYPES: Final = {
     np.dtype(np.float32): onnx.TensorProto.FLOAT,
     np.dtype(np.int64): onnx.TensorProto.INT64,
+}
+_FLOAT32: Final = np.dtype(np.float32)
+_RESULTS: Final[dict[int, DType]] = {
+    onnx.TensorProto.FLOAT: _FLOAT32,
+    onnx.TensorProto.INT64: np.dtype(np.int64),
+    onnx.TensorProto.BOOL: np.dtype(np.bool_),
 }
 _INSIDE_BYTES: Final = 1024  # largest constant that is stored in the model
 
@@ -127,6 +134,22 @@ def infer_shapes(graph: Subgraph) -> dict[str, tuple[int, ...]]:
     return _infer_shapes(graph, *_expand(graph))
 
 
+def infer_outputs(graph: Subgraph) -> list[tuple[tuple[int, ...], DType] | None]:
+    """Return shapes and dtypes of a subgraph's results; None where they are not known."""
+    inferred = _inferred(graph, *_expand(graph))
+    values = {value.name: value for value in (*inferred.value_info, *inferred.output)}
+    found: list[tuple[tuple[int, ...], DType] | None] = []
+    for output in graph.outputs:
+        value = values.get(output.name)
+        shape = output.shape
+        if shape is None and value is not None:
+            shape = _shape_of(value)
+        # ONNX does not know the nodes that only ONNX Runtime has; their results are float32.
+        kind = 0 if value is None else value.type.tensor_type.elem_type
+        found.append(None if shape is None else (shape, _RESULTS.get(kind, _FLOAT32)))
+    return found
+
+
 def _expand(graph: Subgraph) -> tuple[list[Node], dict[str, Array]]:
     """Return nodes and constants, without inaccurate nodes."""
     constants = dict(graph.constants)
@@ -212,17 +235,30 @@ def _model(
 def _infer_shapes(
     graph: Subgraph, nodes: Iterable[Node], constants: Mapping[str, Array]
 ) -> dict[str, tuple[int, ...]]:
-    protos = [_proto_of(node) for node in nodes]
-    model = _model(graph.inputs, protos, constants, map(_output, graph.outputs))
-    inferred = onnx.shape_inference.infer_shapes(model).graph
+    inferred = _inferred(graph, nodes, constants)
     found = {}
     for value in (*inferred.input, *inferred.value_info, *inferred.output):
-        sizes = value.type.tensor_type.shape.dim
-        if value.type.tensor_type.HasField("shape") and all(
-            size.HasField("dim_value") for size in sizes
-        ):
-            found[value.name] = tuple(size.dim_value for size in sizes)
+        shape = _shape_of(value)
+        if shape is not None:
+            found[value.name] = shape
     return found
+
+
+def _inferred(
+    graph: Subgraph, nodes: Iterable[Node], constants: Mapping[str, Array]
+) -> onnx.GraphProto:
+    protos = [_proto_of(node) for node in nodes]
+    model = _model(graph.inputs, protos, constants, map(_output, graph.outputs))
+    return onnx.shape_inference.infer_shapes(model).graph
+
+
+def _shape_of(value: onnx.ValueInfoProto) -> tuple[int, ...] | None:
+    """Return a value's shape; None if it is not known."""
+    tensor = value.type.tensor_type
+    sizes = tensor.shape.dim
+    if not tensor.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
+        return None
+    return tuple(size.dim_value for size in sizes)
 
 
 def _declare_outside(name: str, array: Array) -> onnx.TensorProto:

@@ -91,6 +91,7 @@ def test_each_entry_is_announced(network, tuning_cache, announced, first_entries
     session = engine.Session(network, backend)
     session.feed([image(1)])
     session.run()
+    session.tune()
     assert first_entries
     for kernel, (_, said) in first_entries:
         assert said == kernel
@@ -126,6 +127,7 @@ def test_operators_computed_at_once(network, tuning_cache, announced, monkeypatc
     for seed in (1, 2):
         session.feed([image(seed)])
         session.run()
+        session.tune()
     kernel = session.record("conv").kernel
     assert kernel.endswith("@1-3")
     for _ in range(2):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import backend_of, fusion_autotuner, make_kernels
+from engine.backends import backend_of, fusing_kernels, fusion_autotuner, make_kernels
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.tuning_cache import key_of
 from engine.errors import SessionStateError
@@ -69,7 +69,7 @@ def members(name):
 def at_once(monkeypatch):
     """Several operators at once are faster, whatever the clock says."""
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusing_kernels, "_SECONDS", 60.0)
 
 
 def image(seed):
@@ -80,6 +80,7 @@ def passes(session, count=2):
     for seed in range(count):
         session.feed([image(seed)])
         session.run()
+        session.tune()
     return {record.operator.name: record.kernel for record in session.records}
 
 
@@ -136,7 +137,7 @@ def test_others_are_still_computed_at_once(
     network, tuning_cache, at_once, monkeypatch, strategy
 ):
     """Before it and behind it; and with it by the other library."""
-    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (strategy,))
+    monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (strategy,))
     library = backend_of(strategy.value)
     (other,) = BOTH - {library}
     kernels = passes(engine.Session(network, excluded={"op4": {library}}))
@@ -155,7 +156,7 @@ def test_others_are_still_computed_at_once(
 @pytest.mark.parametrize("strategy", Strategy)
 def test_recorded_kernels(network, tuning_cache, at_once, entered, monkeypatch, strategy):
     """NumPy computes what an excluded library did, and the subgraph that it was part of."""
-    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (strategy,))
+    monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (strategy,))
     recorded = passes(engine.Session(network))
     assert is_fused(recorded["op4"])
     entered.clear()

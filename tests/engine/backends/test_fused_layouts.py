@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import engine
-from engine.backends import fusion_autotuner, ncnn_subgraph, onnx_runtime
+from engine.backends import fusing_kernels, fusion_autotuner, ncnn_subgraph, onnx_runtime
 from engine.backends.fusion import Strategy, SubgraphName, is_fused
 from engine.backends.nchwc import nchwc_to_nchw
 from engine.values import ArrayMetadata, LazyArray, materialise
@@ -216,10 +216,10 @@ def blocked(request, monkeypatch, tuning_cache):
         pytest.skip("ONNX Runtime has no such order here")
     if request.param is Strategy.ELEMPACK:
         pytest.importorskip("ncnn")
-    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (request.param,))
+    monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (request.param,))
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
-    monkeypatch.setattr(fusion_autotuner, "_FEWEST", 2)
+    monkeypatch.setattr(fusing_kernels, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusing_kernels, "_FEWEST", 2)
     return request.param
 
 
@@ -254,6 +254,8 @@ def passes(network, *inputs, backend="auto"):
     for x in inputs:
         session.feed([x])
         session.run()
+        if x is inputs[0]:  # the next are computed by what is fastest
+            session.tune()
     return session
 
 
@@ -332,7 +334,7 @@ def test_numbers_that_become_infinite(load, blocked, name, operators, nan):
 
 def test_without_such_an_order(load, blocked, monkeypatch):
     monkeypatch.setattr(onnx_nchwc, "nchwc_block_size", lambda: 0)
-    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (Strategy.NCHWC, Strategy.NCHW))
+    monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (Strategy.NCHWC, Strategy.NCHW))
     session = passes(load("a sum"), image(1), image(2))
     assert not kinds(session)
     assert all(is_fused(r.kernel) for r in session.records[1:-1])
@@ -343,7 +345,7 @@ def test_remembered_and_recorded(load, blocked, tmp_path, monkeypatch):
     network = load("a factor for each channel")
     first = passes(network, image(1), image(2))
     again = passes(network, image(1))
-    monkeypatch.setattr(fusion_autotuner.FusingKernels, "_fastest", None)  # nothing is measured
+    monkeypatch.setattr(fusion_autotuner.FusionTrial, "fastest", None)  # nothing is measured
     again.feed([image(2)])
     again.run()
     engine.write_dump(first, tmp_path / "d")
@@ -464,14 +466,15 @@ HELD_TO_THE_END = """
 import sys
 import numpy as np
 import engine
-from engine.backends import fusion_autotuner
+from engine.backends import fusing_kernels, fusion_autotuner
 from engine.backends.fusion import Strategy
-fusion_autotuner._STRATEGIES = (Strategy.ELEMPACK,)
+fusing_kernels._STRATEGIES = (Strategy.ELEMPACK,)
 fusion_autotuner.SECONDS_OF_WAKING = float("inf")
 session = engine.Session(engine.load(sys.argv[1]))
 for number in (1, 2):
     session.feed([np.full((1, 3, 14, 11), number, np.float32)])
     session.run()
+    session.tune()
 value = session.value("1")
 assert any(record.kernel.startswith("ncnn/elempack-") for record in session.records)
 """

@@ -169,12 +169,13 @@ from engine.session import Session
 param, backend = sys.argv[1:]
 graph = engine.load(param)
 found = []
-for fill in (1.0, 2.0):  # with the second inputs operators are tried fused
+for fill in (1.0, 2.0):  # after tuning operators may be fused
     session = Session(graph, backend) if fill == 1 else session
     operand = graph.input_operands[0]
     shape = tuple(operand.shape)
     session.feed([np.arange(np.prod(shape), dtype=np.float32).reshape(shape) * fill])
     session.run()
+    session.tune()
     found.append(session.outputs()[0].tolist())
 print(json.dumps(found))
 """

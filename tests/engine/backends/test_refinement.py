@@ -9,7 +9,7 @@ import pytest
 
 import engine
 from accuracy.measure import FEW, units
-from engine.backends import fusion_autotuner, is_fused
+from engine.backends import fusing_kernels, fusion_autotuner, is_fused
 from engine.backends.fusion import Strategy, SubgraphName
 from engine.backends.onnx_nchwc import nchwc_block_size
 from engine.backends.subgraph import keep_pairs
@@ -54,6 +54,8 @@ def last_of(session, *inputs):
     for x in inputs:
         session.feed([x])
         session.run()
+        if session.backend == "auto":
+            session.tune()
     return session
 
 
@@ -89,9 +91,9 @@ def strategy(request, monkeypatch, tuning_cache):
     """The one strategy that is tried; it is faster whatever the clock says."""
     if request.param is Strategy.NCHWC and not nchwc_block_size():
         pytest.skip("ONNX Runtime has no NCHWc here")
-    monkeypatch.setattr(fusion_autotuner, "_STRATEGIES", (request.param,))
+    monkeypatch.setattr(fusing_kernels, "_STRATEGIES", (request.param,))
     monkeypatch.setattr(fusion_autotuner, "SECONDS_OF_WAKING", np.inf)
-    monkeypatch.setattr(fusion_autotuner, "_SECONDS", 60.0)
+    monkeypatch.setattr(fusing_kernels, "_SECONDS", 60.0)
     return request.param
 
 

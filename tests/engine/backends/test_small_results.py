@@ -38,6 +38,7 @@ def fed(session, *inputs):
     for x in inputs:
         session.feed([x])
         session.run()
+        session.tune()
     return session.outputs()[0]
 
 
