@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from benchmarks import peers
 from benchmarks.measure import Absent, Row, alternate
 from benchmarks.networks import NETWORKS
-from benchmarks.processes import Process
+from benchmarks.processes import Process, answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ KEEPING = {
 # What each network is beside besides, with the most that the ratio should be.
 TARGETS = {HOOKS: 0.8}
 FUSED_TARGETS = {"resnet18": 1.0}
+SINGLE = "numpy", "onnxruntime", "ncnn"
 
 
 def all_kept(bench: Bench) -> Iterator[Row | str]:
@@ -68,6 +70,23 @@ def numpy_alone(bench: Bench) -> Iterator[Row | str]:
         yield from sentences
         if times is not None and PYTORCH in times.seconds:
             yield times.row(f"{name}, NumPy alone", OURS, PYTORCH, 3.5)
+
+
+def first_passes(bench: Bench) -> Iterator[Row | str]:
+    """First passes with an empty tuning cache, beside the fastest single library's."""
+    for name in bench.chosen(NETWORKS):
+        try:
+            folder = str(bench.model(f"{name}.pnnx.param").parent)
+        except Absent as exc:
+            yield f"  skipped: {exc}"
+            continue
+        runs = {
+            backend: partial(answer_of, peers.first_pass, folder, name, backend)
+            for backend in ("auto", *SINGLE)
+        }
+        times = alternate(runs, bench.rounds)
+        fastest = min(SINGLE, key=times.median)
+        yield times.row(name, "auto", fastest, 1.5, beside=f"{fastest}, kernels made")
 
 
 def _measure(

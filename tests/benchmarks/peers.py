@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     Pass = Callable[[], np.ndarray]
 
 __all__ = [
+    "first_pass",
     "ncnn_keeping",
     "numpy_backend",
     "onnx_runtime",
@@ -125,6 +128,33 @@ def _blobs(param: Path) -> list[str]:
     return blobs
 
 
+def first_pass(folder: str, name: str, backend: str) -> float:
+    """Seconds of the first pass of a new user, who has no tuning cache.
+
+    That is making kernels and running them once. Libraries are imported before.
+    """
+    import engine
+    from engine.backends import libraries
+
+    for library in libraries().values():
+        library.load(whole=True)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["KUIPER_STUDIO_CACHE"] = cache
+        session = engine.Session(engine.load(_file(folder, f"{name}.pnnx.param")), backend)
+        image = _input(folder, name)
+        started = time.perf_counter()
+        session.feed([image])
+        session.run()
+        seconds = time.perf_counter() - started
+        found = session.outputs()[0]
+
+    def again() -> np.ndarray:
+        return found
+
+    _checked(again, folder, name)
+    return seconds
+
+
 def _session(folder: str, name: str, backend: str) -> Pass:
     import engine
 
@@ -137,6 +167,8 @@ def _session(folder: str, name: str, backend: str) -> Pass:
         session.run()
         return session.outputs()[0]
 
+    run()
+    session.tune()
     return _checked(run, folder, name)
 
 

@@ -43,6 +43,7 @@ class Point(NamedTuple):
 
 POINTS: Final = (
     Point("1", "A full pass with every operand kept", passes.all_kept),
+    Point("1b", "The first pass, with an empty tuning cache", passes.first_passes),
     Point("2", "NumPy alone", passes.numpy_alone),
     Point("3", "Single steps, and a session used again", stepping.rows),
     Point("4", "Opening", opening.rows),

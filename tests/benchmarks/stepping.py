@@ -198,6 +198,7 @@ def _warm(path: str, size: int) -> engine.Session:
     for seed in range(_WARMING):
         session.feed([_image(size, seed)])
         session.run()
+        session.tune()
     return session
 
 
