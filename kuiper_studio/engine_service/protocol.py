@@ -63,6 +63,7 @@ __all__ = [
     "Stepped",
     "Supply",
     "SupplyRequest",
+    "Tuned",
     "UnloadLayersRequest",
     "WeightRequest",
     "WeightsKept",
@@ -593,6 +594,25 @@ class WeightsKept:
     """All weights of a model are there by now."""
 
     generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """How far the engine has tuned kernels, which it does while nothing is asked for.
+
+    Attributes
+    ----------
+    generation : int
+    done, total : int
+        Operators; equal when the next inputs use what was fastest.
+    wrong : tuple of str
+        Kernels that computed, and that differ from NumPy.
+    """
+
+    generation: int
+    done: int
+    total: int
+    wrong: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

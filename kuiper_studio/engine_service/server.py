@@ -60,6 +60,7 @@ from kuiper_studio.engine_service.protocol import (
     StepBackRequest,
     Stepped,
     SupplyRequest,
+    Tuned,
     UnloadLayersRequest,
     WeightRequest,
     WeightsKept,
@@ -94,6 +95,9 @@ _PIECE: Final = 16 << 20
 _LARGEST_AHEAD: Final = 512 << 20
 _ALWAYS_USABLE: Final = frozenset({"auto", "numpy"})
 _LARGEST_SENT: Final = 64 << 20  # bytes of a value that is sent before anybody asks for it
+# Kernels are tuned when nothing has been asked for this long: whoever steps is not disturbed.
+_REST_BEFORE_TUNING: Final = 1.0
+_SECONDS_BETWEEN_TUNED: Final = 0.25
 _RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
 
@@ -154,6 +158,7 @@ class EngineServer:
         self._generation = 0
         self._stop: StopReason | None = None  # why the session stands where it does
         self._destination: str | None = None  # where an opened model was to be run to
+        self._untunable: Session | None = None  # that tuning has failed in
         self._kept_told = 0  # generation whose weights are known to be there
         self._fed: dict[str, tuple[int, ...]] = {}
         self._supplies: dict[tuple[str, ...], Supply] = {}
@@ -240,14 +245,19 @@ class EngineServer:
         while True:
             with self._arrived:
                 while not (self._closed or self._has_work()):
-                    self._arrived.wait()
+                    tunable = self._tunable_session() is not None
+                    if not self._arrived.wait(_REST_BEFORE_TUNING if tunable else None):
+                        break
                 if self._closed:
                     break
                 request = self._next()
-            if request is None:
+            if request is not None:
+                self.handle(request)
+                self._rest()
+            elif self._archive_to_copy() is not None:
                 self._copy_ahead()
             else:
-                self.handle(request)
+                self._tune()
                 self._rest()
             self._tell_kept()
         self._graph = self._session = None
@@ -272,7 +282,7 @@ class EngineServer:
         return bool(self._queue or self._evicted or self._archive_to_copy())
 
     def _next(self) -> Request | None:
-        """What to do first; None to copy weights."""
+        """What to do first; None to copy weights, or to tune kernels."""
         if self._queue:
             return self._queue.popleft()
         return self._evicted.popleft() if self._evicted else None
@@ -373,6 +383,42 @@ class EngineServer:
         if archive is not None and archive.is_kept and self._kept_told != self._generation:
             self._kept_told = self._generation
             self._send(WeightsKept(self._generation))
+
+    def _tunable_session(self) -> Session | None:
+        """The session, at the end of a pass whose kernels can be tuned."""
+        session = self._session
+        if (
+            session is None
+            or session is self._untunable
+            or session.state is not SessionState.FINISHED
+            or session.tuned == len(session.graph.operators)
+        ):
+            return None
+        return session
+
+    def _tune(self) -> None:
+        """Try kernels until something is asked for, which waits for one trial at most."""
+        session = self._tunable_session()
+        if session is None:
+            return
+        total, due = len(session.graph.operators), 0.0
+
+        def report() -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + _SECONDS_BETWEEN_TUNED
+                self._send(Tuned(self._generation, session.tuned, total))
+
+        def is_wanted() -> bool:
+            return bool(self._closed or self._queue or self._evicted)
+
+        try:
+            if session.tune(on_trial=report, cancelled=is_wanted):
+                wrong = session.wrong_kernels
+                self._send(Tuned(self._generation, total, total, wrong))
+        except Exception:  # noqa: BLE001 - nobody has asked for it
+            _log.exception("kernels were not tuned")
+            self._untunable = session
 
     def _place(self) -> str | None:
         """Where the session stands, as in `Plan`."""

@@ -121,6 +121,7 @@ class StatusBar(QStatusBar):
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)
+        session.tuning_changed.connect(self._on_tuning_changed)
         session.tensors.recalled.connect(self._show_nonfinite)
         session.values_reset.connect(self._show_nonfinite)
         session.workspace.announced.connect(self._on_announced)
@@ -190,6 +191,12 @@ class StatusBar(QStatusBar):
         else:
             self._backend.setText(f"backend {name}")
             self._backend.setToolTip("")
+
+    @Slot(str)
+    def _on_tuning_changed(self, text: str) -> None:
+        # Only beside a run that has ended: the next change of state describes that again.
+        if self._session.progress is None and not self._session.busy:
+            self._detail.setText(f"{self._describe()} · {text}" if text else self._describe())
 
     @Slot()
     def _show_nonfinite(self) -> None:

@@ -55,6 +55,7 @@ from kuiper_studio.engine_service.protocol import (
     Stepped,
     Supply,
     SupplyRequest,
+    Tuned,
     UnloadLayersRequest,
     WeightsKept,
     WithdrawRequest,
@@ -508,6 +509,7 @@ class StudioSession(SessionView):
             Compared: self._on_compared,
             WorkFailed: self._on_failed,
             WeightsKept: self._on_weights_kept,
+            Tuned: self._on_tuned,
             NotesRead: self._on_notes_read,
             Evicted: self._on_evicted,
             Answer: self._on_answered,
@@ -976,6 +978,21 @@ class StudioSession(SessionView):
     def _on_weights_kept(self, answer: WeightsKept) -> None:
         if answer.generation == self._told.generation and self._weights is not None:
             self._weights.is_kept = True
+
+    def _on_tuned(self, answer: Tuned) -> None:
+        if answer.generation != self._told.generation:
+            return
+        for kernel in answer.wrong:
+            self.workspace.log(
+                "warning",
+                f"{kernel} computes other numbers than NumPy; open the input again to compute "
+                "without it",
+            )
+        if answer.done == answer.total:
+            self.workspace.log("info", "kernels are tuned; the next input uses the fastest")
+            self.tuning_changed.emit("")
+        else:
+            self.tuning_changed.emit(f"Tuning kernels… {answer.done} of {answer.total}")
 
     def _on_notes_read(self, answer: NotesRead) -> None:
         if answer.generation == self._told.generation and self._described is not None:

@@ -122,6 +122,8 @@ class SessionView(QObject):
         The files of the open model were written again or are gone, or that is no longer so.
     progress_changed
         A `Progress`, or None when nothing long is under way.
+    tuning_changed
+        How far the engine has tuned kernels while it rests, as a text; ``""`` when it does not.
     failed
         A `Failure`.
     settled
@@ -149,6 +151,7 @@ class SessionView(QObject):
     self_checked = Signal(object)
     files_changed = Signal()
     progress_changed = Signal(object)
+    tuning_changed = Signal(str)
     failed = Signal(object)
     settled = Signal()
 

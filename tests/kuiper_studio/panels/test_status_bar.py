@@ -84,3 +84,17 @@ def test_counts_of_nan_take_the_colour_of_another_theme(qtbot, empty_session, th
     theme.set_scheme(Scheme.LIGHT)
     label = bar.findChild(QLabel, "statusSpecial")
     assert "#434c5a" in label.styleSheet()  # text2 of the light theme
+
+
+def test_tuning_is_told_beside_the_run(qtbot, empty_session, theme):
+    bar = StatusBar(empty_session, theme)
+    qtbot.addWidget(bar)
+    detail = bar.findChild(QLabel, "statusDetail")
+    before = detail.text()
+    empty_session.tuning_changed.emit("Tuning kernels… 12 of 51")
+    assert detail.text() == f"{before} · Tuning kernels… 12 of 51"
+    empty_session.tuning_changed.emit("")
+    assert detail.text() == before
+    empty_session.tuning_changed.emit("Tuning kernels… 13 of 51")
+    empty_session.state_changed.emit()  # something else was asked for
+    assert detail.text() == before
