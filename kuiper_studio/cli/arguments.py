@@ -88,6 +88,7 @@ def run_parser() -> argparse.ArgumentParser:
     _add_backend(parser)
     _add_memory_limit(parser)
     _add_memory_bound(parser)
+    _add_tune(parser)
     parser.add_argument(
         "--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …"
     )
@@ -104,6 +105,7 @@ def dump_parser() -> argparse.ArgumentParser:
     _add_backend(parser)
     _add_memory_limit(parser)
     _add_memory_bound(parser)
+    _add_tune(parser)
     parser.add_argument(
         "--output", metavar="PATH", required=True, help="folder or file of the dump"
     )
@@ -143,6 +145,7 @@ def check_parser() -> argparse.ArgumentParser:
     _add_inputs(parser, "0")
     _add_memory_limit(parser)
     _add_memory_bound(parser)
+    _add_tune(parser)
     parser.set_defaults(backend="numpy", backend_from=None, ncnn_options="exact")
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
@@ -387,7 +390,7 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
         "--backend", metavar="NAME", default="auto",
-        help="auto (the fastest kernel for each operator, measured), numpy (the reference), "
+        help="auto (the fastest kernel for each operator), numpy (the reference), "
         "onnxruntime or ncnn (NumPy computes what they cannot)",
     )  # fmt: skip
     group.add_argument(
@@ -416,6 +419,15 @@ def _add_memory_bound(
         "--memory-bound", metavar="SIZE", type=_wrap_converter(_memory_bound), default=None,
         help="most memory that values may take: an operator that needs more fails, where "
         f"--memory-limit evicts old values; default {default}",
+    )  # fmt: skip
+
+
+def _add_tune(parser: argparse.ArgumentParser) -> None:
+    # None by default: what is tried serves later runs only, and takes longer than most runs.
+    parser.add_argument(
+        "--tune", metavar="SECONDS", type=_seconds, default=0.0,
+        help="after the run, try for so long which kernels of auto are fastest; later runs use "
+        "them; default 0, none",
     )  # fmt: skip
 
 
@@ -483,8 +495,16 @@ def _size(text: str) -> tuple[int, int]:
     return int(rows), int(columns)
 
 
+def _seconds(text: str) -> float:
+    return _not_negative(text, "the number of seconds")
+
+
 def _tolerance(text: str) -> float:
+    return _not_negative(text, "the tolerance")
+
+
+def _not_negative(text: str, what: str) -> float:
     number = _wrap_converter(_number)(text)
     if not isinstance(number, float) or number < 0:
-        raise argparse.ArgumentTypeError(f"the tolerance {text} is negative")
+        raise argparse.ArgumentTypeError(f"{what} {text} is negative")
     return number

@@ -42,6 +42,7 @@ from kuiper_studio.cli.sessions import (
     run_session,
     settle_conversion,
     tell_notes,
+    tune_session,
 )
 from kuiper_studio.cli.terminal import (
     OutputError,
@@ -184,6 +185,7 @@ def _run(arguments: argparse.Namespace) -> int:
     labels = read_labels(Path(arguments.labels)) if arguments.labels is not None else ()
     session = make_fed_session(arguments)
     run_session(session, len(session.graph.operators), arguments)
+    tune_session(session, arguments)
     missing = _not_executed(session, [op for op in session.graph.operators if op.is_output])
     if missing:
         raise EngineError(f"the model did not run to its end: {_reason(session, missing[0])}")
@@ -231,6 +233,7 @@ def _dump(arguments: argparse.Namespace) -> int:
     last = max((operator.index for operator in wanted), default=-1)
     try:
         run_session(session, last + 1, arguments)
+        tune_session(session, arguments)
     except EngineError as exc:
         failure = exc  # still write what ran before
     with progress_shown("writing", "tensors") as show:
@@ -258,6 +261,10 @@ def _check(arguments: argparse.Namespace) -> int:
         _say_json(check_facts(found))
     else:
         say_check(found, everything=arguments.all)
+    if arguments.tune and not found.differing:
+        tuned = session.fork("auto")
+        run_session(tuned, len(tuned.graph.operators), arguments)
+        tune_session(tuned, arguments)
     if found.differing:
         return DIFFERENT
     if found.error is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from engine.conversion.records import ConversionOptions
 from engine.conversion.suffixes import is_source
 from engine.errors import EngineError
+from engine.states import SessionState
 from engine.text import format_count
 from kuiper_studio.cli.arguments import image_options
 from kuiper_studio.cli.terminal import complain, progress_shown
@@ -32,6 +33,7 @@ __all__ = [
     "run_session",
     "settle_conversion",
     "tell_notes",
+    "tune_session",
 ]
 
 
@@ -143,6 +145,27 @@ def run_session(session: Session, count: int, arguments: argparse.Namespace) -> 
     supervision: Supervision | None = arguments.supervision
     if supervision is not None:
         supervision.note.clear()  # a crash from here on is not an operator's
+
+
+def tune_session(session: Session, arguments: argparse.Namespace) -> None:
+    """Tune kernels for the seconds of the command line; the next run uses the fastest."""
+    if not arguments.tune:
+        return
+    total = len(session.graph.operators)
+    if session.state is not SessionState.FINISHED:
+        complain("no kernels are tuned: the run has not reached the end of the model")
+        return
+    with progress_shown("tuning", "operators") as show:
+        session.tune(arguments.tune, lambda: show(session.tuned, total))
+    for kernel in session.wrong_kernels:
+        complain(f"{kernel} computes other numbers than NumPy; later runs do without it")
+    complain(
+        f"kernels of {session.tuned} of {format_count(total, 'operator')} are tuned; "
+        "later runs use the fastest"
+    )
+    supervision: Supervision | None = arguments.supervision
+    if supervision is not None:
+        supervision.note.clear()
 
 
 def _make_session(

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.backends.tuning_cache import TuningCache
+
 THREE_INPUTS = (
     "pnnx.Input in0 0 1 a #a=(2,3)f32",
     "pnnx.Input in1 0 1 b #b=(3)f32",
@@ -378,3 +380,38 @@ def test_what_is_no_memory_bound(run, digits, command):
     ended = run(command, digits, "--memory-bound=much")
     assert ended.status == 2
     assert "argument --memory-bound: 'much' is not an amount of memory" in ended.err
+
+
+@pytest.mark.parametrize("command", ["run", "dump", "check"])
+def test_tuning_within_a_budget(run, digits, tmp_path, monkeypatch, command):
+    """Only where it is asked for; it says what came of it, and later runs use it."""
+    pytest.importorskip("onnxruntime")
+    own = TuningCache(tmp_path / "kernels.json")
+    monkeypatch.setattr("engine.backends._tuning_cache", lambda: own)
+    arguments = [command, digits, "--input", digits / "digit_3.png"]
+    if command == "dump":
+        arguments += ["--overwrite", "--output", tmp_path / "d"]
+    assert run(*arguments).err == ""
+    assert not own._table()
+    ended = run(*arguments, "--tune", "60")
+    assert ended.status == 0
+    assert ended.err == (
+        "kuiper-studio: kernels of 25 of 25 operators are tuned; later runs use the fastest\n"
+    )
+    assert own._table()
+
+
+def test_no_time_to_tune(run, digits):
+    ended = run("run", digits, "--input", digits / "digit_3.png", "--tune", "-1")
+    assert ended.sentence.startswith("argument --tune: the number of seconds -1 is negative")
+
+
+def test_a_partial_dump_tunes_nothing(run, digits, tmp_path):
+    ended = run(
+        "dump", digits, "--input", digits / "digit_3.png", "--output", tmp_path / "d",
+        "--operators", "0", "--tune", "5",
+    )  # fmt: skip
+    assert ended.status == 0
+    assert ended.err == (
+        "kuiper-studio: no kernels are tuned: the run has not reached the end of the model\n"
+    )
