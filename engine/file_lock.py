@@ -1,7 +1,6 @@
-"""Locks between processes: files that one process at a time holds locked.
+"""Locks between processes: lock files that one process at a time holds.
 
-The system lets go of a lock when its process ends, however that happens. So no lock is left
-behind.
+The system releases a lock when its process ends, also after a crash. No stale lock remains.
 """
 
 from __future__ import annotations
@@ -20,16 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["locked", "try_lock"]
 
 _SECONDS_BETWEEN_TRIES: Final = 0.002
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)  # which a pipe may need
+# O_NONBLOCK: opening a pipe must not wait for its other end.
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
 
 
 def try_lock(file: int) -> bool:
-    """Lock an open file for this process; whether that worked at once.
+    """Lock an open file for this process without waiting.
 
     Parameters
     ----------
     file : int
-        Descriptor; the lock goes when it is closed.
+        Descriptor. Closing it releases the lock.
+
+    Returns
+    -------
+    bool
+        False if another process holds the lock.
     """
     try:
         if sys.platform == "win32":
@@ -52,16 +57,16 @@ def locked(path: Path, timeout: float) -> Iterator[bool]:
     Parameters
     ----------
     path : Path
-        An empty file, made where there is none, and never removed: who waits for it would
-        wait for another file than who comes later.
+        Empty lock file, created if missing. It is never removed: a process that waits for a
+        removed file and one that creates it anew would hold different locks.
     timeout : float
-        Seconds to wait at most.
+        Longest wait in seconds.
 
     Yields
     ------
     bool
-        Whether the lock is held. It is not where somebody else held it all the time, or where
-        the file cannot be made.
+        Whether the lock is held. False if another process kept it until the timeout, or the
+        file cannot be created.
     """
     try:
         file = os.open(path, _FLAGS, 0o600)

@@ -1,10 +1,10 @@
-"""What a process that was killed while it wrote has left behind.
+"""Finds unfinished writes of killed processes.
 
-Whoever writes a file or folder makes a hidden folder beside it, the *holder*. It has what is
-written, and for a moment what that takes the place of. A process that is killed cannot remove
-it. So each holder is noted in the user's cache folder for as long as it is needed, in a file
-that its process keeps locked. A note that is not locked is of a process that ended: what is
-half written is removed, and what was there before is offered.
+`engine.atomic` writes a file or folder inside a hidden folder beside the destination, the
+*holder*. The holder contains the new data and, briefly, the old data that it replaces. A killed
+process cannot remove its holder. So each holder has a note in the user's cache folder: a file
+that the writing process keeps locked. An unlocked note belongs to a process that has ended. Its
+partial data are removed, and its old data can be restored.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ __all__ = ["HOLDER_PREFIX", "NEW", "OLD", "Leftover", "find_leftovers", "noted"]
 
 HOLDER_PREFIX: Final = ".kuiper-"
 NEW: Final = "new"
-"""In a holder: what is written."""
+"""In a holder: the new data."""
 OLD: Final = "old"
-"""In a holder: what it takes the place of."""
+"""In a holder: the old data that are replaced."""
 _LONGEST_NOTE: Final = 1 << 16  # bytes
 _TO_READ: Final = os.O_RDWR | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A folder that was about to be replaced when the process that did so was killed.
+    """A folder whose replacement was interrupted because the process was killed.
 
     Attributes
     ----------
     destination : Path
-        Where it was.
+        Original path of the folder.
     holder : Path
-        Hidden folder that has it now, and what was to take its place.
+        Hidden folder with the old folder and its replacement.
     """
 
     destination: Path
@@ -52,16 +52,16 @@ class Leftover:
 
     @property
     def earlier(self) -> Path:
-        """What was there before."""
+        """Path of the old folder."""
         return self.holder / OLD
 
     def restore(self) -> None:
-        """Put it back where it was.
+        """Move the old folder back to its destination.
 
         Raises
         ------
         OSError
-            If something else is there by now, or it cannot be moved.
+            If the destination exists again, or the folder cannot be moved.
         """
         if os.path.lexists(self.destination):
             raise FileExistsError(f"{self.destination} exists again; move it away first")
@@ -69,29 +69,29 @@ class Leftover:
         self.discard()
 
     def discard(self) -> None:
-        """Remove it for good."""
+        """Delete the holder with the old folder and its replacement."""
         shutil.rmtree(self.holder, ignore_errors=True)
 
 
 def find_leftovers() -> list[Leftover]:
-    """Find what killed processes of this user left behind, and remove what is half written.
+    """Find interrupted replacements of this user, and remove partial data.
 
     Returns
     -------
     list of Leftover
-        What only the user can decide on.
+        Folders that the user must decide to restore or discard.
     """
     found: list[Leftover] = []
     with contextlib.suppress(OSError):
         for note in sorted(_notes_folder().iterdir()):
             with contextlib.suppress(OSError):
-                found.extend(_look_at(note))
+                found.extend(_process_note(note))
     return found
 
 
 @contextmanager
 def noted(holder: Path, destination: Path) -> Iterator[None]:
-    """Keep a note of a holder while the block runs, or none where it cannot be written."""
+    """Keep a note of a holder while the block runs; without a note if it cannot be written."""
     note = _notes_folder() / f"{holder.name.removeprefix(HOLDER_PREFIX)}.json"
     try:
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def noted(holder: Path, destination: Path) -> Iterator[None]:
         yield
         return
     try:
-        if try_lock(file):  # else it must not say anything, for it would look left behind
+        if try_lock(file):  # a note without a lock would count as left behind
             text = json.dumps({"holder": str(holder), "destination": str(destination)})
             with contextlib.suppress(OSError):
                 os.write(file, text.encode())
@@ -115,17 +115,17 @@ def _notes_folder() -> Path:
     return cache_folder() / "writing"
 
 
-def _look_at(note: Path) -> list[Leftover]:
-    """What the holder of a note is good for; a note that has served is removed."""
+def _process_note(note: Path) -> list[Leftover]:
+    """Return the leftover of a note; remove notes and holders that are no longer needed."""
     file = os.open(note, _TO_READ)
     try:
         if not try_lock(file):
-            return []  # its process is at work
-        leftover = _read(os.read(file, _LONGEST_NOTE))
+            return []  # the process is still writing
+        leftover = _parse_note(os.read(file, _LONGEST_NOTE))
     finally:
         os.close(file)
     if leftover is not None and leftover.holder.is_dir():
-        # With both there, the one was moved away and the other did not take its place.
+        # Both exist: the old folder was moved aside, but the new one not yet into its place.
         if leftover.earlier.exists() and (leftover.holder / NEW).exists():
             return [leftover]
         leftover.discard()
@@ -133,8 +133,8 @@ def _look_at(note: Path) -> list[Leftover]:
     return []
 
 
-def _read(text: bytes) -> Leftover | None:
-    """Read a note; None where it is damaged, or names what is no holder."""
+def _parse_note(text: bytes) -> Leftover | None:
+    """Parse a note; None if it is damaged or does not name a holder."""
     try:
         content = json.loads(text)
         holder, destination = Path(content["holder"]), Path(content["destination"])

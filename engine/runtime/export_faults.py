@@ -1,7 +1,8 @@
-"""Finds what pnnx wrote otherwise than the model has it, as far as the file itself shows.
+"""Finds faults of the export: places where the file differs from the model.
 
-Nothing is run on data, and no weight is read. A fault is certain where the file contradicts
-itself, or where pnnx has only one way to such lines; else it is a suspicion, and is called one.
+Only the file is checked: no data are run and no weights are read. A fault is certain if the
+file contradicts itself, or if pnnx writes such lines for one reason only. All others are
+reported as suspicions.
 """
 
 from __future__ import annotations
@@ -29,13 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportFault", "find_export_faults"]
 
-_MOST: Final = 1 << 28  # elements of an empty array, each a byte of memory that is not touched
-_MOST_TAKEN: Final = (
-    1 << 20
-)  # elements that are taken by an index to see the shape of the result
+# Elements of a placeholder array; one byte each, in memory that is never touched.
+_MOST: Final = 1 << 28
+_MOST_SELECTED: Final = 1 << 20  # elements that a trial indexing may select
 
 _PLAIN_EXPORT: Final = (
-    "export it with optlevel=0, which keeps the operators that PyTorch has traced"
+    "export the model with optlevel=0, which keeps the operators that PyTorch traced"
 )
 _FUSED_MASK: Final = re.compile(r"(?:attn_ht|sdpa_ht|reshape)(?:_\d+)+")
 
@@ -46,33 +46,33 @@ _DIVISIONS: Final = frozenset(
 )
 _INDEX: Final = frozenset({"Tensor.index", "aten::index"})
 _INDEXED: Final = _INDEX | {"Tensor.index_put", "torch.index_put", "aten::index_put"}
-# Calls in an expression whose result does not have the shape of their arguments.
+# Calls in an expression that do not return the shape of their arguments.
 _SHAPELESS: Final = frozenset({"size", "int"})
 
-# How pnnx calls what it writes for GELU, and what it names behind formulas of it but in front
-# of PyTorch's own.
+# pnnx numbers operators in passes: first the GELUs that it fused from a formula, then the
+# operators of `_LATER_NAMES`, then PyTorch's own GELUs.
 _GELU_NAME: Final = re.compile(r"F\.gelu_(\d+)")
 _LATER_NAMES: Final = re.compile(r"F\.(?:relu|softmax|scaled_dot_product_attention)_(\d+)")
-# Layers in front of a GELU in networks of gelu_new: GPT-2 and GPT-Neo, GPT-J and CodeGen, T5,
-# Bloom.
+# Names of the layers before GELU in networks that use gelu_new: GPT-2 and GPT-Neo, GPT-J and
+# CodeGen, T5, Bloom.
 _BEFORE_GELU_NEW: Final = frozenset({"c_fc", "fc_in", "wi_0", "dense_h_to_4h"})
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFault:
-    """One place where the file is not what the model was.
+    """An operator that the file states differently from the model.
 
     Attributes
     ----------
     operator : RuntimeOperator
     what : str
-        What is wrong there, in lower case.
+        What is wrong, in lower case.
     remedy : str
-        How to export it otherwise.
+        How to export the model correctly.
     certain : bool
-        Whether it can be nothing else.
+        False for a suspicion.
     stops : bool
-        Whether the operator, or one downstream, fails for it; else the results are wrong.
+        Whether this operator or one downstream fails. If not, the results are wrong.
     """
 
     operator: RuntimeOperator
@@ -83,13 +83,13 @@ class ExportFault:
 
     @property
     def sentence(self) -> str:
-        """Who is at fault, in which line and operator, what is wrong and what to do."""
+        """One sentence: line, operator, what is wrong and what to do."""
         where = f"{self.operator.place}, {self.operator.type} {self.operator.name!r}"
         return self._format(where)
 
     @property
     def reason(self) -> str:
-        """The same, where the operator is named already."""
+        """Like `sentence`, without type and name of the operator."""
         return self._format(self.operator.place)
 
     def _format(self, where: str) -> str:
@@ -107,72 +107,71 @@ def find_export_faults(
     operators : sequence of RuntimeOperator
         In order of execution.
     from_onnx : bool
-        Whether pnnx read an ONNX model, in whose words a division of integers is a whole one.
+        Whether pnnx converted an ONNX model. ONNX divides integers without a remainder.
 
     Returns
     -------
     tuple of ExportFault
-        In order, one for an operator at most.
+        In order; at most one per operator.
     """
     checks: list[Callable[[RuntimeOperator], ExportFault | None]] = [
-        _lost_input, _turned_mask, _contradicted_view, _contradicted_broadcast
+        _find_lost_input, _find_inverted_mask, _find_wrong_view, _find_wrong_broadcast
     ]  # fmt: skip
     if not from_onnx:
-        checks += [_lost_rounding, _meaningless_index, _GeluSuspicion(operators)]
-    found = (_first(operator, checks) for operator in operators)
+        checks += [_find_lost_rounding, _find_wrong_index, _GeluSuspicion(operators)]
+    found = (_find_first(operator, checks) for operator in operators)
     return tuple([fault for fault in found if fault is not None])
 
 
-def _first(
+def _find_first(
     operator: RuntimeOperator, checks: Iterable[Callable[[RuntimeOperator], ExportFault | None]]
 ) -> ExportFault | None:
     faults = (check(operator) for check in checks)
     return next((fault for fault in faults if fault is not None), None)
 
 
-# What contradicts itself
+# Lines that contradict themselves
 
 
-def _lost_input(operator: RuntimeOperator) -> ExportFault | None:
-    """A module that takes nothing but its own weight."""
+def _find_lost_input(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a module whose only input is its own weight."""
     if operator.inputs or not operator.tied_inputs:
         return None
     return ExportFault(
         operator,
-        "what it takes was lost, and in its place stands its weight, which it shares with "
-        "another module",
+        "pnnx replaced its input by its weight, which another module shares",
         "give the module a copy of the weight before the export: "
         "module.weight = torch.nn.Parameter(module.weight.detach().clone())",
     )
 
 
-def _contradicted_view(operator: RuntimeOperator) -> ExportFault | None:
-    """An operator that only looks at its input otherwise, and cannot as the line says."""
+def _find_wrong_view(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a view, such as a reshape, that is impossible for the stated shapes."""
     if operator.type not in VIEWS or operator.layer_file is not None or operator.random:
         return None
-    shape = _known_shape(operator.inputs[0]) if operator.inputs else None
+    shape = _get_known_shape(operator.inputs[0]) if operator.inputs else None
     constants = operator.constants()
     if shape is None or operator.checked_layer is None:
         return None
     if len(constants) < len(operator.inputs) - 1:
         return None
-    others = [constants[place] for place in sorted(constants)]
+    others = [constants[index] for index in sorted(constants)]
     try:
-        views = operator.forward([_empty(shape), *others])
+        views = operator.forward([_make_placeholder(shape), *others])
     except EngineError as exc:
-        return _contradiction(operator, getattr(exc, "reason", str(exc)))
+        return _make_contradiction(operator, getattr(exc, "reason", str(exc)))
     stated = [operand.shape for operand in operator.outputs]
     wrong = [
-        f"it makes {format_shape(view.shape)} of {format_shape(shape)}, and its line states "
+        f"it turns {format_shape(shape)} into {format_shape(view.shape)}, but its line states "
         f"{format_shape(states)}"
         for view, states in zip(views, stated, strict=True)
         if isinstance(view, np.ndarray) and states and not fits(view.shape, states)
     ]
-    return _contradiction(operator, wrong[0]) if wrong else None
+    return _make_contradiction(operator, wrong[0]) if wrong else None
 
 
-def _contradicted_broadcast(operator: RuntimeOperator) -> ExportFault | None:
-    """An expression of tensors that do not go together, or give another shape than stated."""
+def _find_wrong_broadcast(operator: RuntimeOperator) -> ExportFault | None:
+    """Find an expression whose operands do not broadcast to the stated shape."""
     layer, stated = (
         operator.checked_layer,
         operator.outputs[0].shape if operator.outputs else None,
@@ -183,7 +182,7 @@ def _contradicted_broadcast(operator: RuntimeOperator) -> ExportFault | None:
     if any(isinstance(n, ListNode) or _is_call(n, _SHAPELESS) for n in nodes):
         return None
     used = {node.operand for node in nodes if isinstance(node, OperandRef)}
-    shapes = [_known_shape(operator.inputs[place]) for place in sorted(used)]
+    shapes = [_get_known_shape(operator.inputs[index]) for index in sorted(used)]
     known = [shape for shape in shapes if shape is not None]
     if not known or len(known) < len(shapes):
         return None
@@ -191,36 +190,35 @@ def _contradicted_broadcast(operator: RuntimeOperator) -> ExportFault | None:
     try:
         result = np.broadcast_shapes(*known)
     except ValueError:
-        return _contradiction(operator, f"{listed} cannot be broadcast")
+        return _make_contradiction(operator, f"{listed} cannot be broadcast")
     if fits(result, stated):
         return None
-    return _contradiction(
+    return _make_contradiction(
         operator,
-        f"it makes {format_shape(result)} of {listed}, and its line states "
+        f"it turns {listed} into {format_shape(result)}, but its line states "
         f"{format_shape(stated)}",
     )
 
 
-def _contradiction(operator: RuntimeOperator, what: str) -> ExportFault:
-    """A shape that the file states, and another line or the same one does not allow."""
+def _make_contradiction(operator: RuntimeOperator, what: str) -> ExportFault:
+    """Report a stated shape that this line or another one does not allow."""
     if _FUSED_MASK.fullmatch(operator.name):
         return ExportFault(
             operator,
-            "pnnx has fused an attention and gives its mask a shape that it cannot have: "
-            f"{what}",
+            f"pnnx fused an attention and gave its mask an impossible shape: {what}",
             "expand the mask to batch × heads × queries × keys in the model, or "
             + _PLAIN_EXPORT,
         )
     return ExportFault(operator, f"the line contradicts itself: {what}", _PLAIN_EXPORT)
 
 
-def _lost_rounding(operator: RuntimeOperator) -> ExportFault | None:
-    """A division that gives whole numbers, and does not say so any more."""
-    if not _divides(operator) or not _is_whole(operator):
+def _find_lost_rounding(operator: RuntimeOperator) -> ExportFault | None:
+    """Find an integer division that lost its rounding mode."""
+    if not _divides(operator) or not _needs_integers(operator):
         return None
     return ExportFault(
         operator,
-        "its division must give integers, and pnnx has dropped the rounding_mode",
+        "its division must return integers, but pnnx dropped the rounding_mode",
         "write a // b or torch.floor_divide(a, b) in the model, or " + _PLAIN_EXPORT,
     )
 
@@ -231,15 +229,15 @@ def _divides(operator: RuntimeOperator) -> bool:
         return any(_is_call(node, {"div"}) for node in layer.expression.nodes)
     if operator.type not in _DIVISIONS or "rounding_mode" in operator.params:
         return False
-    return len(operator.inputs) < 3  # without names the third is the mode
+    return len(operator.inputs) < 3  # an unnamed third input is the mode
 
 
-def _is_whole(operator: RuntimeOperator) -> bool:
-    """Whether integers must come out where the line computes other numbers."""
+def _needs_integers(operator: RuntimeOperator) -> bool:
+    """Return whether the result must be integers although the line computes floats."""
     if any(operand.dtype is None for operand in operator.inputs):
         return False
     try:
-        (result,) = operator.forward([_single(operand) for operand in operator.inputs])
+        (result,) = operator.forward([_make_single(operand) for operand in operator.inputs])
     except EngineError:
         return False
     output = operator.outputs[0]
@@ -249,37 +247,37 @@ def _is_whole(operator: RuntimeOperator) -> bool:
     return any(isinstance(v, np.ndarray) and v.dtype.kind == "f" for v in flatten_value(result))
 
 
-def _meaningless_index(operator: RuntimeOperator) -> ExportFault | None:
-    """Indices that are no integers, lie outside, or take another shape than stated."""
+def _find_wrong_index(operator: RuntimeOperator) -> ExportFault | None:
+    """Find indices that are floats, out of range, or select another shape than stated."""
     if operator.type not in _INDEX or operator.layer_file is not None:
         return None
-    shape, *indices = map(_known_shape, operator.inputs)
-    stated = _known_shape(operator.outputs[0])
-    if shape is None or stated is None or math.prod(stated) > _MOST_TAKEN or 0 in shape:
+    shape, *index_shapes = map(_get_known_shape, operator.inputs)
+    stated = _get_known_shape(operator.outputs[0])
+    if shape is None or stated is None or math.prod(stated) > _MOST_SELECTED or 0 in shape:
         return None
-    places = _stand_in_indices(operator.inputs[1]) if indices else ()
-    if places is None or operator.checked_layer is None:
+    indices = _make_placeholder_indices(operator.inputs[1]) if index_shapes else ()
+    if indices is None or operator.checked_layer is None:
         return None
-    if any(place is not None and place.dtype.kind == "f" for place in places):
-        return _lost_index(operator, "it takes numbers that are no integers as indices")
+    if any(index is not None and index.dtype.kind == "f" for index in indices):
+        return _make_index_fault(operator, "its indices are not integers")
     source = np.broadcast_to(np.zeros((), np.int8), shape)
     try:
-        (taken,) = operator.forward([source, places] if indices else [source])
+        (selected,) = operator.forward([source, indices] if index_shapes else [source])
     except EngineError as exc:
-        return _lost_index(operator, getattr(exc, "reason", str(exc)))
-    if isinstance(taken, np.ndarray) and not fits(taken.shape, stated):
-        return _lost_index(
+        return _make_index_fault(operator, getattr(exc, "reason", str(exc)))
+    if isinstance(selected, np.ndarray) and not fits(selected.shape, stated):
+        return _make_index_fault(
             operator,
-            f"it takes {format_shape(taken.shape)} of {format_shape(shape)}, and its line "
-            f"states {format_shape(stated)}",
+            f"it selects {format_shape(selected.shape)} from {format_shape(shape)}, but its "
+            f"line states {format_shape(stated)}",
         )
     return None
 
 
-def _stand_in_indices(listed: RuntimeOperand) -> tuple[Array | None, ...] | None:
-    """Zeros for the members of a list of indices; None where their shapes are not known.
+def _make_placeholder_indices(listed: RuntimeOperand) -> tuple[Array | None, ...] | None:
+    """Make zeros for the members of a list of indices; None if a shape is unknown.
 
-    How much a mask of words takes depends on its values.
+    Bool masks also give None: the size of their result depends on their values.
     """
     producer = listed.producer
     layer = producer.checked_layer if producer is not None else None
@@ -294,8 +292,8 @@ def _stand_in_indices(listed: RuntimeOperand) -> tuple[Array | None, ...] | None
             found.append(None)
             continue
         operand = producer.inputs[node.operand] if isinstance(node, OperandRef) else None
-        shape = _known_shape(operand) if operand is not None else None
-        if operand is None or shape is None or math.prod(shape) > _MOST_TAKEN:
+        shape = _get_known_shape(operand) if operand is not None else None
+        if operand is None or shape is None or math.prod(shape) > _MOST_SELECTED:
             return None
         if operand.dtype is None or operand.dtype == np.bool_:
             return None
@@ -303,23 +301,23 @@ def _stand_in_indices(listed: RuntimeOperand) -> tuple[Array | None, ...] | None
     return tuple(found)
 
 
-def _lost_index(operator: RuntimeOperator, what: str) -> ExportFault:
+def _make_index_fault(operator: RuntimeOperator, what: str) -> ExportFault:
     return ExportFault(
         operator,
-        f"its index has lost its meaning: {what}",
+        f"pnnx wrote its index wrongly: {what}",
         "use torch.index_select or torch.gather with an integer tensor in the model, or "
         + _PLAIN_EXPORT,
     )
 
 
-# What pnnx can only have made in one way
+# Lines that pnnx writes for one reason only
 
 
-def _turned_mask(operator: RuntimeOperator) -> ExportFault | None:
-    """A mask of words that was fused into a module, in which true means the opposite.
+def _find_inverted_mask(operator: RuntimeOperator) -> ExportFault | None:
+    """Find a bool mask that pnnx fused into a module, where true means the opposite.
 
-    Of additive masks pnnx makes the same lines. Only for these a reshape takes what it calls
-    ``attn_mask``.
+    pnnx writes the same lines for float masks. Only a fused mask comes from a reshape whose
+    input is named ``attn_mask``.
     """
     if operator.type != "nn.MultiheadAttention" or "attn_mask" not in operator.input_names:
         return None
@@ -331,19 +329,20 @@ def _turned_mask(operator: RuntimeOperator) -> ExportFault | None:
         return None
     return ExportFault(
         operator,
-        "pnnx has fused scaled_dot_product_attention into a module and left its bool mask as "
-        "it is; true was a key that takes part, and is one that is left out here",
-        "give a float mask in the model, 0 where a key takes part and -inf where not, or "
-        + _PLAIN_EXPORT,
+        "pnnx fused scaled_dot_product_attention into a module without inverting its bool "
+        "mask; true meant a key to attend to, and now means a key to ignore",
+        "use a float mask in the model, with 0 for keys to attend to and -inf for keys to "
+        "ignore, or " + _PLAIN_EXPORT,
         stops=False,
     )
 
 
 class _GeluSuspicion:
-    """Suspects GELUs of having been computed by tanh.
+    """Suspects a GELU that was a tanh formula in the model.
 
-    pnnx writes formulas of GELU as ``F.gelu``, the one by tanh (``gelu_new``) too. It does so
-    before it numbers other operators, or the layer in front has a name of such networks.
+    pnnx writes every GELU formula as the exact ``F.gelu``, including the tanh approximation
+    (``gelu_new``). Two signs reveal a formula: the operator has a lower number than operators
+    that pnnx names later, or the layer before it has a name used by such networks.
 
     Parameters
     ----------
@@ -362,40 +361,41 @@ class _GeluSuspicion:
         above = operator.inputs[0].producer if operator.inputs else None
         before = above.name if above is not None else ""
         if named and int(named[1]) < self._first_later:
-            why = "the number in its name says that pnnx made it of a formula"
+            why = "the number in its name shows that pnnx made it from a formula"
         elif before.rpartition(".")[2] in _BEFORE_GELU_NEW:
-            why = f"it follows {before!r}, as in networks of gelu_new"
+            why = f"it follows {before!r}, as in networks that use gelu_new"
         else:
             return None
         return ExportFault(
             operator,
-            f"{why}, and pnnx writes the formula by tanh (gelu_new) as the exact GELU, which "
+            f"{why}, and pnnx writes the tanh formula (gelu_new) as the exact GELU, which "
             "differs by up to 0.0005",
-            "use torch.nn.functional.gelu(x, approximate='tanh') in the model, which it keeps",
+            "use torch.nn.functional.gelu(x, approximate='tanh') in the model, which pnnx "
+            "keeps",
             certain=False,
             stops=False,
         )
 
 
-# Stand-ins
+# Placeholders
 
 
 def _is_call(node: object, names: Iterable[str]) -> bool:
     return isinstance(node, Call) and node.name in names
 
 
-def _known_shape(operand: RuntimeOperand) -> tuple[int, ...] | None:
-    """Stated shape; None where a size is open, or too large to stand for it."""
+def _get_known_shape(operand: RuntimeOperand) -> tuple[int, ...] | None:
+    """Return the stated shape; None if a size is dynamic or the shape is too large."""
     sizes = operand.shape or (None,)
     known = tuple([size for size in sizes if isinstance(size, int)])
     return known if len(known) == len(sizes) and math.prod(known) <= _MOST else None
 
 
-def _empty(shape: tuple[int, ...]) -> Array:
-    """An array of the shape whose memory nobody touches."""
+def _make_placeholder(shape: tuple[int, ...]) -> Array:
+    """Make an array of a shape, in memory that is never touched."""
     return np.zeros(math.prod(shape), np.int8).reshape(shape)
 
 
-def _single(operand: RuntimeOperand) -> Value:
-    """One element, with the dtype and as many dimensions as the operand."""
+def _make_single(operand: RuntimeOperand) -> Value:
+    """Make an array of one element, with the operand's dtype and number of dimensions."""
     return np.ones((1,) * len(operand.shape or ()), operand.dtype)

@@ -1,4 +1,4 @@
-"""Diagnoses why a model fails: by the size of its inputs, or by a fault of the export."""
+"""Diagnoses a failure: inputs of another size than exported, or a fault of the export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["FailureDiagnosis", "ShapeOf", "diagnose_failure"]
 
 @dataclass(frozen=True, slots=True)
 class FailureDiagnosis:
-    """Possible cause of a failure elsewhere in the run.
+    """Possible cause of an operator's failure.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class FailureDiagnosis:
         Name of the upstream operator that fixes a size or was exported wrongly; ``""`` for
         none.
     of_export : bool
-        Whether the export is to blame, and not the size.
+        Whether the cause is the export rather than the input size.
     """
 
     text: str
@@ -47,54 +47,57 @@ def diagnose_failure(
     Parameters
     ----------
     operator : RuntimeOperator
-        The one that failed.
+        The operator that failed.
     inputs : sequence of RuntimeOperand
         The model's inputs.
     shape_of : callable
-        Shape of an operand's value by name; None if it has none, or is not an array.
+        Returns the shape of an operand's value by name; None if it has no value, or the value
+        is not an array.
 
     Returns
     -------
     FailureDiagnosis or None
-        None for a run at the exported size of a file without a fault to be seen.
+        None if the model runs at its exported size and the file shows no fault.
     """
-    from engine.runtime.export_faults import find_export_faults  # which imports layers
+    # Deferred: this module imports the layers.
+    from engine.runtime.export_faults import find_export_faults
 
-    above = _upstream(operator)
+    above = _list_upstream(operator)
     faults = [f for f in find_export_faults(above, from_onnx=operator.from_onnx) if f.stops]
     if faults:
-        return _of_export(operator, faults[-1])
+        return _blame_export(operator, faults[-1])
     fed = {o.name: shape for o in inputs if (shape := shape_of(o.name)) is not None}
     other = other_sizes(inputs, fed)
     if not other:
-        deviation = _first_deviation(above, shape_of)
-        return _of_export(operator, deviation) if deviation is not None else None
+        deviation = _find_first_deviation(above, shape_of)
+        return _blame_export(operator, deviation) if deviation is not None else None
     reasons = [
         f"{f'input {name}' if len(inputs) > 1 else 'the model'} was exported for "
         f"{format_shape(exported)} and is fed {format_shape(given)}"
         for name, (exported, given) in other.items()
     ]
     suspect = ""
-    for operand in _unchanged(operator, shape_of):
-        spelled, fixing = format_shape(operand.shape or ()), _fixing(operand, shape_of)
+    for operand in _list_unchanged_inputs(operator, shape_of):
+        size = format_shape(operand.shape or ())
+        fixing = _find_fixing_operator(operand, shape_of)
         if operand.producer is not None and operand.producer.is_constant:
-            reasons.append(f"its input {operand.name} is always {spelled}")
+            reasons.append(f"its input {operand.name} is always {size}")
         elif fixing is not None:
             reasons.append(
-                f"its input {operand.name} is {spelled} at any size, which {fixing.type} "
+                f"its input {operand.name} is {size} at any size, which {fixing.type} "
                 f"{fixing.name!r} fixes"
             )
             suspect = suspect or fixing.name
     return FailureDiagnosis("; ".join(reasons), suspect)
 
 
-def _of_export(failed: RuntimeOperator, fault: ExportFault) -> FailureDiagnosis:
+def _blame_export(failed: RuntimeOperator, fault: ExportFault) -> FailureDiagnosis:
     name = fault.operator.name
     return FailureDiagnosis(fault.sentence, "" if name == failed.name else name, of_export=True)
 
 
-def _upstream(operator: RuntimeOperator) -> list[RuntimeOperator]:
-    """The operator and all that it depends on, in order of execution."""
+def _list_upstream(operator: RuntimeOperator) -> list[RuntimeOperator]:
+    """Return the operator and everything upstream of it, in order of execution."""
     found = {operator.index: operator}
     waiting = [operator]
     while waiting:
@@ -106,52 +109,54 @@ def _upstream(operator: RuntimeOperator) -> list[RuntimeOperator]:
     return [found[index] for index in sorted(found)]
 
 
-def _first_deviation(
+def _find_first_deviation(
     operators: Sequence[RuntimeOperator], shape_of: ShapeOf
 ) -> ExportFault | None:
-    """The first result of another shape than stated, of inputs that have theirs."""
+    """Return the first operator whose output has another shape than its line states."""
     from engine.runtime.export_faults import ExportFault
 
     for operator in operators:
         for operand in operator.outputs:
-            if _is_exported(operand, shape_of) is False and operator.inputs:
+            if _has_exported_shape(operand, shape_of) is False and operator.inputs:
                 given, stated = shape_of(operand.name) or (), operand.shape or ()
                 return ExportFault(
                     operator,
-                    f"it gives {format_shape(given)}, and its line states "
+                    f"it returns {format_shape(given)}, but its line states "
                     f"{format_shape(stated)}",
-                    "export it with optlevel=0, and compare what this line says there",
+                    "export the model with optlevel=0 and compare this line",
                     certain=False,
                 )
     return None
 
 
-def _unchanged(operator: RuntimeOperator, shape_of: ShapeOf) -> list[RuntimeOperand]:
-    """Return inputs with their exported shapes, while others have other shapes."""
-    same = [o for o in operator.inputs if _is_exported(o, shape_of) is True]
-    changed = any(_is_exported(o, shape_of) is False for o in operator.inputs)
+def _list_unchanged_inputs(
+    operator: RuntimeOperator, shape_of: ShapeOf
+) -> list[RuntimeOperand]:
+    """Return the inputs with their exported shape, if another input has a different one."""
+    same = [o for o in operator.inputs if _has_exported_shape(o, shape_of) is True]
+    changed = any(_has_exported_shape(o, shape_of) is False for o in operator.inputs)
     return list(dict.fromkeys(same)) if changed else []
 
 
-def _is_exported(operand: RuntimeOperand, shape_of: ShapeOf) -> bool | None:
-    """Return whether an operand has its exported shape; None if one is not known."""
+def _has_exported_shape(operand: RuntimeOperand, shape_of: ShapeOf) -> bool | None:
+    """Return whether an operand has its exported shape; None if either is unknown."""
     shape = shape_of(operand.name)
     if shape is None or not operand.shape:
         return None
     return fits(shape, operand.shape)
 
 
-def _fixing(operand: RuntimeOperand, shape_of: ShapeOf) -> RuntimeOperator | None:
-    """Return the upstream operator with exported output shapes and another input shape."""
+def _find_fixing_operator(operand: RuntimeOperand, shape_of: ShapeOf) -> RuntimeOperator | None:
+    """Return the upstream operator whose output keeps its shape although an input does not."""
     waiting, seen = [operand.producer], set()
     while waiting:
         above = waiting.pop()
         if above is None or above.index in seen:
             continue
         seen.add(above.index)
-        states = [_is_exported(taken, shape_of) for taken in above.inputs]
+        states = [_has_exported_shape(source, shape_of) for source in above.inputs]
         if False in states:
             return above
         if None not in states:  # downstream of an unknown shape nothing is certain
-            waiting += [taken.producer for taken in above.inputs]
+            waiting += [source.producer for source in above.inputs]
     return None

@@ -1,4 +1,4 @@
-"""The shape of a graph: what is connected, and what depends on what, as networkx finds it."""
+"""Finds the connected components and topological generations of a graph, with networkx."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class GraphStructure(NamedTuple):
     Attributes
     ----------
     components : tuple of tuple of int
-        Places of the nodes of each weakly connected component, ascending; in the order of
-        their first nodes.
+        Node indices of each weakly connected component, ascending. Components are ordered by
+        their first node.
     generations : tuple of int
-        Edges on the longest path to each node.
+        For each node, the number of edges on the longest path to it.
     """
 
     components: tuple[tuple[int, ...], ...]
@@ -36,9 +36,9 @@ def find_structure(graph: nx.DiGraph) -> GraphStructure:
     """
     import networkx as nx
 
-    place = {node: index for index, node in enumerate(graph)}
+    index_of = {node: index for index, node in enumerate(graph)}
     members = (
-        tuple(sorted(map(place.__getitem__, nodes)))
+        tuple(sorted(map(index_of.__getitem__, nodes)))
         for nodes in nx.weakly_connected_components(graph)
     )
     generations = dict.fromkeys(graph, 0)

@@ -1,8 +1,9 @@
-"""Which inputs of a module only repeat a weight that it has anyway.
+"""Finds module inputs that repeat one of the module's own weights.
 
-Two modules may share a weight, as the head of a language model and its embedding do. pnnx
-then writes the weight three times: for each of the modules, and as a ``pnnx.Attribute``, which
-the second one takes in front of its own input. PyTorch's module has no such argument.
+Two modules may share (tie) a weight, as the head and the embedding of a language model do. pnnx
+then writes the weight three times: once per module, and once as a ``pnnx.Attribute``. It passes
+the attribute to the second module, before the module's own input. PyTorch's module has no such
+argument.
 """
 
 from __future__ import annotations
@@ -23,62 +24,66 @@ NONE: Final[frozenset[int]] = frozenset()
 _WEIGHT_TYPE: Final = "pnnx.Attribute"
 _WEIGHT_KEY: Final = "data"
 
-# For these pnnx writes the weight in the place of what the module takes, not in front of it.
-_LOSING: Final = ("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
+# For these types pnnx replaces the module's input by the weight.
+_INPUT_REPLACED: Final = ("nn.ConvTranspose1d", "nn.ConvTranspose2d", "nn.ConvTranspose3d")
 
 
 def find_tied_inputs(graph: Graph, operators: Sequence[Operator]) -> dict[str, frozenset[int]]:
     """Find inputs that repeat a weight of their operator.
 
-    Weights are not read: those of equal shape and dtype are compared by the checksums in the
-    directory of the ``.bin``, or are taken to be equal where it has none.
+    This reads no weights. Weights of equal shape and dtype count as equal if their checksums in
+    the directory of the ``.bin`` are equal, or if there are no checksums.
 
     Parameters
     ----------
     graph : Graph
-        Of the file.
+        The graph of the file.
     operators : sequence of Operator
-        Its operators.
+        Operators of the graph.
 
     Returns
     -------
     dict of str to frozenset of int
-        Places of such inputs by the operator's name. An operator keeps one input at least,
-        unless its type is known to lose what it takes.
+        Input indices by operator name. An operator keeps at least one input, unless pnnx is
+        known to replace the input of its type.
     """
     found: dict[str, frozenset[int]] = {}
-    stated: Mapping[str, int] | None = None
+    checksum_of: Mapping[str, int] | None = None
     for operator in operators:
         if not operator.attrs or not operator.type.startswith("nn."):
             continue
-        if len(operator.inputs) < 2 and operator.type not in _LOSING:
+        if len(operator.inputs) < 2 and operator.type not in _INPUT_REPLACED:
             continue
-        if stated is None:
-            stated = checksums(graph.archive.directory) if graph.archive is not None else {}
-        places = _tied_places(operator, stated)
-        if places:
-            found[operator.name] = places
+        if checksum_of is None:
+            archive = graph.archive
+            checksum_of = checksums(archive.directory) if archive is not None else {}
+        indices = _find_tied_indices(operator, checksum_of)
+        if indices:
+            found[operator.name] = indices
     return found
 
 
-def _tied_places(operator: Operator, stated: Mapping[str, int]) -> frozenset[int]:
-    kept = 0 if operator.type in _LOSING else 1
-    places: list[int] = []
-    for place, operand in enumerate(operator.inputs):
-        if len(operator.inputs) - len(places) > kept and _repeats(operand, operator, stated):
-            places.append(place)
-    return frozenset(places)
+def _find_tied_indices(operator: Operator, checksum_of: Mapping[str, int]) -> frozenset[int]:
+    least = 0 if operator.type in _INPUT_REPLACED else 1
+    indices: list[int] = []
+    for index, operand in enumerate(operator.inputs):
+        remaining = len(operator.inputs) - len(indices)
+        if remaining > least and _repeats_weight(operand, operator, checksum_of):
+            indices.append(index)
+    return frozenset(indices)
 
 
-def _repeats(operand: Operand, operator: Operator, stated: Mapping[str, int]) -> bool:
-    """Whether an input holds what a weight of the operator does."""
+def _repeats_weight(
+    operand: Operand, operator: Operator, checksum_of: Mapping[str, int]
+) -> bool:
+    """Return whether an input is equal to a weight of the operator."""
     producer = operand.producer
     if producer is None or producer.type != _WEIGHT_TYPE or _WEIGHT_KEY not in producer.attrs:
         return False
     data = producer.attrs[_WEIGHT_KEY]
-    checksum = stated.get(f"{producer.name}.{_WEIGHT_KEY}")
+    checksum = checksum_of.get(f"{producer.name}.{_WEIGHT_KEY}")
     return any(
         (own.shape, own.dtype) == (data.shape, data.dtype)
-        and stated.get(f"{operator.name}.{key}") == checksum
+        and checksum_of.get(f"{operator.name}.{key}") == checksum
         for key, own in operator.attrs.items()
     )

@@ -145,8 +145,8 @@ def test_an_operator_that_lost_its_input_says_so(make_pair):
     )
     operator = engine.load(param).operator("b")
     assert operator.reason == (
-        "nn.ConvTranspose2d 'b': the export is at fault, not the model: m.pnnx.param:5: what "
-        "it takes was lost, and in its place stands its weight, which it shares with another "
-        "module; give the module a copy of the weight before the export: "
+        "nn.ConvTranspose2d 'b': the export is at fault, not the model: m.pnnx.param:5: pnnx "
+        "replaced its input by its weight, which another module shares; give the module a "
+        "copy of the weight before the export: "
         "module.weight = torch.nn.Parameter(module.weight.detach().clone())"
     )

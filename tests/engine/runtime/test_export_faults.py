@@ -55,9 +55,9 @@ class TestLostRounding:
         assert caught.value.of_export
         assert caught.value.diagnosis == (
             "the export is at fault, not the model: m.pnnx.param:5, pnnx.Expression 'e': its "
-            "division must give integers, and pnnx has dropped the rounding_mode; write a // b "
-            "or torch.floor_divide(a, b) in the model, or export it with optlevel=0, which "
-            "keeps the operators that PyTorch has traced"
+            "division must return integers, but pnnx dropped the rounding_mode; write a // b "
+            "or torch.floor_divide(a, b) in the model, or export the model with optlevel=0, "
+            "which keeps the operators that PyTorch traced"
         )
 
     def test_it_is_seen_without_a_run(self, make_pair):
@@ -98,7 +98,7 @@ class TestTurnedMask:
         assert fault.operator.name == "attention_1"
         assert fault.sentence.startswith(
             "the export is at fault, not the model: m.pnnx.param:6, nn.MultiheadAttention "
-            "'attention_1': pnnx has fused scaled_dot_product_attention"
+            "'attention_1': pnnx fused scaled_dot_product_attention"
         )
         assert "float mask" in fault.remedy
 
@@ -115,7 +115,7 @@ class TestTurnedMask:
             )
         assert caught.value.diagnosis.startswith(
             "the export is at fault, not the model: m.pnnx.param:5, Tensor.reshape "
-            "'attn_ht_0_0': pnnx has fused an attention and gives its mask a shape"
+            "'attn_ht_0_0': pnnx fused an attention and gave its mask an impossible shape"
         )
         assert "expand the mask to batch × heads × queries × keys" in caught.value.diagnosis
         assert not caught.value.suspect  # the operator that fails is the one to blame
@@ -127,9 +127,9 @@ class TestContradictedShape:
         [
             ("Tensor.reshape v 1 1 0 1 shape=(3,5) $input=0", "15 elements|24 elements"),
             ("Tensor.permute v 1 1 0 1 dims=(1,0,2) $input=0",
-             "it makes 3×2×4 of 2×3×4, and its line states 3×5"),
+             "it turns 2×3×4 into 3×2×4, but its line states 3×5"),
             ("pnnx.Expression v 1 1 0 1 expr=add(@0,1)",
-             "it makes 2×3×4 of 2×3×4, and its line states 3×5"),
+             "it turns 2×3×4 into 2×3×4, but its line states 3×5"),
         ],
     )  # fmt: skip
     def test_a_line_against_its_own_annotation(self, make_pair, line, what):
@@ -181,7 +181,7 @@ class TestContradictedShape:
         assert caught.value.suspect == "p"
         assert caught.value.diagnosis.startswith(
             "the export may be at fault, not the model: m.pnnx.param:5, nn.MaxPool2d 'p': it "
-            "gives 1×1×2×2, and its line states 1×1×3×3; "
+            "returns 1×1×2×2, but its line states 1×1×3×3; "
         )
 
 
@@ -189,8 +189,8 @@ class TestMeaninglessIndex:
     @pytest.mark.parametrize(
         ("dtype", "expr", "stated", "what"),
         [
-            ("f32", "[@0]", "(6,8)", "it takes numbers that are no integers as indices"),
-            ("i64", "[None,@0]", "(6,8)", "it takes 5×6 of 5×8, and its line states 6×8"),
+            ("f32", "[@0]", "(6,8)", "its indices are not integers"),
+            ("i64", "[None,@0]", "(6,8)", "it selects 5×6 from 5×8, but its line states 6×8"),
             ("i64", "[None,None,@0]", "(6,8)", ""),
         ],
     )
@@ -204,7 +204,7 @@ class TestMeaninglessIndex:
         )
         (fault,) = faults(param)
         assert fault.operator.name == "t"
-        assert fault.what.startswith("its index has lost its meaning: " + what)
+        assert fault.what.startswith("pnnx wrote its index wrongly: " + what)
 
     @pytest.mark.parametrize(
         ("line", "stated"),
@@ -243,14 +243,16 @@ class TestSuspectedGelu:
         assert not fault.certain
         assert fault.sentence.startswith(
             "the export may be at fault, not the model: m.pnnx.param:5, F.gelu 'F.gelu_7': the "
-            "number in its name says that pnnx made it of a formula, and pnnx writes the "
-            "formula by tanh (gelu_new) as the exact GELU"
+            "number in its name shows that pnnx made it from a formula, and pnnx writes the "
+            "tanh formula (gelu_new) as the exact GELU"
         )
         assert "approximate='tanh'" in fault.remedy
 
     def test_by_the_layer_in_front(self, make_pair):
         (fault,) = faults(self.network(make_pair, "F.gelu_12", "h.0.mlp.c_fc"))
-        assert fault.what.startswith("it follows 'h.0.mlp.c_fc', as in networks of gelu_new")
+        assert fault.what.startswith(
+            "it follows 'h.0.mlp.c_fc', as in networks that use gelu_new"
+        )
 
     @pytest.mark.parametrize("more", ["", "approximate=tanh"])
     def test_pytorch_s_own_are_not_suspected(self, make_pair, more):
