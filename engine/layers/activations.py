@@ -1,8 +1,8 @@
 """Activations: functions of one element, each a formula in a table of decorated functions.
 
-`elementwise` is the frame around every formula. It gives it a flat run of floats small
-enough for the processor's cache, so that a formula may take many passes of NumPy; it
-computes float16 in float32, as PyTorch does, and gives back the dtype that came.
+`elementwise` wraps every formula. It passes flat chunks of floats that fit into the processor's
+cache, so that a formula may use many NumPy passes. It computes float16 in float32, as PyTorch
+does, and returns the input's dtype.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = ["elementwise", "prelu", "refine_gelu", "refine_gelu_by_tanh", "sigmoi
 
 P = ParamSpec("P")
 
-_RUN: Final = 1 << 16  # elements that a formula gets at a time
-# Libraries' GELU is within 3 units in the last place above, and loses them all at -6.
+_RUN: Final = 1 << 16  # elements of a chunk that is passed to a formula
+# Above this value a library's GELU is accurate to 3 ulp. At -6 it has no correct digit left.
 _INEXACT_GELU: Final = np.float32(-1)
-# Elements that are looked through at a time. Few of them are computed again, mostly, and each
-# call of a formula has its price.
+# Elements of a chunk that is searched for inexact values. Usually few are computed again, and
+# each call of a formula has a fixed cost.
 _REFINED_RUN: Final = 1 << 18
 
 # Klambauer et al., "Self-Normalizing Neural Networks", 2017; digits as in PyTorch.
@@ -56,10 +56,10 @@ def elementwise(
     ----------
     *types : str
     integers : bool
-        Whether integers stay integers; they become float32 otherwise.
+        Whether integers stay integers; otherwise they become float32.
     random_unless : mapping of str to Value, optional
     unused : str, optional
-        Both are as for `register`.
+        As for `register`.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def leaky_relu(input: Array, negative_slope: float = 0.01) -> Array:
 
 
 def _leaky(x: Array, weighted: Array, flat: bool) -> Array:
-    """`x` where positive, else `weighted`; `flat`: all slopes are above 0, and at most 1."""
-    # Without a condition for each element, which takes eight times as long.
+    """`x` where positive, else `weighted`; `flat` if all slopes are above 0 and at most 1."""
+    # A condition for each element would take eight times as long.
     return np.maximum(x, weighted) if flat else np.where(x > 0, x, weighted)
 
 
@@ -143,8 +143,9 @@ def rrelu(
 ) -> Array:
     """Leaky ReLU whose slope is random while training: ``torch.nn.RReLU``.
 
-    Each element has its own slope then, spread evenly from `lower` to `upper`; at inference
-    the slope is ``(lower + upper) / 2``. pnnx writes no `training` for ``nn.RReLU``.
+    In training each element has its own slope, drawn evenly from `lower` to `upper`. At
+    inference the slope is ``(lower + upper) / 2``. pnnx does not write `training` for
+    ``nn.RReLU``.
     """
     if lower > upper:
         raise LayerError(f"there is no slope from lower={lower} to upper={upper}")
@@ -160,8 +161,8 @@ def elu(
 ) -> Array:
     """``x`` where positive, else ``alpha * (exp(x) - 1)``: ``torch.nn.ELU``.
 
-    Raw ``aten::`` forms have `scale` for the result, `input_scale` for the x of the
-    exponential.
+    Raw ``aten::`` operators also have `scale`, a factor of the result, and `input_scale`, a
+    factor of x in the exponential.
     """
     below = alpha * np.expm1(input * input_scale)
     return scale * np.where(input > 0, input, below).astype(input.dtype, copy=False)
@@ -238,7 +239,7 @@ def gelu(input: Array, approximate: str = "none") -> Array:
 
 
 def refine_gelu(input: Array, result: Array) -> None:
-    """Compute GELU again where a library's is inexact, into its result.
+    """Replace inexact elements of a library's GELU, in place.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def _refine(input: Array, result: Array, formula: Callable[[Array], Array]) -> N
 
 
 def _gelu_of_negative(x: Array) -> Array:
-    """Compute it where ``1 + erf`` would cancel."""
+    """Compute GELU of negative numbers, where ``1 + erf`` would cancel."""
     if x.dtype == np.float32:
         return gelu_of_negative(x)
     result: Array = x / 2 * erfc_of_positive(-x * math.sqrt(0.5), in_float32=False)
@@ -269,7 +270,7 @@ def _gelu_of_negative(x: Array) -> Array:
 
 
 def _gelu_by_tanh(x: Array) -> Array:
-    """``x / (1 + exp(-2 u))`` for ``x / 2 * (1 + tanh(u))``: the same, and nothing cancels."""
+    """``x / (1 + exp(-2 u))``: equals ``x / 2 * (1 + tanh(u))`` without cancellation."""
     root = -2 * math.sqrt(2 / math.pi)
     result: Array = x / (1 + np.exp(x * (root + 0.044715 * root * (x * x))))
     return result
@@ -299,7 +300,7 @@ def tanhshrink(input: Array) -> Array:
 
 
 def _tanhshrink_of_small(x: Array) -> Array:
-    """``x - tanh(x)``, by its series where nothing would be left of the difference."""
+    """``x - tanh(x)`` of small numbers by its series, because the difference cancels."""
     square = x * x
     return np.where(square < 1e-6, x * square / 3 * (1 - 0.4 * square), x - np.tanh(x))
 
@@ -333,7 +334,7 @@ def prelu(input: Array, weight: WeightOf[Array], num_parameters: int | None = No
     ----------
     input : ndarray of shape (N, C, ...), or of any shape
     weight : ndarray of shape (C,) or (1,)
-        One number per channel (axis 1), or one for all.
+        One slope per channel (axis 1), or one for all.
 
     Returns
     -------
@@ -380,16 +381,16 @@ def glu(input: Array, dim: int = -1) -> Array:
 def _recompute(
     where: Array, x: Array, result: Array, formula: Callable[[Array], Array]
 ) -> Array:
-    """Compute some elements again, into the result: where they cancel."""
-    places = np.flatnonzero(where)  # many times as fast as the truths themselves
+    """Compute the selected elements again and write them to the result."""
+    places = np.flatnonzero(where)  # indices are many times as fast as a bool mask
     if places.size:
-        # Of another dtype they would take three times as long to put.
+        # `put` takes three times as long for another dtype.
         result[places] = formula(x.take(places)).astype(result.dtype, copy=False)
     return result
 
 
 def _in_double(formula: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Have a formula compute in double precision."""
+    """Wrap a formula so that it computes in double precision."""
     return lambda x: formula(x.astype(np.float64))
 
 

@@ -1,8 +1,8 @@
-"""Resolves the annotations of registered code, for every Python and NumPy.
+"""Resolves the annotations of registered code, for every version of Python and NumPy.
 
-An annotation may be an alias, of which there are two kinds: an assigned name is the type
-itself, while a ``type`` statement makes an alias object, as ``npt.NDArray`` is with NumPy 2.5
-on Python 3.12. Only this module replaces alias objects by their types.
+There are two kinds of aliases in annotations. An assigned name is the type itself. A ``type``
+statement makes an alias object; ``npt.NDArray`` is one with NumPy 2.5 on Python 3.12. Only this
+module replaces alias objects by their types.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Role(Enum):
-    """Where a file usually has an argument: its role by the annotation."""
+    """Role of an argument by its annotation: operand, weight or either."""
 
     OPERAND = "operand"
     WEIGHT = "weight"
@@ -48,7 +48,7 @@ OperandOf: TypeAlias = Annotated[T, Role.OPERAND]
 WeightOf: TypeAlias = Annotated[T, Role.WEIGHT]
 """A module's attribute, such as `WeightOf[Array | None]`; an operand of a plain function."""
 
-# The backport is another class than the one that Python has from 3.12 on.
+# The backport is not the class that Python has from 3.12 on.
 _ALIASES: Final = (
     typing_extensions.TypeAliasType,
     getattr(typing, "TypeAliasType", typing_extensions.TypeAliasType),
@@ -83,13 +83,13 @@ def hints_of(code: Callable[..., Any]) -> dict[str, Any]:
     Returns
     -------
     dict of str to object
-        A union has no unions in it, and no item of a tuple is an alias. ``Any`` stands where an
-        alias contains itself, is written as a string, or leaves a type open.
+        Unions are flat, and no item of a tuple is an alias. ``Any`` replaces an alias that
+        contains itself, is written as a string, or leaves a type open.
 
     Raises
     ------
     Exception
-        Whatever evaluating the annotations raises; NameError where a name does not exist.
+        Any exception of evaluating the annotations; NameError for an unknown name.
     """
     return {name: _unaliased(hint) for name, hint in typing.get_type_hints(code).items()}
 
@@ -126,7 +126,7 @@ def is_union(hint: object) -> bool:
 
 
 def _unaliased(hint: Any, within: tuple[object, ...] = ()) -> Any:
-    """Replace the aliases in `hint`; `within` are those that are being replaced."""
+    """Replace the aliases in `hint`; `within` are the aliases that enclose it."""
     origin = get_origin(hint)
     alias = origin if isinstance(origin, _ALIASES) else hint
     if alias in within or isinstance(hint, (str, typing.ForwardRef, typing.TypeVar)):

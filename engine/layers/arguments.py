@@ -1,7 +1,7 @@
 """Helpers for the arguments of many operators: dims, sizes and dtypes.
 
-A size or index is a parameter in most files and an operand in graphs of dynamic shape; as
-an operand it is a Python integer, a tuple of them, or an integer tensor.
+A size or index is a parameter in most files, and an operand in graphs with dynamic shapes. An
+operand is a Python integer, a tuple of integers, or an integer tensor.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ __all__ = [
     "require_steps",
 ]
 
-# Arguments of PyTorch's factories about device and memory, for `register`'s `unused`.
+# Arguments of PyTorch's factory functions for device and memory: `unused` of `register`.
 PLACEMENT: Final = "layout device pin_memory requires_grad"
 
 MOST_PRODUCTS: Final = 1 << 43
 """Maximum multiplications of one operator, a hundred times those of the largest networks."""
-_MOST_STEPS: Final = 1 << 20  # a recurrent layer takes half a minute for this many
+_MOST_STEPS: Final = 1 << 20  # half a minute in a recurrent layer
 _MOST_NUMBERS: Final = 1 << 16  # of a list of sizes, lengths and the like
 
-# PyTorch's names. NumPy has neither bfloat16 nor half-precision complex numbers; the engine
-# uses the next wider dtype for both.
+# Dtypes by PyTorch's name. NumPy has neither bfloat16 nor half-precision complex numbers; the
+# engine uses the next wider dtype for both.
 DTYPE_OF_NAME: Final[dict[str, DType]] = {
     name: np.dtype(dtype)
     for names, dtype in (
@@ -69,7 +69,7 @@ DTYPE_OF_NAME: Final[dict[str, DType]] = {
     for name in names
 }
 
-# The numbers of ``c10::ScalarType``, by which operands of raw ``aten::`` operators give dtypes.
+# Dtypes by their number in ``c10::ScalarType``, as operands of raw ``aten::`` operators.
 _NAME_OF_CODE: Final = (
     "uint8", "int8", "short", "int", "long", "half", "float", "double", "complex32",
     "complex64", "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16",
@@ -77,17 +77,17 @@ _NAME_OF_CODE: Final = (
 
 
 def as_dtype(dtype: Value) -> DType | None:
-    """Return the dtype of PyTorch's name or number.
+    """Return the dtype for PyTorch's name or number.
 
     Parameters
     ----------
     dtype : str, int or None
-        ``"torch.float"``, ``6``, or None where the operator decides.
+        ``"torch.float"``, ``6``, or None for the operator's default.
 
     Raises
     ------
     LayerError
-        If there is no such dtype.
+        If the dtype is unknown.
     """
     if dtype is None:
         return None
@@ -112,7 +112,7 @@ def require_array(value: Value, name: str) -> Array:
     Raises
     ------
     LayerError
-        With the argument's name and what it is instead.
+        With the argument's name and its actual type.
     """
     if not isinstance(value, np.ndarray):
         raise LayerError(f"{name} is {describe_value(value)}, not a tensor")
@@ -125,7 +125,7 @@ def require_ndim(array: Array, ndim: int | tuple[int, ...], name: str = "input")
     Raises
     ------
     LayerError
-        With the argument's name, its shape and what is expected.
+        With the argument's name, its shape and the expected number.
     """
     wanted = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in wanted:
@@ -165,12 +165,12 @@ def as_int(value: Value, name: str) -> int:
 
 
 def require_few(count: int, what: str, most: int = MOST_MEMBERS) -> None:
-    """Check the length of a list before it is made.
+    """Check the length of a list before it is created.
 
     Raises
     ------
     LayerError
-        With `what` that has too many members.
+        Names `what` has too many members.
     """
     if count > most:
         raise LayerError(f"{what} has {count} members; a list has at most {most}")
@@ -182,32 +182,32 @@ def require_steps(count: int, what: str) -> None:
     Raises
     ------
     LayerError
-        With `what` there are too many of.
+        Names `what` exceeds the limit.
     """
     if count > _MOST_STEPS:
         raise LayerError(f"{count} {what} are too many to process one by one")
 
 
 def require_products(count: int, most: int = MOST_PRODUCTS) -> None:
-    """Check the number of multiplications, which the sizes in a hostile file decide.
+    """Check the number of multiplications; the sizes in a hostile file determine it.
 
     Raises
     ------
     LayerError
-        If it would take hours.
+        If they would take hours.
     """
     if count > most:
         raise LayerError(f"{count:.0e} products are too many; at most {most:.0e} are computed")
 
 
 def as_ints(value: Value, name: str) -> tuple[int, ...]:
-    """Read a list of integers; a single integer is a list of one, None an empty list.
+    """Read a list of integers; an integer is a list of one, None is an empty list.
 
     Parameters
     ----------
     value : None, int, tuple of int, or integer ndarray of shape () or (N,)
     name : str
-        What to call it in an error.
+        Name for error messages.
 
     Raises
     ------
@@ -234,7 +234,7 @@ def as_sizes(value: Value, name: str) -> tuple[int, ...]:
     value : as in `as_ints`, or ndarray of any other shape or dtype
         Its shape is used, because pnnx drops ONNX's ``Shape`` before ``Reshape`` and others.
     name : str
-        What to call it in an error.
+        Name for error messages.
     """
     if isinstance(value, np.ndarray) and (value.ndim > 1 or value.dtype.kind not in "iu"):
         return value.shape
@@ -247,11 +247,11 @@ def axis_of(dim: Value, ndim: int, name: str = "dim") -> int:
     Parameters
     ----------
     dim : int
-        Negative ones count from the back. A 0-d tensor has the dims 0 and -1, as in
+        Negative ones count from the end. A 0-d tensor has the dims 0 and -1, as in
         PyTorch.
     ndim : int
     name : str
-        What to call it in an error.
+        Name for error messages.
 
     Raises
     ------
@@ -271,7 +271,7 @@ def axes_of(dims: Value, ndim: int, name: str = "dim") -> tuple[int, ...]:
     Raises
     ------
     LayerError
-        If the tensor has no such dim, or one comes twice.
+        If the tensor has no such dim, or a dim is repeated.
     """
     numbers = as_ints(dims, name)
     if not numbers:
@@ -298,9 +298,8 @@ def cast(array: Array, dtype: DType) -> Array:
     Returns
     -------
     ndarray of the same shape
-        `array` itself where it has the dtype already. Floats are cut towards zero, wrap
-        around where an integer dtype is too narrow, and complex numbers keep their real
-        part.
+        `array` itself if it already has the dtype. Floats are truncated towards zero and wrap
+        around if an integer dtype is too narrow. Complex numbers keep their real part.
     """
     if array.dtype == dtype:
         return array

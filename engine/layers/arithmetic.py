@@ -139,7 +139,7 @@ def round_to(input: Operand, decimals: int = 0) -> Value:
     ----------
     input : ndarray of any shape
     decimals : int
-        Round to so many places behind the point, or before it where negative.
+        Number of decimal places to round to; negative numbers round to tens, hundreds, ….
 
     Returns
     -------
@@ -166,7 +166,8 @@ def logit(input: Operand, eps: float | None = None) -> Value:
     ----------
     input : ndarray of any shape
     eps : float, optional
-        Limit x to from `eps` to ``1 - eps`` first; NaN beyond 0 and 1 without.
+        Limit x to the range from `eps` to ``1 - eps`` first. By default x below 0 or
+        above 1 gives NaN.
 
     Returns
     -------
@@ -193,7 +194,7 @@ def clamp(input: Array, min: Operand | None = None, max: Operand | None = None) 
     ----------
     input : ndarray of any shape
     min, max : ndarray, broadcast to the input's shape, or number, optional
-        Where the lower limit is above the upper one, the upper one counts.
+        If the lower limit is above the upper one, the upper one applies.
 
     Returns
     -------
@@ -256,9 +257,9 @@ def nan_to_num(
     ----------
     input : ndarray of any shape
     nan : number
-        In place of NaN; 0 by default.
+        Replacement of NaN; 0 by default.
     posinf, neginf : number, optional
-        In place of infinities; the dtype's largest and smallest by default.
+        Replacements of infinities; the largest and smallest number of the dtype by default.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Attention: each query averages the values, weighted by its match with their keys.
 
-The scores of all queries against all keys are the one large array here; it is made for a
-run of queries at a time.
+The scores of all queries against all keys would be large. They are computed for a block of
+queries at a time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from engine.values import Array
 
 __all__ = ["attend", "attention_weights", "scaled_dot_product_attention"]
 
-_MOST_SCORES: Final = 1 << 36  # each takes an exponential
-_SCORE_BYTES: Final = 32 << 20  # of scores at a time; one query's may exceed it
+_MOST_SCORES: Final = 1 << 36  # each needs an exponential
+_SCORE_BYTES: Final = 32 << 20  # scores of a block; those of a single query may exceed it
 
 
 @register(
@@ -55,12 +55,12 @@ def scaled_dot_product_attention(
     key : ndarray of shape (..., H, S, E)
     value : ndarray of shape (..., H, S, V)
     attn_mask : ndarray, broadcast to (..., H, L, S), optional
-        Added to the scores, or a bool one that is true where a key takes part.
+        Added to the scores; a bool mask is true for keys to attend to.
     dropout_p : float
-        Share of the weights that is dropped by chance, even at inference; the others are
-        divided by ``1 - dropout_p``.
+        Probability of dropping a weight, even at inference; the others are divided by ``1 -
+        dropout_p``.
     is_causal : bool
-        Whether query l sees only the keys up to l.
+        Whether query l attends only to keys up to l.
     scale : float, optional
         ``1 / sqrt(E)`` by default.
     enable_gqa : bool
@@ -69,7 +69,7 @@ def scaled_dot_product_attention(
     Returns
     -------
     ndarray of shape (..., H, L, V)
-        A new array; 0 for a query that sees no key.
+        A new array; 0 for a query that attends to no key.
     """
     require_probability(dropout_p, "dropout_p")
     if is_causal and attn_mask is not None:
@@ -92,7 +92,7 @@ def attend(
 ) -> Array:
     """Compute attention in blocks of queries.
 
-    Parameters and result as in ``F.scaled_dot_product_attention``; `thin` drops weights.
+    Parameters and result as in ``F.scaled_dot_product_attention``; `thin` drops some weights.
 
     Raises
     ------
@@ -135,11 +135,11 @@ def attention_weights(
     query : ndarray of shape (..., L, E)
     key : ndarray of shape (..., S, E)
     mask : ndarray that broadcasts to (..., L, S), optional
-        Added to the scores, or a bool one that is true where a key takes part.
+        Added to the scores; a bool mask is true for keys to attend to.
     scale : float, optional
         ``1 / sqrt(E)`` by default.
     unseen : float
-        Weights of a query that sees no key.
+        Weights of a query that attends to no key.
 
     Returns
     -------

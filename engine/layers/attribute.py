@@ -16,7 +16,7 @@ __all__ = ["Attribute"]
 
 @register("prim::Constant")
 def constant(value: Any = None) -> Any:
-    """Give a number, word or list: ``prim::Constant`` of a graph that is not optimised.
+    """Return a number, string or list: ``prim::Constant`` of an unoptimised graph.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ def constant(value: Any = None) -> Any:
 class Attribute(Layer):
     """Return the constant of the operator.
 
-    The file calls it ``@data``; whatever its name, the operator's first attribute is meant,
-    as in pnnx. The output is the weight itself, or, where that does not begin at a
-    multiple of its elements' size, a copy that does: the same one each time.
+    It is the operator's first attribute, as in pnnx; files name it ``@data``. The output is the
+    weight itself. If the weight is not aligned in memory, the output is an aligned copy, made
+    once.
     """
 
     def __init__(self, operator: OperatorCall, **attributes: object) -> None:
@@ -43,9 +43,9 @@ class Attribute(Layer):
 
     @override
     def forward(self) -> Value:
-        """Give the constant."""
+        """Return the constant."""
         if not self._constant.flags.aligned:
-            # As half of the file's weights are: nothing stands between them. Whoever computes
-            # would have to copy it every time.
+            # Weights follow each other in the file without padding, so half of them are not
+            # aligned. Every computation would have to copy them.
             self._constant = self._constant.copy()
         return self._constant

@@ -1,24 +1,23 @@
 """Binds an operator of the file to the arguments of its code.
 
-An argument can come from three places: a parameter (``dim=1``), an attribute
-(``@weight=(64,3,7,7)f32``) or an operand, named (``$input=3``) or by position. The names
-are PyTorch's own, so the signature of the registered code is enough: it has the arguments,
-their defaults, and the types of parameters as annotations. Everything that is known when the
-model opens is checked here, once.
+The value of an argument is a parameter (``dim=1``), an attribute (``@weight=(64,3,7,7)f32``) or
+an operand, named (``$input=3``) or by position. The names are PyTorch's own. So the signature
+of the registered code is enough: it has the arguments, their defaults, and the types of
+parameters as annotations. Everything that is known when the model opens is checked here, once.
 
 A parameter that only states that an attribute exists (``bias=True`` beside ``@bias``)
 yields to the attribute. Dots in attribute names become underscores
-(``@out_proj.weight`` is the argument ``out_proj_weight``). An operand whose name the code
-does not know goes by position, for pnnx names some of them freely (``$mask``). An argument
-annotated `OperatorCall` receives the call itself; one annotated ``numpy.random.Generator``
-receives the generator of one execution.
+(``@out_proj.weight`` is the argument ``out_proj_weight``). An operand with an unknown name is
+bound by position, because pnnx invents some names (``$mask``). An argument annotated
+`OperatorCall` receives the call itself; one annotated ``numpy.random.Generator`` receives the
+generator of one execution.
 
-Raw ``aten::`` operators have only unnamed operands, including constants. If their order is not
-the code's own, it is registered. An argument of a class's ``__init__`` may be an operand; then
-the layer is built when its value is known.
+Raw ``aten::`` operators have only unnamed operands, including constants. Register their order
+if it differs from the order of the code's arguments. An argument of a class's ``__init__`` may
+be an operand; then the layer is built once the operand's value is known.
 
-Arguments of PyTorch without effect here, such as ``device``, are registered as unused: the file
-may have them, and the code does not.
+Register arguments of PyTorch without effect here, such as ``device``, as unused. The file may
+have them; the code does not.
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ __all__ = ["NO_EFFECT", "FunctionLayer", "Orders", "bind", "spoken_annotation", 
 Orders: TypeAlias = tuple[tuple[str, ...], ...]
 
 _ABSENT = object()
-_UNUSED = "_"  # instead of an argument's name: an operand without effect
+_UNUSED = "_"  # name of an operand without effect
 
-# Arguments of PyTorch about memory, gradients or generators, with their allowed values. Results
+# Arguments of PyTorch for memory, gradients or generators, with their allowed values. Results
 # do not depend on them here.
 NO_EFFECT: Final[Mapping[str, Any]] = {
     "device": int | str | None,
@@ -77,9 +76,9 @@ class _Signature:
     Attributes
     ----------
     names : tuple of str
-        In order, without a method's ``self``, the variadic ones, `call` and `generator`.
+        In order, without a method's ``self``, variadic arguments, `call` and `generator`.
     leading : tuple of str
-        Those that may be given by position.
+        Arguments that may be passed by position.
     required : frozenset of str
     hints : mapping of str to object
         Resolved annotations.
@@ -105,7 +104,7 @@ class _Signature:
 
 @lru_cache(maxsize=4096)
 def _signature_of(code: Callable[..., Any], *, method: bool = False) -> _Signature:
-    if code is object.__init__:  # its own signature says that it takes anything
+    if code is object.__init__:  # its signature accepts anything
         return _Signature((), (), frozenset(), {}, {}, "", "", variadic=False, extra=False)
     parameters = parameters_of(code)[1 if method else 0 :]
     hints = _hints_of(code)
@@ -162,12 +161,13 @@ def bind(
     orders : tuple of tuple of str, optional
         Shortest first.
     unused : sequence of str, optional
-        All three are as for `register`.
+        As for `register`, like the two before.
 
     Returns
     -------
     Layer
-        Takes the operator's inputs in file order, and what its `generator` names.
+        Accepts the operator's inputs in file order, and the generator as its argument
+        `generator`.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def bind(
     except ParameterError as exc:
         raise _located(exc.parameter, reason_of(exc), call) from exc
     except Exception as exc:
-        # A layer may be the user's code: the model opens whatever it raises.
+        # A layer may be the user's code. The model must open whatever it raises.
         raise _located("", reason_of(exc), call) from exc
 
 
@@ -281,7 +281,7 @@ def _settled(
     slots: Sequence[str],
     call: OperatorCall,
 ) -> bool:
-    """Return whether the known arguments mean that the code draws nothing."""
+    """Return whether the known arguments exclude that the code draws random numbers."""
     known = {name: value for name, value in defaults.items() if name not in slots}
     known.update(static)
     known.update((slots[place], value) for place, value in call.constants.items())
@@ -334,7 +334,7 @@ def _operand_slots(
     named = {name for name in input_names if name in signature.names}
     free = [n for n in signature.names if n not in static and n not in named]
     free += [_UNUSED] * unused
-    if signature.variadic:  # *operands comes first; what follows it is keyword-only
+    if signature.variadic:  # *operands is first; arguments after it are keyword-only
         free = []
     slots: list[str] = []
     used: set[str] = set()
@@ -373,15 +373,15 @@ class FunctionLayer(Layer):
     ----------
     function : callable
     static : mapping of str to object
-        Arguments that were known when the model was opened.
+        Arguments that are known when the model opens.
     slots : sequence of str
-        Argument name of each operand, ``""`` for a variadic one, ``_`` for one of no effect.
+        Argument name of each operand, ``""`` for a variadic one, ``_`` for one without effect.
     leading : tuple of str
-        Those of the function's arguments that may be given by position.
+        Arguments of the function that may be passed by position.
     generator : str
-        Its argument that takes the random numbers; ``""`` for none.
+        Argument that receives the random generator; ``""`` for none.
     draws : bool
-        False if it never uses them.
+        False if the function never draws from it.
 
     Attributes
     ----------
@@ -405,20 +405,20 @@ class FunctionLayer(Layer):
         known = static if draws or not generator else {**static, generator: None}
         self._function = partial(function, **known) if known else function
         self._slots = None if _in_order(slots, leading) else slots
-        # The first ones go by position even so: they may have no name for their callers.
+        # Leading arguments are passed by position: they may be positional-only.
         own = (slot for slot in slots if slot != _UNUSED)
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(own, leading, strict=False))
         self._leading = frozenset(slot for slot, _ in pairs if "" not in slots)
 
     @property
     def owner(self) -> Layer | None:
-        """The object whose method it calls, if operands are passed by name; else None."""
+        """The object whose method is called, if operands are passed by name; else None."""
         owner = getattr(self.target, "__self__", None)
         return owner if isinstance(owner, Layer) else None
 
     @override
     def release(self) -> None:
-        """Release what the owner has prepared."""
+        """Release the owner's prepared data."""
         if self.owner is not None:
             self.owner.release()
 
@@ -444,9 +444,9 @@ class _LateLayer(Layer):
     Parameters
     ----------
     build : callable
-        From the operands by place to the layer.
+        Builds the layer from the operands by index.
     slots, leading, generator, draws
-        As for `FunctionLayer`, of its ``forward``.
+        As for `FunctionLayer`, for the layer's ``forward``.
     """
 
     def __init__(
@@ -472,7 +472,7 @@ class _LateLayer(Layer):
 
 
 def _plain(value: Any, hint: Any) -> Any:
-    """Convert a tensor that represents a number or a list of numbers."""
+    """Convert a tensor that represents a number or a list of numbers to it."""
     if isinstance(value, np.ndarray) and value.ndim <= 1 and not takes_array(hint):
         numbers = value.tolist()
         return tuple(numbers) if value.ndim else numbers
@@ -497,7 +497,7 @@ def _checked(name: str, value: Any, hint: Any) -> Any:
 
 
 def _as(value: Any, option: Any, *, exact: bool) -> Any:
-    """`value` as `option`, or `_ABSENT`; `exact` forbids widening int to float."""
+    """Convert `value` to the type `option`, or return `_ABSENT`; `exact`: no int to float."""
     if option is Any:
         return value
     if option is None or option is type(None):
@@ -534,14 +534,14 @@ def takes_array(hint: Any, *, only: bool = False) -> bool:
     numbers = {bool, int, float, complex}
     others = options - numbers - {np.ndarray, type(None)}
     if numbers <= options:
-        others.discard(tuple)  # a list of any numbers is a small tensor
+        others.discard(tuple)  # a list of numbers counts as a small tensor
     return np.ndarray in options and not (only and others)
 
 
 def spoken_annotation(hint: Any) -> str:
     """Describe what an argument of this annotation accepts; ``""`` for anything."""
     if hint is Any or {str, np.ndarray} <= {get_origin(o) or o for o in _options(hint)}:
-        return ""  # whatever an operand may hold
+        return ""  # any value of an operand
     return _describe_options(_options(hint))
 
 

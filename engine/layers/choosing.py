@@ -24,8 +24,8 @@ def where(
     ----------
     condition : bool ndarray of any shape
     input, other : ndarray, broadcast with `condition` to one shape, or number
-        Taken where the condition is true, and where it is not. Without both, the places
-        where it is true are given.
+        Elements where the condition is true, and where it is false. Without both, the result
+        is the indices where it is true.
 
     Returns
     -------

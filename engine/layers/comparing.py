@@ -51,7 +51,7 @@ def allclose(
 ) -> bool:
     """Whether all elements are nearly equal: ``torch.allclose``.
 
-    Parameters are as ``torch.isclose`` has them.
+    Parameters as ``torch.isclose``.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def isin(
     assume_unique : bool
         No effect on the result.
     invert : bool
-        Whether it is none of them.
+        Whether to test that it is none of them.
 
     Returns
     -------

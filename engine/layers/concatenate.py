@@ -57,7 +57,7 @@ def stack(*tensors: Value, dim: int = 0) -> Array:
     *tensors : ndarray of shape (A, B), or one tuple of them
         Of one shape. Their dtypes are promoted to a common one.
     dim : int
-        Place of the new dimension.
+        Index of the new dimension.
 
     Returns
     -------

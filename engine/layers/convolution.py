@@ -1,8 +1,8 @@
 """Convolution over one, two or three spatial axes.
 
-Three ways, the first that fits: windows of one position are a matrix product; a depthwise
-convolution adds up its taps; any other gathers the windows of a block of outputs as columns
-and multiplies once per group. Temporaries stay below `_COLUMN_BYTES`, whatever the image.
+There are three algorithms. A 1x1 convolution is a matrix product. A depthwise convolution sums
+its taps. Any other convolution gathers the windows of a block of outputs as columns and
+multiplies once per group. Temporary arrays stay below `_COLUMN_BYTES` for any image.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ __all__ = [
 ]
 
 _COLUMN_BYTES: Final = 8 << 20  # of gathered windows; about what a processor's cache holds
-_LONG_ROWS: Final = 2  # channels per pixel of a row from which to walk along the channels
-_TAP_BYTES: Final = 1 << 19  # of a depthwise output that is added to, tap after tap
+_LONG_ROWS: Final = 2  # channels per pixel of a row from which channels are the inner loop
+_TAP_BYTES: Final = (
+    1 << 19
+)  # bytes of the depthwise output that all taps are added to at a time
 
 
 @register("nn.Conv1d", "nn.Conv2d", "nn.Conv3d")
@@ -61,18 +63,18 @@ class Convolution(PreparingLayer[Array]):
     bias : ndarray of shape (O,), optional
     stride, dilation : int or tuple of int
     padding : int, tuple of int, None, ``"same"`` or ``"valid"``
-        Positions on both sides; ``"same"`` keeps the size (an odd one more goes behind) and
-        needs stride 1, ``"valid"`` is 0. From layers with a `padding_mode` pnnx makes two
-        more: twice as many numbers are those of ``F.pad``, before and after, last axis
-        first; None is ``"same"``.
+        Positions on both sides. ``"same"`` keeps the size and needs stride 1; an odd position
+        is added at the end. ``"valid"`` is 0. For layers with a `padding_mode` pnnx writes two
+        other forms: twice as many numbers, as for ``F.pad`` (before and after, last axis
+        first), or None for ``"same"``.
     groups : int
-        Channels fall into so many independent convolutions; C of them is depthwise.
+        Number of independent convolutions of groups of channels; C makes a depthwise one.
     padding_mode : str
         ``zeros``, ``reflect``, ``replicate`` or ``circular``.
     in_channels, out_channels : int
         C and O, compared with the weight's shape.
     kernel_size : int or tuple of int
-        K..., compared likewise.
+        K..., compared with the weight's shape.
     """
 
     def __init__(
@@ -142,7 +144,7 @@ class Convolution(PreparingLayer[Array]):
 
     @override
     def prepare(self, dtype: DType) -> Array:
-        """Make the weight of shape (G, O / G, C / G * K)."""
+        """Reshape the weight to (G, O / G, C / G * K)."""
         kernels, *kernel = self.weight.shape
         shape = (self.groups, kernels // self.groups, math.prod(kernel))
         return ready(self.weight, dtype).reshape(shape)
@@ -250,7 +252,7 @@ def _depthwise_by_position(
 def _general(
     batch: Array, weight: Array, bias: Array | None, windows: Windows, output: Array
 ) -> None:
-    """Gather the windows of a block of outputs as columns, multiply, next block."""
+    """Gather the windows of each block of outputs as columns, and multiply."""
     samples, channels = batch.shape[:2]
     sizes, counts = batch.shape[2:], output.shape[2:]
     products = output.reshape(samples, *weight.shape[:2], math.prod(counts))
@@ -300,7 +302,7 @@ def _columns(
 
 
 def _per_channel(values: Array, rank: int) -> Array:
-    """Shape (O,) to (O, 1...), ready to meet an image."""
+    """Reshape (O,) to (O, 1...), which broadcasts with an image."""
     return values.reshape(-1, *(1,) * rank)
 
 
@@ -311,14 +313,14 @@ def check_kernel(weight: Array, kernel_size: Ints | None, groups: int) -> None:
     ----------
     weight : ndarray of shape (A, B, K...)
     kernel_size : int or tuple of int, optional
-        What the parameter says.
+        The value of the parameter.
     groups : int
         Divides A.
 
     Raises
     ------
     ParameterError
-        Showing both numbers.
+        With both numbers.
     """
     kernel = weight.shape[2:]
     if len(kernel) not in {1, 2, 3} or 0 in weight.shape:
@@ -341,7 +343,7 @@ def check_channels(name: str, given: int | None, actual: int) -> None:
     Raises
     ------
     ParameterError
-        Showing both numbers.
+        With both numbers.
     """
     if given is not None and given != actual:
         raise ParameterError(name, f"{name}={given}, but the weight has {actual}")
@@ -353,7 +355,7 @@ def check_bias(bias: Array | None, channels: int) -> None:
     Raises
     ------
     ParameterError
-        Showing both numbers.
+        With both numbers.
     """
     if bias is not None and bias.shape != (channels,):
         raise ParameterError(
@@ -367,7 +369,7 @@ def require_channels(input: Array, rank: int, channels: int) -> None:
     Raises
     ------
     LayerError
-        Showing both numbers.
+        With both numbers.
     """
     if input.shape[-rank - 1] != channels:
         raise LayerError(

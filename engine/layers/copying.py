@@ -24,11 +24,11 @@ _ELSEWHERE: Final = "device layout pin_memory non_blocking memory_format"
 @register("torch.resolve_conj", "Tensor.resolve_conj", "aten::resolve_conj")
 @register("torch.resolve_neg", "Tensor.resolve_neg", "aten::resolve_neg", "prim::data")
 def identity(input: OperandOf[Value], **more: Any) -> Value:
-    """Give the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
+    """Return the input: ``nn.Identity``, ``Tensor.contiguous``, ``Tensor.detach``.
 
-    Memory order does not show in a tensor's values, so that ``contiguous`` copies nothing;
-    and no conjugate or negative is put off, so that ``resolve_conj`` has nothing to do.
-    Parameters of any name are taken, as by ``nn.Identity``, and mean nothing.
+    Memory order does not change a tensor's values, so ``contiguous`` copies nothing. Conjugates
+    and negatives are never lazy here, so ``resolve_conj`` does nothing. Parameters of any name
+    are accepted and ignored, as by ``nn.Identity``.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def clone(input: Array) -> Array:
 
 @register("Tensor.copy", "aten::copy", "aten::copy_", unused="non_blocking")
 def copy(input: Array, src: Array) -> Array:
-    """Give the values of another tensor in this one's shape and dtype: ``Tensor.copy_``.
+    """Broadcast another tensor to this one's shape and dtype: ``Tensor.copy_``.
 
     Parameters
     ----------
@@ -95,15 +95,15 @@ def to(
     input : ndarray of any shape, or number
         Unoptimised graphs of pnnx have numbers for constant 0-d tensors.
     dtype : str or ndarray, optional
-        Such as ``torch.float``, or a tensor whose dtype is meant. Floats are cut towards
-        zero on the way to integers. bfloat16 is held as float32, rounded to its precision.
+        Such as ``torch.float``, or a tensor with the dtype. Floats are truncated towards zero
+        for integers. bfloat16 is stored as float32, rounded to its precision.
     copy : bool
-        Copy even where the dtype stays.
+        Copy even if the dtype stays.
 
     Returns
     -------
     ndarray of the same shape
-        `input` itself where nothing changes.
+        `input` itself if nothing changes.
     """
     wanted = dtype.dtype if isinstance(dtype, np.ndarray) else as_dtype(dtype)
     (array,) = promote(input)
@@ -132,6 +132,6 @@ def type_as(input: Array, other: Array) -> Array:
     Returns
     -------
     ndarray of the shape of `input`
-        `input` itself where the dtype is the same.
+        `input` itself if the dtype is the same.
     """
     return cast(input, other.dtype)

@@ -1,6 +1,6 @@
 """Operators that make tensors from numbers, such as constants and ranges.
 
-``empty`` and its relatives give zeros: what lies in fresh memory is nobody's result.
+``empty`` and its variants return zeros, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def arange(
     Parameters
     ----------
     start : number
-        0 by default; when it is the only one, it is the end.
+        0 by default. A single argument is the end.
     end : number
-        Not reached.
+        Exclusive.
     step : number
         1 by default.
     dtype : str, optional
@@ -84,7 +84,7 @@ def full(
     size : ints
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
-        By default that of the number: bool, int64, float32 or complex64.
+        By default the number's: bool, int64, float32 or complex64.
 
     Returns
     -------
@@ -151,7 +151,7 @@ def new_full(
     Parameters
     ----------
     input : ndarray
-        Gives the dtype.
+        Determines the dtype.
     size : ints
     fill_value : number, or ndarray of shape ()
     dtype : str, optional
@@ -295,7 +295,7 @@ def logspace(
     steps : int
         How many.
     base : float
-        What is raised to the exponents.
+        Base of the powers.
     dtype : str, optional
         float32 by default.
 

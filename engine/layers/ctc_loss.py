@@ -30,16 +30,16 @@ def ctc_loss(
     Parameters
     ----------
     log_probs : ndarray of shape (T, N, C) or (T, C)
-        Logarithms of the classes' probabilities at each time.
-    targets : integer ndarray of shape (N, S), or of all labels one after the other
+        Logarithms of the class probabilities at each time.
+    targets : integer ndarray of shape (N, S), or of all labels concatenated
     input_lengths, target_lengths : integer ndarray of shape (N,) or (), or ints
-        How many times and labels of each sample count.
+        Number of times and of labels of each sample.
     blank : int
-        The class that stands for no label.
+        Class that represents no label.
     reduction : str
         ``mean``, ``sum`` or ``none``; each is divided by its number of labels for the mean.
     zero_infinity : bool
-        Whether what is impossible counts as 0.
+        Whether an infinite loss becomes 0.
 
     Returns
     -------
@@ -97,12 +97,12 @@ def _loss(steps: Array, labels: Array, blank: int) -> float:
     """Minus the logarithm of the probability of labels, with any blanks between them."""
     places = np.full(2 * len(labels) + 1, blank)
     places[1::2] = labels
-    # The first blank may be left out, and one between two different labels.
+    # The first blank may be skipped, and a blank between two different labels.
     skips = np.zeros(len(places), np.bool_)
     skips[1:2] = True
     skips[2:] = (places[2:] != blank) & (places[2:] != places[:-2])
-    # Logarithms of the probabilities to have come to each place; at the front two more, the
-    # second of which is where all begin.
+    # Logarithms of the probability to be at each position. Two entries more are in front; the
+    # second is the start.
     reached = np.full(2 + len(places), -np.inf)
     reached[1] = 0
     for step in steps:

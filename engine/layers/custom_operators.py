@@ -32,8 +32,8 @@ def register_extension(name: str) -> Callable[[Function], Function]:
     Returns
     -------
     decorator
-        For a function that takes the schema's arguments in order. It is registered under
-        `name` as it is, and under pnnx's name for it.
+        For a function with the schema's arguments in order. It is registered under `name` and
+        under pnnx's name for it.
     """
 
     def decorate(function: Function) -> Function:
@@ -41,7 +41,7 @@ def register_extension(name: str) -> Callable[[Function], Function]:
         def compute(*operands: Any, call: OperatorCall, **arguments: Any) -> Any:
             return function(*_in_order(operands, call, arguments))
 
-        # The wrapped function's signature and annotations are not what is to be bound.
+        # Bind the signature of `compute`, not that of the wrapped function.
         del compute.__wrapped__
         compute.__annotations__ = {"operands": Any, "call": OperatorCall, "arguments": Any}
         compute.implements = function  # type: ignore[attr-defined]  # for the notes
@@ -55,7 +55,7 @@ def register_extension(name: str) -> Callable[[Function], Function]:
 def _in_order(
     operands: tuple[Any, ...], call: OperatorCall, arguments: dict[str, Any]
 ) -> list[Any]:
-    """All arguments by their number; operands without one take the free places."""
+    """Order all arguments by number; operands without a number fill the gaps."""
     by_place = {_place(name): value for name, value in arguments.items()}
     loose = []
     for name, value in zip(call.input_names, operands, strict=True):

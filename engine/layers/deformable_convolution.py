@@ -26,7 +26,7 @@ class DeformConv2d(Layer):
     """Convolution whose taps are moved by an operand: ``torchvision.ops.DeformConv2d``.
 
     ``y[n, o, p] = bias[o] + sum over c, t of weight[o, c, t] * mask[n, t, p] * x[n, c, p *
-    stride + t * dilation - padding + offset[n, t, p]]``, where x is taken bilinearly between
+    stride + t * dilation - padding + offset[n, t, p]]``. x is interpolated bilinearly between
     its pixels and is 0 outside.
 
     Parameters
@@ -35,9 +35,9 @@ class DeformConv2d(Layer):
     bias : ndarray of shape (O,), optional
     stride, padding, dilation : int or tuple of int
     groups : int
-        Channels fall into so many independent convolutions.
+        Number of independent convolutions of groups of channels.
     in_channels, out_channels, kernel_size : int
-        Only compared with the weight's shape.
+        Only checked against the weight's shape.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class DeformConv2d(Layer):
         ----------
         input : ndarray of shape (N, C, H, W)
         offset : ndarray of shape (N, 2 * G * Kh * Kw, Hout, Wout)
-            Rows and columns by which each tap is moved; C / G channels share them.
+            Row and column offsets of each tap; C / G channels share them.
         mask : ndarray of shape (N, G * Kh * Kw, Hout, Wout), optional
-            What each tap is multiplied by.
+            Factor of each tap.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class DeformConv2d(Layer):
         output = new_output((len(input), len(weight), *counts), work, 0)
         if self._bias is not None:
             output += self._bias.astype(work).reshape(-1, 1, 1)
-        # Groups of channels have moves of their own, as if they were other images.
+        # Each group of channels has its own offsets, so groups are treated as separate images.
         count, taps, places = len(input) * groups, self._windows.tap_count, math.prod(counts)
         images = input.astype(work, copy=False).reshape(
             count, channels // groups, *input.shape[2:]
@@ -132,7 +132,7 @@ class DeformConv2d(Layer):
         return groups
 
     def _places(self, moves: Array, tap: int) -> tuple[Array, Array]:
-        """Rows and columns that a tap sees at each output, moved by (N, 2, Hout, Wout)."""
+        """Rows and columns that a tap reads per output, with offsets (N, 2, Hout, Wout)."""
         windows = self._windows
         rows, columns = (
             np.arange(count) * windows.stride[axis]

@@ -18,7 +18,7 @@ from engine.values import Array, Value
 
 __all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid"]
 
-_MOST_TIMES: Final = 1 << 12  # each goes through all that is left
+_MOST_TIMES: Final = 1 << 12  # each is a pass over all remaining elements
 
 
 @register("torch.diff", "Tensor.diff", "aten::diff")
@@ -35,10 +35,10 @@ def diff(
     ----------
     input : ndarray of shape (A, N, B)
     n : int
-        How often to take them.
+        Number of times to compute differences.
     dim : int
     prepend, append : ndarray, optional
-        Joined to `input` first, before and behind, unless `n` is 0.
+        Joined to `input` first, before and after it, unless `n` is 0.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def diff(
     axis, times = axis_of(dim, input.ndim), as_int(n, "n")
     if times < 0:
         raise LayerError(f"differences cannot be taken {times} times")
-    if not times:  # whatever is to be joined, as in PyTorch
+    if not times:  # PyTorch ignores `prepend` and `append` here
         return input
     parts = promote(*(part for part in (prepend, input, append) if part is not None))
     joined = np.concatenate(parts, axis) if len(parts) > 1 else input
@@ -71,10 +71,10 @@ def trapezoid(y: Array, x: OperandOf[Value] = None, dim: int = -1, dx: float = 1
     ----------
     y : ndarray of shape (A, N, B)
     x : ndarray of shape (N,) or broadcast to that of `y`, or number, optional
-        Where the points stand, or how far apart.
+        Positions of the points, or their distance.
     dim : int
     dx : float
-        How far apart they stand without `x`.
+        Distance of the points if `x` is not given.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def gradient(
     ----------
     input : ndarray of any shape
     spacing : number, ndarray of shape (N,), or a tuple of either, optional
-        Distance of neighbours, 1 without, or where they stand; one for each dimension.
+        Distance of neighbours, or their positions, for each dimension; 1 by default.
     dim : int or ints, optional
         All of them by default.
     edge_order : int

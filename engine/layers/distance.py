@@ -34,7 +34,7 @@ def pairwise_distance(
     p : float
         Order of the norm of their difference.
     eps : float
-        Added to each difference, so that equal vectors have a derivative.
+        Added to each difference, so that the derivative exists for equal vectors.
     keepdim : bool
         Keep the last dimension with size 1.
 
@@ -58,9 +58,9 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> 
     ----------
     x1, x2 : ndarray, broadcast to one shape
     dim : int
-        Where the vectors lie.
+        Dimension of the vectors.
     eps : float
-        Least length that a vector is divided by.
+        Smallest divisor of a vector.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
     p : float
         Order of the norm of their difference.
     compute_mode : str
-        No effect except on PyTorch's speed.
+        No effect: changes only PyTorch's speed.
 
     Returns
     -------
@@ -104,7 +104,9 @@ def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: str | int | None =
     result = new_output((*batch, left.shape[-2], right.shape[-2]), left.dtype)
     require_steps(left.shape[-2], "vectors")
     require_products(math.prod((*batch, left.shape[-2], *right.shape[-2:])), _MOST_POWERS)
-    for row in range(left.shape[-2]):  # one at a time, for all differences are many
+    for row in range(
+        left.shape[-2]
+    ):  # row by row, because the array of all differences would be large
         result[..., row, :] = vector_norm(left[..., row, np.newaxis, :] - right, p, -1)
     return result
 

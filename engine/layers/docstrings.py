@@ -59,7 +59,7 @@ def read_docstring(text: str | None) -> Docstring:
     Parameters
     ----------
     text : str or None
-        As the code has it, indented.
+        The docstring as in the code, indented.
     """
     parts = _SECTION.split(inspect.cleandoc(text or ""))
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))

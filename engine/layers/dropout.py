@@ -1,8 +1,8 @@
 """Dropout: returns its input at inference, and drops elements while training.
 
-What is kept is scaled so that the mean stays the same. Feature dropout drops whole channels;
-alpha dropout, made for SELU, puts SELU's lowest value in place of what it drops and keeps
-the variance as well.
+The remaining elements are scaled so that the mean stays the same. Feature dropout drops whole
+channels. Alpha dropout, made for SELU, replaces dropped elements by SELU's lowest value and
+also keeps the variance.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from engine.values import Array
 
 __all__ = ["drop", "dropout"]
 
-# What dropout has to be given, by itself, to hand its input on.
+# Each of these arguments alone makes dropout return its input.
 _AT_REST: Final = {"training": False, "p": 0}
 
 _SELU_LOWEST: Final = 1.7580993408473766  # negated; scale times alpha of SELU
@@ -38,14 +38,14 @@ def dropout(input: Array, p: float = 0.5, training: bool = False, *, rng: Genera
     ----------
     input : ndarray of any shape
     p : float
-        Share of the elements that becomes 0; the others are divided by ``1 - p``.
+        Probability that an element becomes 0; the others are divided by ``1 - p``.
     training : bool
-        Without it nothing is dropped. pnnx writes none for ``nn.Dropout``.
+        Whether to drop anything. pnnx does not write it for ``nn.Dropout``.
 
     Returns
     -------
     ndarray of the same shape
-        `input` itself where nothing is dropped.
+        `input` itself if nothing is dropped.
     """
     require_probability(p)
     return drop(input, p, rng) if training and p else input
@@ -67,14 +67,14 @@ def feature_dropout(
     input : ndarray of shape (N, C, ...)
         ``Dropout1d`` and ``Dropout3d`` also take (C, L) and (C, D, H, W).
     p : float
-        Share of the channels that becomes 0; the others are divided by ``1 - p``.
+        Probability that a channel becomes 0; the others are divided by ``1 - p``.
     training : bool
-        Without it nothing is dropped. pnnx writes none for ``nn.Dropout2d``.
+        Whether to drop anything. pnnx does not write it for ``nn.Dropout2d``.
 
     Returns
     -------
     ndarray of the same shape
-        `input` itself where nothing is dropped.
+        `input` itself if nothing is dropped.
     """
     require_probability(p)
     return drop(input, p, rng, _channels(input, call)) if training and p else input
@@ -89,21 +89,21 @@ def alpha_dropout(
 ) -> Array:
     """Drop elements at random while training, for SELU: ``torch.nn.AlphaDropout``.
 
-    With ``a = 1 / sqrt((1 - p) * (1 + p * 1.7581 ** 2))``, what is kept becomes ``a * (x + p *
-    1.7581)`` and what is dropped ``-a * (1 - p) * 1.7581``: mean 0 and variance 1 stay.
+    With ``a = 1 / sqrt((1 - p) * (1 + p * 1.7581 ** 2))``, kept elements become ``a * (x + p *
+    1.7581)`` and dropped ones ``-a * (1 - p) * 1.7581``. Mean 0 and variance 1 stay.
 
     Parameters
     ----------
     input : ndarray of any shape
     p : float
-        Share of the elements that are dropped.
+        Probability that an element is dropped.
     training : bool
-        Without it nothing is dropped. pnnx writes none for ``nn.AlphaDropout``.
+        Whether to drop anything. pnnx does not write it for ``nn.AlphaDropout``.
 
     Returns
     -------
     ndarray of the same shape
-        `input` itself where nothing is dropped.
+        `input` itself if nothing is dropped.
     """
     require_probability(p)
     return _alpha_drop(input, p, rng, input.shape) if training and p else input
@@ -128,7 +128,7 @@ def feature_alpha_dropout(
     Returns
     -------
     ndarray of the same shape
-        `input` itself where nothing is dropped.
+        `input` itself if nothing is dropped.
     """
     require_probability(p)
     if not training or not p:
@@ -144,14 +144,14 @@ def native_dropout(input: Array, p: float, train: bool | None, *, rng: Generator
     ----------
     input : ndarray of any shape
     p : float
-        Share of the elements that becomes 0; the others are divided by ``1 - p``.
+        Probability that an element becomes 0; the others are divided by ``1 - p``.
     train : bool, optional
-        Only False keeps all.
+        Only False keeps all elements.
 
     Returns
     -------
     Outputs
-        ndarray of the same shape, and a bool ndarray that is true where it was kept.
+        ndarray of the same shape, and a bool ndarray that is true for kept elements.
     """
     require_probability(p)
     if train is False or not p:
@@ -162,22 +162,22 @@ def native_dropout(input: Array, p: float, train: bool | None, *, rng: Generator
 
 
 def drop(input: Array, p: float, rng: Generator, shape: tuple[int, ...] | None = None) -> Array:
-    """Drop elements by chance.
+    """Drop elements at random.
 
     Parameters
     ----------
     input : ndarray of any shape
         Of floats.
     p : float
-        Share of the elements that becomes 0; the others are divided by ``1 - p``.
+        Probability that an element becomes 0; the others are divided by ``1 - p``.
     rng : Generator
     shape : tuple of int, optional
-        Broadcasts to the input's; what it does not tell apart is dropped together.
+        Shape of the random mask, which is broadcast to the input's.
 
     Returns
     -------
     ndarray of the same shape
-        A new array. What is not finite becomes NaN where it is dropped, as in PyTorch.
+        A new array. Dropped elements that are not finite become NaN, as in PyTorch.
     """
     require_floats(input.dtype, "dropout", kinds="fc")
     shape = input.shape if shape is None else shape

@@ -24,11 +24,11 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
     Parameters
     ----------
     *operands : ndarray, or one tuple of them
-        Their dtypes are promoted to a common one. As TorchScript calls it, the equation
-        comes before the tuple, and perhaps a path, of no effect, after it.
+        Their dtypes are promoted to a common one. In TorchScript the equation is before the
+        tuple, and a path may follow it, which has no effect.
     equation : str
         One letter per dimension, ``ij,jk->ik``. Without an arrow the result has the letters
-        that come once, in alphabetical order; ``...`` stands for further dimensions.
+        that occur once, in alphabetical order. ``...`` represents further dimensions.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def einsum(*operands: Value, equation: str | None = None) -> Array:
     if len(operands) == 1 and isinstance(operands[0], tuple):
         members = operands[0]
     arrays = promote(*(require_array(m, f"operand {i}") for i, m in enumerate(members)))
-    if len(arrays) == 2:  # of more, the order of multiplying decides
+    if len(arrays) == 2:  # with more, the cost depends on the order of the products
         require_products(_places(equation, arrays))
     wide = [array.astype(accumulator(array.dtype), copy=False) for array in arrays]
     try:

@@ -1,8 +1,8 @@
 """The table of element-wise functions of one, two or three tensors.
 
-What an expression can compute too comes from the expressions' own table, so that both give
-the same numbers; the kernels here are the rest. All share one frame: operands are promoted
-to a common dtype (`engine.promotion`) and broadcast; Python numbers give a Python number.
+Functions that expressions also have are in the expressions' own table, so that both compute the
+same numbers. The other kernels are here. All operands are promoted to a common dtype
+(`engine.promotion`) and broadcast. Python numbers give a Python number.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ class Operation:
     Attributes
     ----------
     name : str
-        PyTorch's, after ``torch.``.
+        PyTorch's name, without ``torch.``.
     summary : str
-        What it gives, for its documentation.
+        What the function computes, for its documentation.
     compute : callable
-        Takes the operands.
+        Called with the operands.
     operands : int
+        Number of operands.
     aliases : tuple of str
-        Other names that PyTorch has for it.
+        Other names in PyTorch.
     result : str
-        A word on the dtype, for its documentation.
+        Note on the result's dtype, for its documentation.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Operation:
 
 
 def apply(compute: Callable[..., Value], *operands: Value) -> Value:
-    """Run a computation; turn its errors into a `LayerError`."""
+    """Run a computation and convert its errors to a `LayerError`."""
     try:
         return compute(*operands)
     except ValueError as exc:
@@ -68,7 +69,7 @@ def apply(compute: Callable[..., Value], *operands: Value) -> Value:
 
 
 def _looped(function: Callable[[float], float], at_pole: float) -> Callable[[Array], Array]:
-    """A function of Python's `math`, element by element; `at_pole` where it has no value."""
+    """Apply a function of Python's `math` to each element; `at_pole` where it is undefined."""
 
     def one(value: float) -> float:
         try:
@@ -93,7 +94,7 @@ def _exp2(x: Array) -> Array:
 
 
 def _i0(x: Array) -> Array:
-    return np.i0(x).reshape(x.shape)  # NumPy gives a 0-d array a dimension
+    return np.i0(x).reshape(x.shape)  # NumPy adds a dimension to a 0-d array
 
 
 def _ldexp(x: Array, power: Array) -> Array:
@@ -305,7 +306,7 @@ _SPECIAL: Final = {
 
 
 def _register_all() -> None:
-    """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
+    """Register the ``torch.``, ``Tensor.`` and ``aten::`` types of the whole table."""
     for row in OPERATIONS:
         make = _unary if row.operands == 1 else _binary
         function = mark_elementwise(make(row.compute))

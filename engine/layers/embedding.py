@@ -32,9 +32,9 @@ def embedding(
         From 0 to K - 1.
     weight : ndarray of shape (K, D)
     max_norm : float, optional
-        Longer rows are shortened to it.
+        Rows with a larger norm are scaled down to it.
     norm_type : float
-        Which norm measures them.
+        Order of that norm.
     padding_idx, scale_grad_by_freq, sparse
         No effect at inference.
 
@@ -57,16 +57,16 @@ def embedding(
 def embedding_renorm(
     weight: Array, indices: Array, max_norm: float, norm_type: float = 2.0
 ) -> Array:
-    """Shorten rows of a table that are to be looked up: what `max_norm` does in raw form.
+    """Limit the norm of the rows to look up: the raw operator behind `max_norm`.
 
     Parameters
     ----------
     weight : ndarray of shape (K, D)
     indices : integer ndarray of any shape
-        Rows that are to be looked up; the others stay as they are.
+        Rows to limit; the others stay unchanged.
     max_norm : float
     norm_type : float
-        Which norm measures the rows.
+        Order of that norm.
 
     Returns
     -------
@@ -80,10 +80,10 @@ def embedding_renorm(
 
 
 def _shortened(rows: Array, max_norm: float, norm_type: float) -> Array:
-    """Rows of shape (..., D), the longer ones shortened to `max_norm`."""
+    """Scale rows of shape (..., D) down to the norm `max_norm`."""
     lengths = np.linalg.norm(rows.reshape(-1, rows.shape[-1]), norm_type, axis=1)
     lengths = lengths.reshape(*rows.shape[:-1], 1)
-    # PyTorch's small number that keeps the division from overflowing.
+    # PyTorch's constant that prevents an overflow of the division.
     factors = np.where(lengths > max_norm, max_norm / (lengths + 1e-7), 1)
     return np.asarray(rows * factors, rows.dtype)
 
@@ -108,11 +108,11 @@ def embedding_module(
         From 0 to K - 1.
     weight : ndarray of shape (K, D)
     max_norm : float, optional
-        Longer rows are shortened to it.
+        Rows with a larger norm are scaled down to it.
     norm_type : float
-        Which norm measures them.
+        Order of that norm.
     num_embeddings, embedding_dim
-        K and D, which `weight` says already.
+        K and D; the shape of `weight` determines them.
     padding_idx, scale_grad_by_freq, sparse
         No effect at inference.
 

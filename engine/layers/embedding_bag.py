@@ -44,17 +44,17 @@ def embedding_bag(
         Indices of rows.
     weight : ndarray of shape (K, D)
     offsets : integer ndarray of shape (B,), optional
-        Where each bag begins; it ends where the next one begins.
+        Start of each bag. A bag ends where the next one starts.
     max_norm, norm_type
         As in ``F.embedding``.
     mode : str
         ``sum``, ``mean`` or ``max``.
     per_sample_weights : ndarray of the shape of `input`, optional
-        What each row is multiplied by; for ``sum`` only.
+        Factor of each row; for ``sum`` only.
     include_last_offset : bool
-        Whether `offsets` also says where the last bag ends.
+        Whether `offsets` also contains the end of the last bag.
     padding_idx : int, optional
-        An index that does not count.
+        Index to ignore.
     scale_grad_by_freq, sparse, num_embeddings, embedding_dim
         No effect at inference.
 
@@ -102,7 +102,7 @@ def embedding_bag_traced(
 ) -> Outputs:
     """Combine the rows of each bag; as ``torch.nn.EmbeddingBag``.
 
-    The three further outputs, which only the gradient needs, are None.
+    The other three outputs are None. Only the gradient needs them.
     """
     result = embedding_bag(
         indices,

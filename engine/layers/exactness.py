@@ -1,6 +1,6 @@
-"""Marks element-wise operators, which are accurate to a few units in the last place.
+"""Marks element-wise operators, whose results are accurate to a few units in the last place.
 
-Their results are compared element by element. Sums are not element-wise, nor are operators
+These results are compared element by element. Sums are not element-wise. Neither are operators
 that cancel like a sum in PyTorch: their small elements may have any relative error.
 """
 
@@ -33,7 +33,8 @@ def mark_elementwise(function: Function) -> Function:
 def is_elementwise(layer: Layer | None) -> bool:
     """Return whether a layer is element-wise.
 
-    An expression is if it is a single call: the difference of two results may cancel.
+    An expression is element-wise if it is a single call. The difference of two results may
+    cancel.
     """
     if isinstance(layer, Expression):
         return sum(isinstance(node, Call) for node in layer.expression.nodes) == 1

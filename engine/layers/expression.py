@@ -19,13 +19,13 @@ __all__ = ["Expression", "expression_text", "to_tensor"]
 
 
 def expression_text(value: Any) -> str:
-    """Write a parameter as the expression that it was read from.
+    """Format a parameter as the expression that it was parsed from.
 
     Parameters
     ----------
     value : str, number, None, or tuple of them
-        A file may hold ``expr=2``, ``expr=None`` or ``expr=[@0,@1]``, which read as a
-        number, None and a list.
+        A file may have ``expr=2``, ``expr=None`` or ``expr=[@0,@1]``, which parse as a number,
+        None and a list.
     """
     if isinstance(value, tuple):
         return f"[{','.join(map(expression_text, value))}]"
@@ -44,16 +44,16 @@ class Expression(Layer):
     Parameters
     ----------
     expr : str
-        Numbers, None and lists stand for themselves.
+        May also be a number, None or a list.
 
     Attributes
     ----------
     expression : Expression
         The parsed tree.
     functions : mapping of str to Function
-        What the words of an expression mean.
+        Functions by their name in an expression.
     gives_tensors : bool
-        Whether numbers and lists of sizes are tensors.
+        Whether numbers and lists of sizes become tensors.
     """
 
     functions: ClassVar[Mapping[str, expression.Function]] = expression.FUNCTIONS
@@ -70,7 +70,7 @@ class Expression(Layer):
             raise ParameterError("expr", str(exc)) from exc
         shape = operator.output_shape
         self._annotated = shape is not None
-        # Constants that pnnx folded are a tensor where the file gives them a shape.
+        # A constant that pnnx folded is a tensor if the file states its shape.
         self._is_tensor = self.gives_tensors or bool(shape)
 
     @override
@@ -80,17 +80,17 @@ class Expression(Layer):
         Returns
         -------
         Value
-            May be an operand itself, as for ``@0``.
+            May be an operand itself, for example for ``@0``.
         """
         result = self.expression.evaluate(operands)
         return to_tensor(result, annotated=self._annotated) if self._is_tensor else result
 
 
 def to_tensor(value: Value, *, annotated: bool) -> Value:
-    """Make a tensor of a number, and of a list of sizes; anything else stays as it is.
+    """Convert a number or a list of sizes to a tensor; other values stay unchanged.
 
-    A list of constants stays one where the file does not call it a tensor: it takes the
-    dtype of what it is combined with.
+    A list of constants stays a list unless the file annotates it as a tensor. It is promoted to
+    the dtype of the other operands.
     """
     if is_scalar(value):
         return np.array(value, result_dtype(value))

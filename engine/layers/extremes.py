@@ -50,7 +50,7 @@ def maximum(
     ----------
     input : ndarray of any shape
     dim : int, optional
-        All elements are compared without it.
+        Dimension to reduce; all elements by default.
     keepdim : bool
         Keep the dimension with size 1.
     other : ndarray, optional
@@ -59,7 +59,7 @@ def maximum(
     Returns
     -------
     ndarray, or values and indices where `dim` is given
-        NaN where there is one.
+        NaN if an element is NaN.
     """
     return _extreme(input, dim, keepdim, other, "amax")
 
@@ -78,7 +78,7 @@ def minimum(
     ----------
     input : ndarray of any shape
     dim : int, optional
-        All elements are compared without it.
+        Dimension to reduce; all elements by default.
     keepdim : bool
         Keep the dimension with size 1.
     other : ndarray, optional
@@ -87,7 +87,7 @@ def minimum(
     Returns
     -------
     ndarray, or values and indices where `dim` is given
-        NaN where there is one.
+        NaN if an element is NaN.
     """
     return _extreme(input, dim, keepdim, other, "amin")
 
@@ -100,9 +100,9 @@ def argmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Array
     ----------
     input : ndarray of any shape
     dim : int, optional
-        The index counts in the flattened tensor without it.
+        Dimension to reduce. By default the index refers to the flattened tensor.
     keepdim : bool
-        Keep what is reduced with size 1.
+        Keep the reduced dimension with size 1.
 
     Returns
     -------
@@ -119,9 +119,9 @@ def argmin(input: Array, dim: int | None = None, keepdim: bool = False) -> Array
     ----------
     input : ndarray of any shape
     dim : int, optional
-        The index counts in the flattened tensor without it.
+        Dimension to reduce. By default the index refers to the flattened tensor.
     keepdim : bool
-        Keep what is reduced with size 1.
+        Keep the reduced dimension with size 1.
 
     Returns
     -------
@@ -143,9 +143,9 @@ def topk(
         How many, at most N.
     dim : int
     largest : bool
-        The largest, largest first; otherwise the smallest, smallest first.
+        Return the largest elements, largest first, or the smallest, smallest first.
     sorted : bool
-        Otherwise the order is the one that PyTorch leaves on CPUs.
+        If false, the order is the one that PyTorch has on CPUs.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def topk(
     if not 0 <= count <= length:
         raise LayerError(f"k is {count}, there are {length} elements along dim {dim}")
     order = _order(input, axis, descending=largest)
-    # PyTorch sorts all the same where it chooses few of many.
+    # PyTorch sorts anyway if `k` is small.
     if not sorted and 64 * count > length > 1:
         order = _unsorted(input, order, axis, count)
     return _take_along(input, order[along(axis, slice(count))] if input.ndim else order, axis)
@@ -260,14 +260,14 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
     ----------
     input : ndarray of any shape
     dim : int, optional
-        All elements are compared without it.
+        Dimension to reduce; all elements by default.
     keepdim : bool
         Keep the dimension with size 1.
 
     Returns
     -------
     ndarray, or values and indices where `dim` is given
-        NaN where there is one.
+        NaN if an element is NaN.
     """
     return _median(input, dim, keepdim, ignore_nan=False)
 
@@ -276,7 +276,7 @@ def median(input: Array, dim: int | None = None, keepdim: bool = False) -> Value
 def nanmedian(input: Array, dim: int | None = None, keepdim: bool = False) -> Value:
     """Median element, the lower of two, ignoring NaN: ``torch.nanmedian``.
 
-    Parameters and result are as ``torch.median`` has them; NaN where all elements are.
+    Parameters and result as ``torch.median``; NaN if all elements are NaN.
     """
     return _median(input, dim, keepdim, ignore_nan=True)
 
@@ -319,7 +319,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
     Returns
     -------
     values, indices : ndarray, int64 ndarray
-        The smallest of equally frequent ones, and where it comes last.
+        The smallest of equally frequent elements, and the index of its last occurrence.
     """
     axis = axis_of(dim, input.ndim)
     order = _order(input, axis, descending=False)
@@ -328,7 +328,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
     _require_elements(input.shape[axis])
     rows = np.moveaxis(np.take_along_axis(input, order, axis), axis, -1)
     require_steps(rows.shape[-1], "elements")
-    runs = np.ones(rows.shape, np.int64)  # how long the run is that ends here
+    runs = np.ones(rows.shape, np.int64)  # length of the run of equal elements that ends here
     for place in range(1, rows.shape[-1]):
         runs[..., place] += runs[..., place - 1] * (rows[..., place - 1] == rows[..., place])
     longest = np.expand_dims(runs.argmax(-1), axis)
@@ -336,7 +336,7 @@ def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Outputs:
 
 
 def _extreme(input: Array, dim: Value, keepdim: bool, other: Value, name: str) -> Value:
-    if isinstance(dim, np.ndarray):  # TorchScript's overload has the other tensor there
+    if isinstance(dim, np.ndarray):  # TorchScript's overload has the other tensor here
         dim, other = None, dim
     if is_numbers(dim):  # a constant vector of ONNX
         other, dim = as_operand(dim, input.dtype), None
@@ -375,14 +375,14 @@ def _order(array: Array, axis: int, descending: bool) -> Array:
         return np.zeros((), np.int64)
     if not descending:
         return np.argsort(array, axis, kind="stable")
-    # Sorted from the back and turned around, equal elements come in their order again.
+    # Sort the reversed array and reverse the result, so that equal elements keep their order.
     backwards = np.argsort(np.flip(array, axis), axis, kind="stable")
     order: Array = array.shape[axis] - 1 - np.flip(backwards, axis)
     return order
 
 
 def _unsorted(array: Array, order: Array, axis: int, count: int) -> Array:
-    """Reorder what is in order as ``std::nth_element`` leaves it."""
+    """Reorder sorted elements to the order of ``std::nth_element``."""
     in_order = np.moveaxis(np.take_along_axis(array, order, axis), axis, -1)
     left, right = in_order[..., :-1], in_order[..., 1:]
     differs = (left != right) & ~(np.isnan(left) & np.isnan(right))

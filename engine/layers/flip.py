@@ -51,7 +51,7 @@ def rot90(input: Array, k: int = 1, dims: Ints = (0, 1)) -> Array:
     ----------
     input : ndarray with at least two dimensions
     k : int
-        How often, from the first of `dims` towards the second.
+        Number of quarter turns, from the first of `dims` towards the second.
     dims : two ints
 
     Returns
@@ -67,13 +67,13 @@ def rot90(input: Array, k: int = 1, dims: Ints = (0, 1)) -> Array:
 
 @register("torch.roll", "Tensor.roll", "aten::roll")
 def roll(input: Array, shifts: Ints, dims: Ints | None = None) -> Array:
-    """Move elements along dimensions; what falls off comes in at the front: ``torch.roll``.
+    """Move elements along dimensions, from the end around to the front: ``torch.roll``.
 
     Parameters
     ----------
     input : ndarray of any shape
     shifts : int or ints
-        How far, one per dimension.
+        Distance to move, one per dimension.
     dims : int or ints, optional
         By default the flattened tensor is rolled.
 
@@ -89,5 +89,5 @@ def roll(input: Array, shifts: Ints, dims: Ints | None = None) -> Array:
         return np.roll(input, distances[0])
     if not input.ndim:
         raise LayerError("a 0-d tensor has no dimensions to roll along")
-    axes = tuple(axis_of(dim, input.ndim, "dims") for dim in numbers)  # may come twice
+    axes = tuple(axis_of(dim, input.ndim, "dims") for dim in numbers)  # may be repeated
     return np.roll(input, distances, axes)

@@ -67,12 +67,12 @@ def fold(
     output_size : int or tuple of int
         H and W.
     kernel_size, dilation, padding, stride : int or tuple of int
-        Of the windows; what lies in the padding is dropped.
+        Of the windows; elements in the padding are dropped.
 
     Returns
     -------
     ndarray of shape (N, C, H, W) or (C, H, W)
-        A new array; 0 where no window is.
+        A new array; 0 outside the windows.
     """
     windows = _windows(kernel_size, dilation, padding, stride)
     sizes = per_axis("output_size", as_ints(output_size, "output_size"), 2, least=1)

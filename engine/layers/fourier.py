@@ -43,8 +43,8 @@ def _ihfftn(x: Array, sizes: tuple[int, ...], axes: tuple[int, ...], norm: Any) 
     return np.fft.ifftn(halved, sizes[:-1], axes[:-1], norm) if axes[:-1] else halved
 
 
-# Name of the one-dimensional transform: what it does, its form in many dimensions, whether
-# its result is real, and whether it takes half of a symmetric signal.
+# By name of the one-dimensional transform: its summary, the multi-dimensional transform,
+# whether its result is real, and whether its input is half of a symmetric signal.
 TRANSFORMS: Final[dict[str, tuple[str, Transform, bool, bool]]] = {
     "fft": ("Fourier transform", np.fft.fftn, False, False),
     "ifft": ("Inverse Fourier transform", np.fft.ifftn, False, False),
@@ -54,7 +54,7 @@ TRANSFORMS: Final[dict[str, tuple[str, Transform, bool, bool]]] = {
     "ihfft": ("Inverse of ``hfft``", _ihfftn, False, False),
 }
 
-_WORKING: Final = 4  # what NumPy needs on the way, in complex numbers for each point
+_WORKING: Final = 4  # NumPy's temporary memory, in complex numbers per point
 _OF_REAL_NUMBERS: Final = frozenset({"rfft", "ihfft"})
 
 
@@ -84,12 +84,12 @@ def _transformed(
 
 
 def require_room_for_points(count: int) -> None:
-    """Check that there is room for what NumPy needs on the way to a transform.
+    """Check that NumPy's temporary arrays of a transform fit into memory.
 
     Raises
     ------
     LayerError
-        If so many points are too many.
+        If there are too many points.
     """
     require_memory((_WORKING, count), np.dtype(np.complex128))
 
@@ -197,14 +197,14 @@ def fftfreq(n: int, d: float = 1.0, dtype: Value = None) -> Array:
     n : int
         Length of the transform.
     d : float
-        Time from one sample to the next.
+        Time between samples.
     dtype : str, optional
         Float32 by default.
 
     Returns
     -------
     ndarray of shape (n,)
-        0 and up, and then from the lowest negative one to the last.
+        0 and the positive frequencies, then the negative ones, ascending.
     """
     count = _length_of_transform(n)
     return cast(np.fft.fftfreq(count, as_python(d)), as_dtype(dtype) or DEFAULT_FLOAT)

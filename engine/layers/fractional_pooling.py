@@ -52,18 +52,18 @@ def drawn_fractional_max_pool(
     input : ndarray of shape (N, C, H...) or (C, H...)
     kernel_size : int or tuple of int
     output_size : int or tuple of int, optional
-        How many windows each axis gets, H'...
+        Number of windows along each axis, H'...
     output_ratio : float or tuple of float, optional
-        Or else H' / H.
+        H' / H, instead of `output_size`.
     return_indices : bool
-        Whether there is a second output.
+        Whether to return the indices as a second output.
     random_samples : ndarray of shape (N, C, number of axes), optional
-        In [0, 1); drawn without.
+        In [0, 1); drawn at random by default.
 
     Returns
     -------
     Outputs
-        ndarray of shape (N, C, H'...) or (C, H'...), and perhaps the places as in
+        ndarray of shape (N, C, H'...) or (C, H'...), and the indices if requested, as in
         ``aten::fractional_max_pool2d``.
     """
     rank = spatial_rank(call)
@@ -96,14 +96,14 @@ def fractional_max_pool(
     input : ndarray of shape (N, C, H...) or (C, H...)
     kernel_size, output_size : int or tuple of int
     random_samples : ndarray of shape (N, C, number of axes)
-        In [0, 1): one shift per plane and axis. Of images the first is that of the columns,
-        of volumes that of the depth.
+        In [0, 1): one shift per plane and axis. The order is columns, rows for images, and
+        depth, rows, columns for volumes.
 
     Returns
     -------
     Outputs
         ndarray of shape (N, C, H'...) or (C, H'...), and an int64 ndarray of that shape with
-        the places in the flattened (H...).
+        indices into the flattened (H...).
     """
     rank = spatial_rank(call)
     require_image(input, rank)
@@ -146,18 +146,18 @@ def fractional_max_pool(
 
 
 def _starts(samples: Array, size: int, count: int, kernel: int) -> Array:
-    """Where the windows of an axis begin.
+    """Compute the start of each window of an axis.
 
     Parameters
     ----------
     samples : ndarray of shape (planes,)
     size, count, kernel : int
-        Of the axis, and how many windows of which size it gets.
+        Size of the axis, number of windows and size of a window.
 
     Returns
     -------
     int64 ndarray of shape (planes, count)
-        The first is 0, the last ends with the axis.
+        The first starts at 0, the last ends at the end of the axis.
     """
     result = np.full((len(samples), count), size - kernel, np.int64)
     if count > 1:

@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 __all__ = ["affine_grid", "grid_sample", "sample_pixels"]
 
-# PyTorch's numbers, which traced graphs have, and ONNX's names for the same.
+# Modes by PyTorch's number in traced graphs, and by ONNX's name.
 _MODES: Final[dict[int | str, str]] = {
     0: "bilinear", 1: "nearest", 2: "bicubic", "linear": "bilinear", "cubic": "bicubic",
 }  # fmt: skip
 _PADDING_MODES: Final[dict[int | str, str]] = {0: "zeros", 1: "border", 2: "reflection"}
 
-_FARTHEST: Final = 1 << 30  # a position so far outside is as good as any farther one
+_FARTHEST: Final = 1 << 30  # positions are limited to this, far outside any image
 
 _TAPS: Final = {"nearest": 1, "bilinear": 2, "bicubic": 4}  # along each axis
-_WORKED_OUT: Final = 24  # numbers that a position takes along the way, beside its values
-_CHUNK: Final = 1 << 22  # bytes that are computed at once, which stay in a cache
+_WORKED_OUT: Final = 24  # temporary numbers per position, besides its values
+_CHUNK: Final = 1 << 22  # bytes of one block, which fit into a cache
 _EVERYWHERE: Final = np.ones((), np.bool_)
-_ALONE: Final = 1 << 15  # elements of a sample from which it is worked on by itself
+_ALONE: Final = 1 << 15  # samples with at least so many elements are processed one by one
 
 
 @register("F.affine_grid", "aten::affine_grid_generator")
@@ -102,7 +102,7 @@ def grid_sample(
     mode : str
         ``bilinear`` (of eight neighbours in three dimensions), ``nearest`` or ``bicubic``.
     padding_mode : str
-        What is outside of the image: ``zeros``, ``border`` (the nearest pixel) or
+        Values outside the image: ``zeros``, ``border`` (the nearest pixel) or
         ``reflection``.
     align_corners : bool
         Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
@@ -129,7 +129,7 @@ def grid_sample(
         for size in input.shape[2:]
     ]
     for samples, part in source.parts(output.shape):
-        # The last number of a position belongs to the image's first axis.
+        # The last coordinate of a position is along the image's first axis.
         columns = np.moveaxis(positions[samples, part, ::-1], -1, 0)
         pixels = [axis.pixels(column) for axis, column in zip(axes, columns, strict=True)]
         output[samples, :, part] = source.sampled(samples, axes, pixels)
@@ -176,16 +176,16 @@ def _require_fit(input: Array, grid: Array) -> None:
 
 
 class _Neighbour(NamedTuple):
-    """Of each position, a pixel beside it along one axis; all of shape (n, P).
+    """A neighbouring pixel of each position along one axis; all arrays of shape (n, P).
 
     Attributes
     ----------
     place : int64 ndarray
-        In the image, even where the pixel itself is not.
+        Index of the pixel, clipped to the image.
     share : ndarray
-        What its value is multiplied by.
+        Weight of the pixel.
     inside : bool ndarray
-        Whether there is such a pixel.
+        Whether the pixel is inside the image.
     """
 
     place: Array
@@ -193,13 +193,13 @@ class _Neighbour(NamedTuple):
     inside: Array
 
     def weighed(self) -> _Neighbour:
-        """The same where what is outside has no share."""
+        """Return the neighbours with weight 0 outside the image."""
         return _Neighbour(self.place, self.share * self.inside, _EVERYWHERE)
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """One spatial axis of an image, and what is outside.
+    """One spatial axis of an image, and its padding.
 
     Attributes
     ----------
@@ -207,8 +207,8 @@ class _Axis:
     padding : str
     align_corners : bool
     exact : bool
-        Whether a position that is not finite gives NaN where it is weighted, as PyTorch's
-        vectors do in two dimensions; else what is outside, as its loops do in three.
+        Whether a position that is not finite gives NaN, as in PyTorch's vectorised code for two
+        dimensions. If not, it counts as outside, as in PyTorch's loops for three.
     """
 
     size: int
@@ -217,7 +217,7 @@ class _Axis:
     exact: bool
 
     def pixels(self, x: Array) -> Array:
-        """Coordinates from -1 to 1 in pixels, of the same shape."""
+        """Convert coordinates from -1 to 1 to pixels."""
         x = x.astype(working_dtype(x.dtype), copy=False)
         scaled: Array = x + 1
         if self.align_corners:
@@ -228,30 +228,30 @@ class _Axis:
         return scaled
 
     def padded(self, pixels: Array) -> Array:
-        """Move coordinates into the image as the padding says."""
+        """Move coordinates into the image according to the padding."""
         last = self.size - 1
         if self.padding == "reflection":
             low, span = (0.0, last) if self.align_corners else (-0.5, self.size)
             pixels = _reflected(pixels, low, span)
         if self.padding != "zeros":
             if self.exact:
-                return np.fmin(np.fmax(pixels, 0), last)  # NaN is the first pixel
-            return np.fmax(np.fmin(pixels, last), 0)  # and here the last
+                return np.fmin(np.fmax(pixels, 0), last)  # NaN becomes the first pixel
+            return np.fmax(np.fmin(pixels, last), 0)  # NaN becomes the last pixel
         if not math.isfinite(pixels.sum(dtype=np.float64)):
             other = np.nan if self.exact else -_FARTHEST
             pixels = np.where(np.isfinite(pixels), pixels, other)
         return pixels
 
     def neighbour(self, whole: Array, share: Array) -> _Neighbour:
-        """The pixel at whole coordinates."""
+        """Return the pixel at integer coordinates."""
         nearest = np.fmin(np.fmax(whole, 0), self.size - 1)
         return _Neighbour(nearest.astype(np.intp), share, nearest == whole)
 
     def pair(self, pixels: Array) -> tuple[Array, list[Array]]:
-        """The first of two pixels in a row, and what each of them adds to a value between.
+        """Return the first of two neighbouring pixels, and the weight of each.
 
-        The second is missing where there is but one. The pixels are always in the image: of a
-        position outside, what the nearest ones add is less, down to 0.
+        The second weight is missing if the axis has one pixel. The pixels are always in the
+        image. For a position outside, the weights of the nearest pixels decrease to 0.
         """
         pixels = self.padded(pixels)
         first = np.clip(np.floor(pixels), 0, max(self.size - 2, 0))
@@ -266,7 +266,7 @@ class _Axis:
 
 
 def _reflected(pixels: Array, low: float, span: float) -> Array:
-    """Mirror coordinates at `low` and `low + span` as often as it takes."""
+    """Reflect coordinates at `low` and `low + span` until they are between them."""
     if span == 0:
         return np.zeros_like(pixels)
     distance = np.abs(pixels - low)
@@ -304,13 +304,13 @@ _NEIGHBOURS: Final[dict[str, Callable[[_Axis, Array], list[_Neighbour]]]] = {
 
 
 class _Source:
-    """Pixels of images, taken by their places.
+    """Reads pixels of images by index.
 
     Parameters
     ----------
     images : ndarray of shape (N, C, ...)
     dtype : dtype
-        To compute in.
+        Dtype to compute in.
     method : str
     """
 
@@ -323,7 +323,7 @@ class _Source:
         self._pixels: Array = pixels.reshape(-1)
 
     def parts(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
-        """Cut an output (N, C, P) into runs of samples, or of positions of one sample."""
+        """Split an output (N, C, P) into blocks of samples, or of positions of one sample."""
         samples, channels, positions = shape
         if not math.prod(shape):
             return
@@ -333,20 +333,20 @@ class _Source:
             yield part[0], part[1]
 
     def sampled(self, samples: slice, axes: Sequence[_Axis], pixels: Sequence[Array]) -> Array:
-        """Values at positions, given in pixels along each axis; (n, C, P)."""
+        """Sample at positions, given in pixels along each axis; (n, C, P)."""
         pairs = list(zip(axes, pixels, strict=True))
         exact = self._method == "nearest"
         if self._method == "bilinear":
             values = self._between(samples, pairs)
         else:
             values = self._mixed(samples, pairs, exact=exact)
-        # What is not finite may come from pixels that count for nothing, or are not there.
+        # Results that are not finite may come from pixels with weight 0 or outside the image.
         if not (exact or math.isfinite(values.sum(dtype=np.float64))):
             values = self._mixed(samples, pairs, exact=True)
         return values
 
     def _between(self, samples: slice, pairs: list[tuple[_Axis, Array]]) -> Array:
-        """Values between pixels that lie side by side."""
+        """Interpolate between neighbouring pixels."""
         places, shares = self._origins(samples), []
         for axis, pixels in pairs:
             first, own = axis.pair(pixels)
@@ -365,7 +365,7 @@ class _Source:
         return reached(0, 0)
 
     def _mixed(self, samples: slice, pairs: list[tuple[_Axis, Array]], *, exact: bool) -> Array:
-        """Values of neighbours anywhere; `exact` whatever pixels hold that are not there."""
+        """Interpolate between any pixels; `exact` ignores values of pixels outside."""
         neighbours = [_NEIGHBOURS[self._method](*pair) for pair in pairs]
         if not exact:
             neighbours = [[one.weighed() for one in found] for found in neighbours]
@@ -386,7 +386,7 @@ class _Source:
         return reached(0, self._origins(samples), _EVERYWHERE)
 
     def _weighted(self, values: Iterable[Array], shares: Sequence[Array]) -> Array:
-        """Sum of values times their shares, in the memory of the values."""
+        """Sum values times their weights, reusing the memory of the values."""
         total: Array | None = None
         for value, share in zip(values, shares, strict=True):
             if share.ndim:  # otherwise it is 1
@@ -395,15 +395,15 @@ class _Source:
         return np.asarray(total)
 
     def _origins(self, samples: slice) -> Array:
-        """Numbers of the samples' first pixels, in images; (n, 1)."""
+        """Index of the first pixel of each sample in all images; (n, 1)."""
         if samples.stop - samples.start == 1:
-            return np.zeros((1, 1), np.intp)  # one image is looked at by itself
+            return np.zeros((1, 1), np.intp)  # a single image is indexed directly
         return np.arange(samples.start, samples.stop).reshape(-1, 1) * len(self._planes)
 
     def _values(self, samples: slice, places: Array, step: int = 0) -> Array:
-        """Pixels at places (n, P), or some steps behind, of all channels; (n, C, P).
+        """Read pixels at indices (n, P), plus `step`, of all channels; (n, C, P).
 
-        Places may be wrong where a position is NaN: its shares are NaN too.
+        The index of a NaN position may be wrong; its weights are NaN too.
         """
         taken: Array
         if samples.stop - samples.start == 1:

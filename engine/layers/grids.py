@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cartesian_prod", "combinations", "meshgrid"]
 
-_MOST_NUMBERS: Final = 1 << 25  # in combinations, which take Python a few seconds
+_MOST_NUMBERS: Final = 1 << 25  # in all combinations; a few seconds in Python
 
 
 @register("aten::meshgrid", operands=("tensors", "tensors indexing"))
@@ -38,7 +38,7 @@ def meshgrid(*tensors: Value, indexing: str = "ij") -> tuple[Array, ...]:
     *tensors : ndarray of shape (N,) or (), or one tuple of them
         Positions along each dimension of the grid; of one dtype.
     indexing : str
-        ``ij``, or ``xy`` where the first two dimensions are exchanged.
+        ``ij``, or ``xy``, which exchanges the first two dimensions.
 
     Returns
     -------
@@ -87,19 +87,19 @@ def cartesian_prod(*tensors: Value) -> Array:
 
 @register("torch.combinations", "aten::combinations")
 def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Array:
-    """All choices of some elements of a vector, in order, as rows: ``torch.combinations``.
+    """All combinations of some elements of a vector, as rows: ``torch.combinations``.
 
     Parameters
     ----------
     input : ndarray of shape (N,)
     r : int
-        How many to choose.
+        Number of elements to choose.
     with_replacement : bool
-        Whether an element may be chosen again.
+        Whether an element may be chosen more than once.
 
     Returns
     -------
-    ndarray of shape (number of choices, r); (0,) where r is 0
+    ndarray of shape (number of combinations, r); (0,) if r is 0
         A copy.
     """
     require_ndim(input, 1)
@@ -119,7 +119,7 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Ar
 
 
 def _require_few(size: int, chosen: int, *, with_replacement: bool) -> None:
-    """Check how many combinations there are, which soon are more than can be gone through."""
+    """Check the number of combinations, which grows fast."""
     places = size + chosen - 1 if with_replacement else size
     ways = 1
     for step in range(max(0, min(chosen, places - chosen))):

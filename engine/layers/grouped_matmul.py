@@ -1,7 +1,7 @@
-"""Products of matrices in groups, as mixtures of experts take them.
+"""Grouped matrix products, as used by mixtures of experts.
 
-Every token goes to one expert. Tokens are sorted by their experts, and `offs` says where those
-of each expert end.
+Every token is routed to one expert. Tokens are sorted by expert, and `offs` contains the end of
+each expert's tokens.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ def grouped_mm(
 ) -> Array:
     """Multiply matrices group by group: ``torch.nn.functional.grouped_mm``.
 
-    An array of three dimensions holds one matrix for each group. A matrix is cut into groups
-    where `offs` says: `mat_a` along M, `mat_b` along N, or both along K.
+    An array of three dimensions holds one matrix per group. A matrix is split into groups at
+    `offs`: `mat_a` along M, `mat_b` along N, or both along K.
 
     Parameters
     ----------
     mat_a : ndarray of shape (M, K) or (G, M, K)
     mat_b : ndarray of shape (K, N) or (G, K, N)
     offs : ndarray of shape (G,), optional
-        Where each group ends; only left out where there is nothing to cut.
+        End of each group; only omitted if no operand is split.
     bias : None
-        PyTorch takes none so far.
+        PyTorch does not support a bias yet.
 
     Returns
     -------
     ndarray of shape (M, N), or (G, M, N) if both or none are cut
-        A new array. Behind the last group it is 0; PyTorch leaves open what is there.
+        A new array. Elements after the last group are 0; PyTorch leaves them undefined.
     """
     require_ndim(mat_a, (2, 3), "mat_a")
     require_ndim(mat_b, (2, 3), "mat_b")
@@ -80,7 +80,7 @@ def _of_pairs(mat_a: Array, mat_b: Array) -> Array:
 
 
 def _groups(offs: Array, size: int) -> list[slice]:
-    """Cut `size` rows or columns where `offs` says."""
+    """Split `size` rows or columns at `offs`."""
     require_ndim(offs, 1, "offs")
     if offs.dtype.kind not in "iu":
         raise LayerError(f"offs has the dtype {offs.dtype}, not an integer one")

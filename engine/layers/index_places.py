@@ -1,7 +1,7 @@
 """Checks and normalises index tensors, and combines elements by index.
 
-What goes element by element goes by positions in the flattened tensor: NumPy takes, and joins
-with ``ufunc.at``, several times as fast there as by one tensor of indices per dimension.
+Element-wise operators index the flattened tensor. There, ``take`` and ``ufunc.at`` of NumPy are
+several times as fast as with one tensor of indices per dimension.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = [
     "take_along",
 ]
 
-# Joins elements to those at positions of a flat array, one after the other.
+# Combines new elements with those at positions of a flat array, one after the other.
 Join: TypeAlias = Callable[[Any, Any, Any], object]
 
-_CHUNK: Final = 1 << 18  # elements whose positions are worked out at once
+_CHUNK: Final = 1 << 18  # elements whose positions are computed at once
 
 
 def require_integers(index: Array) -> Array:
@@ -50,17 +50,17 @@ def normalize_indices(index: Array, size: int, axis: int) -> Array:
     index : integer ndarray of any shape
         From ``-size`` to ``size - 1``.
     size, axis : int
-        Of the dimension that they go along.
+        Of the indexed dimension.
 
     Returns
     -------
     int64 ndarray of the same shape
-        `index` itself where nothing is to be changed.
+        `index` itself if no index is negative.
 
     Raises
     ------
     LayerError
-        With the first index that is farthest out.
+        With the first of the indices that are farthest out of range.
     """
     if not require_integers(index).size:
         return index.astype(np.intp)
@@ -90,9 +90,9 @@ def take_along(input: Array, axis: int, index: Array) -> Array:
     Raises
     ------
     IndexError
-        With the index that is not there.
+        With the index that is out of range.
     """
-    # Several times as fast, but it would copy all of a view, and of a weight that lies askew.
+    # `take` is several times as fast, but first copies a whole view or unaligned weight.
     if input.flags.c_contiguous and input.flags.aligned:
         return np.asarray(input.take(require_integers(index), axis))
     return np.asarray(input[along(axis, require_integers(index))])
@@ -108,16 +108,16 @@ def flat_positions(
     shape : tuple of int
         Of the array.
     axis : int
-        Which of its dimensions the indices go along; 1 above.
+        The indexed dimension; 1 in the formula.
     index : int64 ndarray, not larger than the array in the other dimensions
         Counted from the front.
     part : tuple of slice
-        Which of the indices are asked for; with start and stop.
+        The requested part of the indices; with start and stop.
 
     Returns
     -------
     int64 ndarray of the shape of that part
-        New.
+        A new array.
     """
     places: Array = index[part] * math.prod(shape[axis + 1 :])
     for other, taken_of in enumerate(part):

@@ -1,7 +1,7 @@
 """Operators that take or replace elements by index tensors.
 
-Indices are integers from -N to N - 1 unless it says otherwise; what lies outside is an
-error, not memory.
+Indices are integers from -N to N - 1 unless documented otherwise. An index out of range is an
+error.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Index(Layer):
     Parameters
     ----------
     expr : str, optional
-        The lists, such as ``[None,[1,0]]``, when they are constants: None takes a whole
-        dimension, a list of bools what is true, and integer lists are broadcast against
-        each other, as in NumPy. Otherwise they are the second input.
+        Constant lists, such as ``[None,[1,0]]``. None selects a whole dimension, a bool list
+        the true elements, and integer lists are broadcast against each other, as in NumPy. If
+        not constant, the lists are the second input.
     """
 
     def __init__(self, operator: OperatorCall, expr: Any = None) -> None:
@@ -90,11 +90,11 @@ class Index(Layer):
         return np.asarray(input[places])
 
     def _whole(self, ndim: int) -> Places:
-        """The constants, as they were before they were written down.
+        """Restore the shapes of constant indices.
 
-        pnnx writes a tensor of them as if it had one dimension, and only as many of its
-        elements as the first of its dimensions has. The annotation tells how many dimensions
-        the result has, and of what size where they are of a sole tensor.
+        pnnx writes an index tensor as if it had one dimension, and only as many elements as
+        its first dimension has. The annotation has the number of dimensions of the result,
+        and for a single index tensor also their sizes.
         """
         places = self._constant or ()
         lists = [item for item in places if isinstance(item, np.ndarray)]
@@ -127,7 +127,7 @@ def index_put(input: Array, indices: Value, values: Operand, accumulate: bool = 
         As for ``Tensor.index``.
     values : ndarray, broadcast to what is replaced, or number
     accumulate : bool
-        Add instead; an index that comes twice adds twice. Otherwise the last one counts.
+        Add instead of replacing; repeated indices add repeatedly. If not, the last one counts.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Arra
     return np.take_along_axis(input, require_integers(indices), axis_of(dim, input.ndim))
 
 
-# How an element that is there already and one that comes are joined
+# How an old and a new element are combined
 _JOIN: Final[dict[str | None, Join]] = {
     None: replace_at,
     "add": np.add.at,
@@ -278,7 +278,7 @@ def scatter(
     index : integer ndarray of shape (a, K, b)
     src : ndarray, at least of the shape of `index`, or number
     reduce : str, optional
-        ``"add"`` or ``"multiply"`` to what is there; otherwise the last one counts.
+        ``"add"`` to or ``"multiply"`` the old elements. Without it the last one counts.
     value : number
         Instead of `src`.
 
@@ -331,7 +331,7 @@ def scatter_reduce(
     reduce : str
         ``"sum"``, ``"prod"``, ``"amax"``, ``"amin"`` or ``"mean"``.
     include_self : bool
-        Count what is there already.
+        Whether to include the old elements.
 
     Returns
     -------
@@ -361,10 +361,10 @@ def index_add(input: Array, dim: int, index: Array, source: Array, alpha: float 
     input : ndarray of shape (A, N, B)
     dim : int
     index : integer ndarray of shape (K,)
-        A place that comes twice is added to twice.
+        Repeated indices add repeatedly.
     source : ndarray of shape (A, K, B)
     alpha : number
-        Times what is added.
+        Factor of `source`.
 
     Returns
     -------
@@ -418,7 +418,7 @@ def index_reduce(
     reduce : str
         ``"prod"``, ``"mean"``, ``"amax"`` or ``"amin"``.
     include_self : bool
-        Count what is there already.
+        Whether to include the old elements.
 
     Returns
     -------
@@ -480,25 +480,25 @@ def index_fill(input: Array, dim: int, index: Array, value: Operand) -> Array:
 
 
 def _copy_and_places(input: Array, dim: Value, index: Array) -> tuple[Array, Places]:
-    """Copy a tensor, with a dimension for the index to go along where there is none."""
+    """Copy a tensor and normalise the index; a 0-d tensor gets one dimension."""
     places = along(axis_of(dim, input.ndim), np.atleast_1d(require_integers(index)))
     return np.atleast_1d(input.copy()), places
 
 
 def _places(indices: Value) -> Places:
-    """NumPy's index of PyTorch's list: None is a whole dimension."""
+    """Convert PyTorch's list of indices to NumPy's index; None is a whole dimension."""
     items = indices if isinstance(indices, tuple) else (indices,)
     return tuple(slice(None) if item is None else _index_array(item) for item in items)
 
 
 def _sole(places: Places) -> int | None:
-    """Axis of the only index, where that is of integers and all else is taken whole."""
+    """Return the axis of the only index, if it has integers and all other axes are whole."""
     given = [axis for axis, item in enumerate(places) if isinstance(item, np.ndarray)]
     return given[0] if len(given) == 1 and places[given[0]].dtype != np.bool_ else None
 
 
 def _reshaped(index: Array, shape: Sequence[object]) -> Array | None:
-    """An index of another shape; None where the shape does not fit, or is not known."""
+    """Reshape an index; None if the shape does not fit or is unknown."""
     sizes = [size for size in shape if isinstance(size, int)]
     if len(sizes) != len(shape) or math.prod(sizes) != index.size:
         return None
@@ -509,7 +509,7 @@ def _index_array(item: Value) -> Array:
     array = np.asarray(item)
     if array.size == 0 and not isinstance(item, np.ndarray):
         array = array.astype(np.int64)
-    if array.dtype == np.uint8:  # an old way to write a mask
+    if array.dtype == np.uint8:  # masks of old versions of PyTorch
         array = array.astype(np.bool_)
     if array.dtype.kind not in "iub":
         raise LayerError(f"{describe_value(item)} of {array.dtype} cannot be an index")
@@ -517,7 +517,7 @@ def _index_array(item: Value) -> Array:
 
 
 def _match_index(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
-    """Axis of a tensor, and what picks an element of it for each place of its own.
+    """Return the axis and the normalised indices along it.
 
     The index may not be larger than the tensor in the other dimensions.
     """
@@ -537,7 +537,7 @@ def _match_index(input: Array, dim: Value, index: Array) -> tuple[int, Array]:
 
 
 def _column(index: Array, axis: int, source: Array) -> Array:
-    """One index per place of an axis as one per element; a view."""
+    """Broadcast one index per position of an axis to one per element; a view."""
     column = index.reshape(-1, *(1,) * (source.ndim - axis - 1))
     return np.broadcast_to(column, source.shape)
 

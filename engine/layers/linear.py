@@ -61,7 +61,7 @@ class Linear(PreparingLayer[Array]):
 
     @override
     def prepare(self, dtype: DType) -> Array:
-        """Make the weight fit for computing."""
+        """Prepare the weight for the product."""
         return ready(self.weight, dtype)
 
 
@@ -104,7 +104,7 @@ def bilinear(
     weight : ndarray of shape (O, I, J)
     bias : ndarray of shape (O,), optional
     in1_features, in2_features, out_features : int
-        I, J and O; the weight says them too.
+        I, J and O; the weight determines them.
 
     Returns
     -------

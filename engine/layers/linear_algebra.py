@@ -29,7 +29,7 @@ __all__ = [
 
 
 def _wide(array: Array, name: str = "input", *, square: bool = True) -> Array:
-    """Check that there are matrices of floats, and widen them."""
+    """Check that the array holds matrices of floats, and convert it to double precision."""
     if array.ndim < 2 or (square and array.shape[-1] != array.shape[-2]):
         raise LayerError(
             f"{name} must hold square matrices; its shape is {describe_shapes([array.shape])}",
@@ -56,7 +56,7 @@ def inverse(input: Array) -> Array:
     Raises
     ------
     LayerError
-        If a matrix has none.
+        If a matrix is singular.
     """
     try:
         return np.asarray(np.linalg.inv(_wide(input)), input.dtype)
@@ -96,7 +96,7 @@ def solve(input: Array, other: Array, left: bool = True) -> Array:
     Raises
     ------
     LayerError
-        If there is no single solution.
+        If there is no unique solution.
     """
     matrix, right = promote(input, other)
     wide = _wide(matrix)
@@ -126,7 +126,7 @@ def cholesky(input: Array, upper: bool = False) -> Array:
     ----------
     input : ndarray of shape (..., N, N)
     upper : bool
-        Whether to give the upper triangle, rather than the lower one.
+        Whether to return the upper triangle instead of the lower one.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def matrix_power(input: Array, n: int) -> Array:
     ----------
     input : ndarray of shape (..., N, N)
     n : int
-        How often; 0 gives the identity, negative ones powers of the inverse.
+        Exponent; 0 returns the identity, negative ones are powers of the inverse.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def matrix_power(input: Array, n: int) -> Array:
     Raises
     ------
     LayerError
-        If a matrix has no inverse and needs one.
+        If `n` is negative and a matrix is singular.
     """
     try:
         power = np.linalg.matrix_power(_wide(input), as_int(n, "n"))
@@ -204,8 +204,8 @@ def matrix_exp(input: Array) -> Array:
     Returns
     -------
     ndarray of shape (..., N, N)
-        The sum of the powers of the matrix over the factorials; of a matrix that is halved
-        until it is small, and then squared as often.
+        Scaling and squaring: the matrix is halved until it is small, its power series is
+        summed, and the result is squared as often.
     """
     wide = _wide(input)
     largest = np.abs(wide).sum(-1).max(initial=0.0)
@@ -234,11 +234,11 @@ def cov(
     input : ndarray of shape (N, M), (M,) or ()
         A row for each variable, a column for each observation.
     correction : int
-        By how much less than the number of observations to divide.
+        The divisor is the number of observations minus this.
     fweights : integer ndarray of shape (M,), optional
-        How often each observation came.
+        Frequency of each observation.
     aweights : ndarray of shape (M,), optional
-        How much each observation counts.
+        Weight of each observation.
 
     Returns
     -------
@@ -247,7 +247,9 @@ def cov(
     require_ndim(input, (0, 1, 2))
     rows = np.atleast_1d(input).astype(np.result_type(input.dtype, np.float64))
     with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of too few observations, which give NaN or inf
+        warnings.simplefilter(
+            "ignore"
+        )  # NumPy warns of too few observations, which give NaN or inf
         result = np.cov(rows, ddof=correction, fweights=fweights, aweights=aweights)
     dtype = float_dtype(input.dtype)
     if aweights is not None:

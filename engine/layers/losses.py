@@ -1,7 +1,7 @@
 """Losses, which measure the distance of an output from a target.
 
-pnnx knows no losses and leaves them as ``aten::`` operators; the functional forms are the
-same code. Each is a formula per element (or sample), reduced at the end.
+pnnx keeps losses as ``aten::`` operators. The functional types share their code. Each loss is a
+formula per element or sample, reduced at the end.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Reduction", "cross_entropy", "nll_loss", "reduced"]
 
 _REDUCTIONS: Final[dict[int | str, str]] = {0: "none", 1: "mean", 2: "sum"}  # PyTorch's numbers
 _COSINE_EPS: Final = 1e-12
-_LOWEST_LOG: Final = -100.0  # where PyTorch cuts the logarithms of a binary cross entropy
+_LOWEST_LOG: Final = -100.0  # PyTorch's lower limit of logarithms in a binary cross entropy
 
 Reduction = int | str
 
 
 def reduced(values: Array, reduction: Reduction) -> Array:
-    """Mean, sum, or the values themselves; added up in double precision.
+    """Reduce values to their mean or sum, in double precision, or return them unchanged.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def _unfit(input: Array, target: Array) -> LayerError:
 
 
 def _pair(input: Array, target: Array) -> tuple[Array, Array, DType]:
-    """Both in the dtype to compute in, broadcast, and the result's dtype."""
+    """Convert to the dtype to compute in and broadcast; also return the result's dtype."""
     try:
         x, y = np.broadcast_arrays(*promote(input, target))
     except ValueError:
@@ -172,8 +172,8 @@ def triplet_margin_loss(
 ) -> Array:
     """Margin between distances to a positive and a negative: ``F.triplet_margin_loss``.
 
-    ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm; with
-    `swap` the negative's distance is the lesser of those to anchor and positive.
+    ``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with the p-norm. With `swap`
+    the negative's distance is the smaller of its distances to anchor and positive.
     """
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
@@ -198,7 +198,7 @@ def cosine_embedding_loss(
     target : ndarray of shape (N,) or ()
         1 for ``1 - cosine``, -1 for ``max(0, cosine - margin)``.
     margin : float
-        What the cosine of a target of -1 may be.
+        Largest cosine without loss for a target of -1.
     reduction : str
         ``mean``, ``sum`` or ``none``.
 
@@ -207,7 +207,7 @@ def cosine_embedding_loss(
     ndarray of shape (), or of the target's shape with ``none``
     """
     x, y, dtype = _pair(input1, input2)
-    # As PyTorch: its eps is added to the squares, and its sums are plain.
+    # Like PyTorch: eps is added to the squares, and sums are not compensated.
     products = [np.sum(a * b, -1) for a, b in ((x, y), (x, x), (y, y))]
     cosine = products[0] / np.sqrt((products[1] + _COSINE_EPS) * (products[2] + _COSINE_EPS))
     values = np.where(target == 1, 1 - cosine, 0)
@@ -234,16 +234,16 @@ def multi_margin_loss(
     p : int
         Power, 1 or 2.
     margin : float
-        How much it should lead.
+        Margin by which the right class should lead.
     weight : ndarray of shape (C,), optional
-        What a class counts.
+        Weight of each class.
     reduction : str
         ``mean``, ``sum`` or ``none``.
 
     Returns
     -------
     ndarray of shape (), or of the target's shape with ``none``
-        Of a sample, the sum of ``weight * max(0, margin - right + other) ** p`` over the
+        For a sample, the sum of ``weight * max(0, margin - right + other) ** p`` over the
         other classes, divided by C.
     """
     scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
@@ -276,8 +276,8 @@ def multilabel_margin_loss(input: Array, target: Array, reduction: Reduction = "
     Returns
     -------
     ndarray of shape (), or (N,) with ``none``
-        Of a sample, the sum of ``max(0, 1 - right + other)`` over all pairs of a right
-        class and one that is not, divided by C.
+        For a sample, the sum of ``max(0, 1 - right + other)`` over all pairs of a right and a
+        wrong class, divided by C.
     """
     scores = np.atleast_2d(input).astype(working_dtype(input.dtype), copy=False)
     classes = np.atleast_2d(target)
@@ -364,7 +364,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Array | None = None,
     reduction: Reduction = "mean",
 ) -> Array:
-    """``F.binary_cross_entropy`` of the sigmoid; `pos_weight` counts the targets of 1."""
+    """``F.binary_cross_entropy`` of the sigmoid; `pos_weight` is the weight of targets of 1."""
     x, y, dtype = _pair(input, target)
     share = 1 if pos_weight is None else (pos_weight - 1) * y + 1
     values = (1 - y) * x + share * np.logaddexp(0, -x)
@@ -394,7 +394,7 @@ def nll_loss(
     reduction : str
         ``mean``, ``sum`` or ``none``.
     ignore_index : int
-        A target that counts nothing.
+        Target to ignore.
 
     Returns
     -------
@@ -411,7 +411,7 @@ def nll_loss(
     shares = counted.astype(input.dtype)
     if weight is not None:
         shares = shares * weight[classes]
-    # An ignored target may stand beside an infinite loss.
+    # The loss of an ignored target may be infinite.
     values = np.where(counted, -taken * shares, 0).astype(input.dtype)
     if _REDUCTIONS.get(reduction, reduction) != "mean":
         return reduced(values, reduction)
@@ -440,7 +440,7 @@ def cross_entropy(
     weight, reduction, ignore_index
         As in ``F.nll_loss``.
     label_smoothing : float
-        Which share of the target is spread over all classes.
+        Share of the target that is spread evenly over all classes.
 
     Returns
     -------

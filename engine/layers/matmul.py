@@ -1,8 +1,8 @@
 """Matrix products.
 
-Float32 goes through the BLAS that NumPy was built with; halves are multiplied in float32 and
-rounded once. Where the dtypes differ, which PyTorch refuses, they are promoted: pnnx drops
-casts to half precision and may leave such pairs behind.
+NumPy's BLAS multiplies float32. Float16 is multiplied in float32 and rounded once. Different
+dtypes, which PyTorch refuses, are promoted: pnnx drops casts to half precision and may leave
+such pairs.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     x, y : ndarray, broadcast to one shape
         The first is conjugated.
     dim : int
-        Where the vectors lie.
+        Dimension of the vectors.
 
     Returns
     -------
@@ -206,7 +206,7 @@ def tensordot(input: Array, other: Array, dims_self: Ints, dims_other: Ints) -> 
     ----------
     input, other : ndarray of any shape
     dims_self, dims_other : ints
-        Dimensions to sum over, in pairs of one size; one of size 1 goes with any.
+        Dimensions to sum over, in pairs of equal size; size 1 matches any size.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def addmm(input: Array, mat1: Array, mat2: Array, beta: Scalar = 1, alpha: Scala
     Parameters
     ----------
     input : ndarray, broadcast to (M, N)
-        Not looked at where `beta` is 0.
+        Ignored if `beta` is 0.
     mat1 : ndarray of shape (M, K)
     mat2 : ndarray of shape (K, N)
     beta, alpha : number
@@ -311,7 +311,7 @@ def baddbmm(
     Parameters
     ----------
     input : ndarray, broadcast to (B, M, N)
-        Not looked at where `beta` is 0.
+        Ignored if `beta` is 0.
     batch1 : ndarray of shape (B, M, K)
     batch2 : ndarray of shape (B, K, N)
     beta, alpha : number
@@ -332,7 +332,7 @@ def addmv(input: Array, mat: Array, vec: Array, beta: Scalar = 1, alpha: Scalar 
     Parameters
     ----------
     input : ndarray, broadcast to (M,)
-        Not looked at where `beta` is 0.
+        Ignored if `beta` is 0.
     mat : ndarray of shape (M, K)
     vec : ndarray of shape (K,)
     beta, alpha : number
@@ -354,7 +354,7 @@ def addbmm(
     Parameters
     ----------
     input : ndarray, broadcast to (M, N)
-        Not looked at where `beta` is 0.
+        Ignored if `beta` is 0.
     batch1 : ndarray of shape (B, M, K)
     batch2 : ndarray of shape (B, K, N)
     beta, alpha : number
@@ -376,7 +376,7 @@ def addr(input: Array, vec1: Array, vec2: Array, beta: Scalar = 1, alpha: Scalar
     Parameters
     ----------
     input : ndarray, broadcast to (M, N)
-        Not looked at where `beta` is 0.
+        Ignored if `beta` is 0.
     vec1 : ndarray of shape (M,)
     vec2 : ndarray of shape (N,)
     beta, alpha : number

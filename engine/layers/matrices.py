@@ -79,7 +79,7 @@ def diag(input: Array, diagonal: int = 0) -> Array:
     ----------
     input : ndarray of shape (N,) or (N, M)
     diagonal : int
-        Above the main one if positive, below if negative.
+        Number of the diagonal: above the main one if positive, below if negative.
 
     Returns
     -------
@@ -130,12 +130,12 @@ def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     offset : int
         Above the main diagonal if positive, below if negative.
     dim1, dim2 : int
-        Where the rows and columns go in the result.
+        Dimensions of the rows and columns in the result.
 
     Returns
     -------
     ndarray of shape (..., N + abs(offset), N + abs(offset))
-        Zero beside the diagonals.
+        Zero outside the diagonals.
     """
     if not input.ndim:
         raise LayerError("a 0-d tensor is no diagonal")

@@ -1,7 +1,7 @@
 """Multi-head attention: projections around attention, and a whole encoder layer of it.
 
-A module's bool masks are true where a key is *left out*, the opposite of those of
-``F.scaled_dot_product_attention``; inside they are turned round at once.
+A module's bool masks are true for keys to *ignore*, the opposite of
+``F.scaled_dot_product_attention``. They are inverted first.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from engine.values import Array
 
 __all__ = ["MultiheadAttention"]
 
-_KEY_PADDING: Final = 1  # PyTorch's number for a mask that says which keys are padding
+_KEY_PADDING: Final = 1  # PyTorch's mask_type of a key padding mask
 
 
 @register("nn.MultiheadAttention")
 class MultiheadAttention(Layer):
     """Attention of several heads between projections: ``torch.nn.MultiheadAttention``.
 
-    Queries, keys and values are projected to E numbers each and cut into `num_heads` heads;
-    what their attention gives is put together again and projected once more.
+    Queries, keys and values are projected to E features and split into `num_heads` heads. The
+    results of all heads are concatenated and projected again.
 
     Parameters
     ----------
@@ -39,21 +39,21 @@ class MultiheadAttention(Layer):
     out_proj_weight : ndarray of shape (E, E)
     out_proj_bias : ndarray of shape (E,), optional
     in_proj_weight : ndarray of shape (3 E, E), optional
-        Projections of queries, keys and values under each other, or else:
+        Stacked projections of queries, keys and values, or else:
     q_proj_weight, k_proj_weight, v_proj_weight : ndarray of shape (E, E), (E, K), (E, V)
     in_proj_bias : ndarray of shape (3 E,), optional
     bias_k, bias_v : ndarray of shape (1, 1, E), optional
-        One more key and value, which every query sees.
+        An additional key and value, which every query attends to.
     add_zero_attn : bool
-        Whether there is one more key and value of zeros.
+        Whether there is an additional key and value of zeros.
     batch_first : bool
         Whether shapes are (N, L, E) instead of (L, N, E).
     average_attn_weights : bool
         Whether the second output is the mean over the heads.
     need_weights : bool, optional
-        Whether to compute it at all; by default where the operator has two outputs.
+        Whether to compute the second output; by default if the operator has two outputs.
     embed_dim, kdim, vdim : int
-        E, K and V; only compared with the weights.
+        E, K and V; only checked against the weights.
     bias, add_bias_kv : bool
         Whether these attributes exist.
     """
@@ -122,7 +122,7 @@ class MultiheadAttention(Layer):
             Query, key and value. Without a value, the key is the value; without a key, the
             query is all three. May lack the batch axis N.
         attn_mask : ndarray of shape (L, S) or (N * num_heads, L, S), optional
-            Added to the scores, or a bool one that is true where a key is left out.
+            Added to the scores; a bool mask is true for keys to ignore.
         key_padding_mask : ndarray of shape (N, S), optional
             The same for all queries of a sample.
 
@@ -133,20 +133,20 @@ class MultiheadAttention(Layer):
 
         Notes
         -----
-        pnnx calls the last operand ``attn_mask`` wherever there is a mask, and a traced
-        module's key padding mask comes first: what cannot be a mask is the last sequence.
+        pnnx names the last operand ``attn_mask`` if there is any mask. The key padding mask of
+        a traced module comes first. So an operand that cannot be a mask is the last sequence.
         """
         if attn_mask is not None and self._is_sequence(attn_mask, operands):
             operands, attn_mask = (*operands, attn_mask), None
         return Outputs(self.compute(operands, attn_mask, key_padding_mask))
 
     def _is_sequence(self, array: Array, operands: tuple[Array, ...]) -> bool:
-        """Whether an operand is a key or value beside the others, and cannot be a mask."""
+        """Return whether an operand is a key or value and cannot be a mask."""
         sequences = [x for x in operands if x.dtype != np.bool_ and x.ndim == array.ndim]
         if array.dtype == np.bool_ or array.shape[-1] not in self._widths:
             return False
         if not sequences:
-            return array.ndim == 3  # nothing but masks besides
+            return array.ndim == 3  # all other operands are masks
         length_axis = 1 if array.ndim == 3 and self.batch_first else 0
         samples = sequences[0].shape[1 - length_axis] if array.ndim == 3 else 1
         scores = (sequences[0].shape[length_axis], sequences[-1].shape[length_axis])
@@ -186,7 +186,7 @@ class MultiheadAttention(Layer):
 
     @property
     def is_plain(self) -> bool:
-        """Whether there are no weights to give and no extra keys."""
+        """Whether no attention weights are returned and there are no additional keys."""
         return not (self._need_weights or self._extra or self._zero)
 
     @property
@@ -194,7 +194,7 @@ class MultiheadAttention(Layer):
         return bool(self._extra) + self._zero
 
     def _heads_of(self, batches: list[Array]) -> _Heads:
-        """Project and cut into heads, and append the extra keys and values."""
+        """Project, split into heads, and append the additional keys and values."""
         projected = []
         for place, (sequence, projection) in enumerate(
             zip(batches, self.projections, strict=True)
@@ -216,7 +216,7 @@ class MultiheadAttention(Layer):
             return _joined(attend(*heads, mask)), None
         dtype = heads.query.dtype
         query, key, value = (x.astype(working_dtype(dtype), copy=False) for x in heads)
-        # Where weights are asked for, PyTorch leaves NaN to a query that sees no key.
+        # If it returns weights, PyTorch returns NaN for a query that attends to no key.
         weights = attention_weights(query, key, mask, unseen=np.nan)
         mixed = np.matmul(weights, value).astype(dtype, copy=False)
         return _joined(mixed), weights.astype(dtype, copy=False)
@@ -275,15 +275,15 @@ def _joined(x: Array) -> Array:
 
 
 def _combined(masks: list[Array], heads: _Heads, extra: int) -> Array:
-    """One mask of all, to be added or true where a key takes part.
+    """Combine all masks into one: additive, or bool and true for keys to attend to.
 
     Parameters
     ----------
     masks : list of ndarray
-        As the module takes them.
+        In the module's convention.
     heads : _Heads
     extra : int
-        How many of the keys the masks do not know.
+        Number of additional keys, which the masks do not cover.
     """
     shape = (*heads.query.shape[:3], heads.key.shape[2] - extra)
     placed = [_placed(mask, shape) for mask in masks]
@@ -353,11 +353,11 @@ def native_multi_head_attention(
     qkv_weight, qkv_bias : ndarray of shape (3 E, E) and (3 E,)
     proj_weight, proj_bias : ndarray of shape (E, E) and (E,)
     mask : ndarray of shape (L, L), (N, L) or (N, num_head, L, L), optional
-        Bool, true where a key is left out, or added to the scores.
+        Added to the scores; a bool mask is true for keys to ignore.
     need_weights, average_attn_weights : bool
-        Whether to give the weights too, and whether as a mean over the heads.
+        Whether to return the weights, and whether as a mean over the heads.
     mask_type : int, optional
-        1 where the mask has the shape (N, L).
+        1 for a mask of shape (N, L).
 
     Returns
     -------
@@ -426,8 +426,9 @@ def transformer_encoder_layer(
 ) -> Array:
     """One layer of a transformer's encoder: ``torch.nn.TransformerEncoderLayer``.
 
-    Self-attention, then two linear layers with an activation between; each is added to its
-    input and normalised, before or, with `norm_first`, inside.
+    Self-attention, then two linear layers with an activation between them. Each block has a
+    residual connection and a normalisation: after the sum or, with `norm_first`, before the
+    block.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def norm(
     keepdim : bool
         Keep them with size 1.
     dtype : str, optional
-        What to convert the input to first.
+        Dtype to convert the input to first.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def vector_norm(
     keepdim: bool = False,
     dtype: Value = None,
 ) -> Array:
-    """Norm of the elements, taken as vectors: ``torch.linalg.vector_norm``.
+    """Norm of vectors: ``torch.linalg.vector_norm``.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def matrix_norm(
     keepdim : bool
         Keep them with size 1.
     dtype : str, optional
-        What to convert the input to first.
+        Dtype to convert the input to first.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def linalg_norm(
     keepdim : bool
         Keep them with size 1.
     dtype : str, optional
-        What to convert the input to first.
+        Dtype to convert the input to first.
 
     Returns
     -------
@@ -176,12 +176,12 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
 
     Parameters
     ----------
-    input : ndarray of two dimensions at least
+    input : ndarray with at least two dimensions
     p : number
         Order of the norm.
     dim : int
     maxnorm : number
-        Largest norm allowed.
+        Largest allowed norm.
 
     Returns
     -------
@@ -194,13 +194,13 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
     others = tuple(other for other in range(input.ndim) if other != axis)
     lengths = vector_norm(input, p, others, keepdim=True)
     largest = lengths.dtype.type(as_python(maxnorm))
-    # PyTorch's small number that keeps the division from overflowing.
+    # PyTorch's constant that prevents an overflow of the division.
     factors = np.where(lengths > largest, largest / (lengths + lengths.dtype.type(1e-7)), 1)
     return cast(np.asarray(input * factors), input.dtype)
 
 
 def _order(ord: float | str) -> float:
-    """Read an order, which a file may spell ``inf``."""
+    """Parse an order, which may be the string ``inf`` in a file."""
     try:
         return float(ord if isinstance(ord, str) else as_python(ord))
     except ValueError:

@@ -41,7 +41,7 @@ class BatchNorm(Layer):
     Parameters
     ----------
     running_mean, running_var : ndarray of shape (C,), optional
-        Without them the batch's own mean and (biased) variance per channel.
+        By default the batch's own mean and (biased) variance per channel.
     weight, bias : ndarray of shape (C,), optional
     eps : float
     num_features : int
@@ -106,7 +106,7 @@ def batch_norm(
     ----------
     input : ndarray of shape (N, C, ...)
     running_mean, running_var : ndarray of shape (C,), optional
-        Without them, or with `training`, the input's own mean and (biased) variance.
+        By default, or with `training`, the input's own mean and (biased) variance.
     weight, bias : ndarray of shape (C,), optional
     eps : float
 
@@ -205,7 +205,7 @@ def instance_norm(
         Used only without `use_input_stats`.
     weight, bias : ndarray of shape (C,), optional
     use_input_stats : bool
-        Whether to take mean and (biased) variance from the input.
+        Whether to compute mean and (biased) variance of the input.
     eps : float
 
     Returns
@@ -357,7 +357,7 @@ def rms_norm(
         S...
     weight : ndarray of shape (S...), optional
     eps : float, optional
-        The dtype's epsilon without.
+        The dtype's epsilon by default.
 
     Returns
     -------
@@ -472,7 +472,7 @@ def _affine(x: Array, weight: Array | None, bias: Array | None, axis: int) -> Ar
 
 
 def _channels(values: Array, x: Array, axis: int, dtype: DType) -> Array:
-    """Shape (C,) to (C, 1...), ready to meet `x`."""
+    """Reshape (C,) to (C, 1...), which broadcasts with `x`."""
     if values.size != x.shape[axis]:
         raise LayerError(
             f"the input has {x.shape[axis]} channels, the layer takes {values.size}",

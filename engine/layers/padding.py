@@ -37,8 +37,8 @@ def pad(
         ``(left, right, top, bottom, ...)``: pairs from the last axis forwards. Negative
         numbers crop.
     mode : str
-        ``constant`` puts `value` (0 without) around, ``reflect`` mirrors without repeating
-        the border, ``replicate`` repeats the border, ``circular`` goes on at the other end.
+        ``constant`` adds `value` (0 by default), ``reflect`` mirrors without repeating the
+        border, ``replicate`` repeats the border, ``circular`` continues at the other end.
     value : scalar, optional
 
     Returns
@@ -82,7 +82,7 @@ def pad_border(
     -------
     ndarray of shape (N, C, top + H + bottom, left + W + right)
         A new array. ``Reflection`` mirrors without repeating the border, ``Replication``
-        repeats the border, ``Circular`` goes on at the other end.
+        repeats the border, ``Circular`` continues at the other end.
     """
     rank = spatial_rank(call)
     numbers = padding if isinstance(padding, tuple) else (padding,) * (2 * rank)
@@ -183,7 +183,7 @@ def _replicated(positions: Array, axis: int, size: int) -> Array:
 
 
 def _wrapped(positions: Array, axis: int, size: int) -> Array:
-    # What one end crops is gone before the other end goes on with it.
+    # Crop first: an end must not continue with elements that the other end crops.
     inside = positions[(positions >= 0) & (positions < size)]
     longest = _longest(positions, size)
     if longest > inside.size:
@@ -196,8 +196,8 @@ def _wrapped(positions: Array, axis: int, size: int) -> Array:
     return wrapped
 
 
-# From positions along the padded axis (0 is the first of the tensor's own) to where the
-# tensor has the value.
+# Maps positions along the padded axis (0 is the tensor's first element) to the tensor's index
+# of the value.
 PADDING_MODES: Final[dict[str, Callable[[Array, int, int], Array]]] = {
     "reflect": _reflected,
     "replicate": _replicated,

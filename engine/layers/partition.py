@@ -1,11 +1,10 @@
 """The order in which ``std::nth_element`` leaves a sequence.
 
-PyTorch's ``topk`` with ``sorted=False`` gives its elements in that order on CPUs, which the
-C++ standard leaves open. This follows libstdc++, with which PyTorch is built (introselect in
+PyTorch's ``topk`` with ``sorted=False`` returns its elements in that order on CPUs. The C++
+standard does not define it. This follows libstdc++, with which PyTorch is built (introselect in
 ``bits/stl_algo.h``, unchanged since GCC 4.5): quick select around the median of three, and
 insertion sort for the last three elements.
-Deviation: where quick select degenerates, libstdc++ selects by a heap; here the rest is
-sorted.
+Deviation: if quick select degenerates, libstdc++ uses a heap; here the rest is sorted.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ def partitioned(keys: list[int], nth: int) -> list[int]:
     Parameters
     ----------
     keys : list of int
-        Smaller ones come first.
+        Smaller ones are first.
     nth : int
-        Place that gets the element which sorting would put there.
+        Position that gets the same element as by sorting.
 
     Returns
     -------
     list of int
-        For each place the element's index in `keys`.
+        For each position the element's index in `keys`.
     """
     places = list(range(len(keys)))
     first, last = 0, len(keys)
@@ -44,7 +43,7 @@ def partitioned(keys: list[int], nth: int) -> list[int]:
 
 
 def _partition(keys: list[int], places: list[int], first: int, last: int) -> int:
-    """Part a range around the median of three of its elements; gives where."""
+    """Partition a range around the median of three elements; return the position of the cut."""
     median = _median_of_three(keys, places, first + 1, (first + last) // 2, last - 1)
     places[first], places[median] = places[median], places[first]
     pivot = keys[places[first]]
@@ -61,7 +60,7 @@ def _partition(keys: list[int], places: list[int], first: int, last: int) -> int
 
 
 def _median_of_three(keys: list[int], places: list[int], a: int, b: int, c: int) -> int:
-    """Which of three places holds the median; of equal ones as libstdc++ decides."""
+    """Return which of three positions has the median; ties as in libstdc++."""
     x, y, z = keys[places[a]], keys[places[b]], keys[places[c]]
     if x < y:
         return b if y < z else c if x < z else a

@@ -21,7 +21,7 @@ def permute(input: Array, dims: Ints | None) -> Array:
     ----------
     input : ndarray of any shape
     dims : ints
-        The dimension of `input` that comes first, second, …: each one once.
+        The dimensions of `input` in their new order, each one once.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def transpose(input: Array, dim0: int, dim1: int) -> Array:
     ----------
     input : ndarray of any shape
     dim0, dim1 : int
-        The two; negative ones count from the last.
+        The two dimensions; negative ones count from the last.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def movedim(input: Array, source: Ints, destination: Ints) -> Array:
     ----------
     input : ndarray of any shape
     source, destination : int or ints
-        As many of one as of the other.
+        Both have the same length.
 
     Returns
     -------

@@ -26,8 +26,8 @@ def reason_of(error: BaseException) -> str:
     Returns
     -------
     str
-        For the code of a user's file, the kind of an unforeseen exception comes first and
-        the place last: ``KeyError: 'scale' (my_layers.py:12)``.
+        For code of a user's file, an unexpected exception has its class first and the line
+        last: ``KeyError: 'scale' (my_layers.py:12)``.
     """
     kind = type(error).__name__
     text = error.reason if isinstance(error, ParameterError) else str(error)
@@ -52,7 +52,7 @@ def user_place(error: BaseException) -> str:
     Returns
     -------
     str
-        The deepest line of such a file; ``""`` where none took part.
+        The innermost line in a user's file; ``""`` if there is none.
     """
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -1,7 +1,7 @@
 """Pooling with windows of one size: maximum, average and power average.
 
-Maximum and sum are separable: windows are reduced along one spatial axis after the other,
-which takes ``Kh + Kw`` passes over the image where a window has ``Kh * Kw`` taps.
+Maximum and sum are separable. Windows are reduced along one spatial axis after the other, in
+``Kh + Kw`` passes over the image for ``Kh * Kw`` taps.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class MaxPool(Layer):
     ----------
     kernel_size : int or tuple of int
     stride : int or tuple of int, optional
-        `kernel_size` without.
+        `kernel_size` by default.
     padding, dilation : int or tuple of int
     ceil_mode : bool
-        Whether a last window may reach over the end of the image.
+        Whether a last window may extend beyond the image.
     return_indices : bool
-        Whether to give a pair: the values, and int64 positions in the flattened (H..., )
-        of each channel, the first of equal ones.
+        Whether to return a pair: the values, and int64 indices into the flattened (H..., )
+        of each channel. Of equal values the first counts.
     """
 
     def __init__(
@@ -143,18 +143,18 @@ class AveragePool(Layer):
     ----------
     kernel_size : int or tuple of int
     stride : int or tuple of int, optional
-        `kernel_size` without.
+        `kernel_size` by default.
     padding : int or tuple of int
         Zeros on both sides.
     ceil_mode : bool
-        Whether a last window may reach over the end of the padded image; what is beyond
-        never counts.
+        Whether a last window may extend beyond the padded image; positions beyond it never
+        count.
     count_include_pad : bool
         Whether padding counts in the divisor.
     divisor_override : int, optional
         The divisor itself.
     dilation : int or tuple of int
-        Only 1 in PyTorch; pnnx writes it for ONNX's.
+        Only 1 in PyTorch; pnnx writes it for ONNX models.
     """
 
     def __init__(
@@ -191,8 +191,8 @@ class AveragePool(Layer):
 class PowerPool(Layer):
     """Power average of each window: ``torch.nn.LPPool1d``, ``LPPool2d``, ``LPPool3d``.
 
-    ``y = (sum over t of x[t] ** norm_type) ** (1 / norm_type)``, NaN where that has no real
-    value.
+    ``y = (sum over t of x[t] ** norm_type) ** (1 / norm_type)``, NaN if that is not a real
+    number.
 
     Parameters
     ----------
@@ -200,9 +200,10 @@ class PowerPool(Layer):
         1 gives the sum, 2 the Euclidean length.
     kernel_size : int or tuple of int
     stride : int or tuple of int, optional
-        `kernel_size` without.
+        `kernel_size` by default.
     ceil_mode : bool
-        Whether a last window may reach over the end; its mean then stands for the whole.
+        Whether a last window may extend beyond the end. The mean of its existing elements
+        replaces the missing ones.
     """
 
     def __init__(
@@ -228,12 +229,12 @@ class PowerPool(Layer):
 
 
 def lowest(dtype: DType) -> float | int:
-    """Find the number that no other of a dtype is below."""
+    """Return the lowest number of a dtype."""
     return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
 def divided(total: Array, divisor: Array, dtype: DType) -> Array:
-    """Divide sums by how many they are of, in place; integers round towards zero."""
+    """Divide sums by counts, in place; integers round towards zero."""
     if total.dtype.kind == "f":
         total /= divisor.astype(total.dtype)
         return total.astype(dtype, copy=False)
@@ -249,7 +250,7 @@ def largest(input: Array, windows: Windows, ceil_mode: bool = False) -> Array:
     input : ndarray of shape (N, C, H...) or (C, H...)
     windows : Windows
     ceil_mode : bool
-        Whether a last window may reach over the end.
+        Whether a last window may extend beyond the end.
 
     Returns
     -------
@@ -264,10 +265,11 @@ def largest(input: Array, windows: Windows, ceil_mode: bool = False) -> Array:
 def largest_with_indices(
     input: Array, windows: Windows, ceil_mode: bool = False
 ) -> tuple[Array, Array]:
-    """Find the largest values of windows and where they are in the flattened (H...).
+    """Find the largest value of each window and its index in the flattened (H...).
 
-    Axis by axis from the last one: so that the first of equal values wins in row-major
-    order, and the last of several NaNs, as in PyTorch's loops. Parameters as for `largest`.
+    Axes are reduced from the last to the first. So the first of equal values in row-major
+    order wins, and the last of several NaNs, as in PyTorch's loops. Parameters as for
+    `largest`.
     """
     counts, taps = _taps(input, windows, ceil_mode)
     sizes = input.shape[-windows.rank :]
@@ -300,7 +302,7 @@ def average(
     counts, taps = _taps(input, windows, ceil_mode)
     sizes = input.shape[-windows.rank :]
     total = input.astype(working_dtype(input.dtype), copy=False)
-    # More positions than an integer can say are counted as floats.
+    # Counts that exceed an integer are computed as floats.
     divisor = np.ones((), np.float64 if windows.tap_count > _EXACT else np.int64)
     for axis, (size, count) in enumerate(zip(sizes, counts, strict=True)):
         total = reduce_axis(total, axis - windows.rank, count, taps[axis], np.add, 0)
@@ -323,7 +325,7 @@ def _taps(
 
 
 def _taps_inside(windows: Windows, axis: int, size: int, count: int, *, padded: bool) -> Array:
-    """How many taps of each window of an axis lie in the image, or its padding; (count,)."""
+    """Count the taps of each window of an axis inside the image or its padding; (count,)."""
     before, after = windows.padding[axis] if padded else (0, 0)
     kernel, dilation = windows.kernel[axis], windows.dilation[axis]
     numbers = np.arange(count)

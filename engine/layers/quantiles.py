@@ -43,17 +43,17 @@ def quantile(
     q : float, or ndarray of shape (Q,) or ()
         Shares from 0 to 1.
     dim : int, optional
-        Along which to look; all elements without.
+        Dimension to reduce; all elements by default.
     keepdim : bool
         Keep the dimension with size 1.
     interpolation : str
-        What to give between two elements: ``linear``, ``lower``, ``higher``, ``midpoint``
+        Interpolation between two elements: ``linear``, ``lower``, ``higher``, ``midpoint``
         or ``nearest``.
 
     Returns
     -------
     ndarray of the shape of `input` without `dim`, after Q where there is one
-        NaN where one of the elements is.
+        NaN if an element is NaN.
     """
     return _quantile(input, q, dim, keepdim, interpolation, ignore_nan=False)
 
@@ -68,7 +68,7 @@ def nanquantile(
 ) -> Array:
     """Quantile of the elements, ignoring NaN: ``torch.nanquantile``.
 
-    Parameters and result are as ``torch.quantile`` has them; NaN where all elements are.
+    Parameters and result as ``torch.quantile``; NaN if all elements are NaN.
     """
     return _quantile(input, q, dim, keepdim, interpolation, ignore_nan=True)
 
@@ -108,7 +108,7 @@ def _quantile(
 
 
 def _at_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
-    """Elements at places of sorted rows, which may lie between two."""
+    """Interpolate sorted rows at fractional ranks."""
 
     def at(places: Array) -> Array:
         found: Array = np.take_along_axis(rows, places.astype(np.int64), -1)
@@ -121,7 +121,7 @@ def _at_ranks(rows: Array, ranks: Array, interpolation: str) -> Array:
     below, above = at(lower), at(upper)
     with np.errstate(all="ignore"):
         span = above - below
-        # From the nearer of both, as PyTorch's lerp does.
+        # Interpolate from the nearer element, as PyTorch's lerp does.
         return np.asarray(
             np.where(share < 0.5, below + share * span, above - span * (1 - share))
         )
@@ -135,14 +135,14 @@ def aminmax(input: Array, dim: int | None = None, keepdim: bool = False) -> Outp
     ----------
     input : ndarray of any shape
     dim : int, optional
-        Along which to look; all elements without.
+        Dimension to reduce; all elements by default.
     keepdim : bool
         Keep the dimension with size 1.
 
     Returns
     -------
     min, max : ndarray of the input's dtype
-        NaN where one of the elements is.
+        NaN if an element is NaN.
     """
     return Outputs(reduce(REDUCTIONS[name], input, dim, keepdim) for name in ("amin", "amax"))
 
@@ -174,8 +174,8 @@ def histc(input: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
     bins : int
         Number of intervals.
     min, max : number
-        Where they begin and end, both included; elements beyond do not count. Where they
-        are equal, the smallest and largest element.
+        Range of the intervals, both ends included. Elements outside do not count. If both are
+        equal, the range is that of the elements.
 
     Returns
     -------
@@ -204,13 +204,13 @@ def histogram(
     ----------
     input : ndarray of any shape
     bins : int, or ndarray of shape (B + 1,)
-        Number of equal intervals, or where they begin and end.
+        Number of equal intervals, or their edges.
     range : tuple of float, optional
-        From where to where; by default from the smallest to the largest element.
+        Start and end of the intervals; by default the smallest and largest element.
     weight : ndarray of the shape of `input`, optional
-        What each element counts.
+        Weight of each element.
     density : bool
-        Whether to give shares of the whole, divided by the intervals' widths.
+        Whether to return densities: shares of the total divided by the interval widths.
 
     Returns
     -------
@@ -228,9 +228,9 @@ def histogram(
 
 
 def _edges(input: Array, count: int, limits: tuple[Any, Any], around: float) -> Array:
-    """Where equal intervals begin and end; the limits are those of the elements if equal.
+    """Return the edges of equal intervals; equal limits mean those of the elements.
 
-    Equal elements are given `around` on both sides.
+    If all elements are equal, the range extends by `around` on both sides.
     """
     require_order(input)
     low, high = limits

@@ -1,9 +1,9 @@
 """Quantisation: tensors of few, evenly spaced numbers.
 
-A quantised tensor is held here as the numbers that it stands for, in float32: whatever was
-quantised is rounded to a multiple of its scale and cut off at the ends of its range, so that
-any operator may follow, and ``dequantize`` has nothing left to do. PyTorch's kernels that
-add up integers round once more at most.
+A quantised tensor is stored here as float32: the numbers that its integers represent. They are
+rounded to a multiple of the scale and clipped to the range. So any operator may follow, and
+``dequantize`` returns its input. PyTorch's kernels add up integers; results differ by one
+rounding at most.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ def quantize(
     ----------
     input : ndarray of any shape
     scale : float
-        Distance of neighbouring numbers.
+        Step between neighbouring numbers.
     zero_point : int
-        Which integer stands for 0.
+        The integer that represents 0.
     dtype : str
         ``quint8``, ``qint8`` or ``qint32``.
     round_first : bool
-        Round before `zero_point` is added, as PyTorch's sums and products do: where it is
-        odd, halves then go the other way. (The last few elements of a sum go this way in
-        PyTorch, which works on many at a time.)
+        Round before adding `zero_point`, as PyTorch's sums and products do. If `zero_point` is
+        odd, halves round the other way. (PyTorch's vectorised sums do so for the last few
+        elements only.)
 
     Returns
     -------
     float32 ndarray of the same shape
-        ``(q - zero_point) * scale`` with ``q = round(input / scale + zero_point)``, cut off
-        at the ends of the dtype's range; halves go to the even integer.
+        ``(q - zero_point) * scale`` with ``q = round(input / scale + zero_point)``, clipped to
+        the dtype's range; halves round to the even integer.
     """
     if not scale > 0:
         raise LayerError(f"scale={scale} is not positive")
@@ -91,12 +91,12 @@ def quantize_module(
     zero_point : int
     dtype : str
         No effect: pnnx writes ``torch.qint8`` for every dtype, while PyTorch's quantised
-        layers take quint8. Only a negative `zero_point` tells that it was qint8.
+        layers use quint8. Only a negative `zero_point` shows that it was qint8.
 
     Returns
     -------
     float32 ndarray of the same shape
-        What the quantised tensor stands for.
+        The numbers that the quantised tensor represents.
     """
     return quantize(input, scale, zero_point, "qint8" if zero_point < 0 else "quint8")
 
@@ -118,7 +118,7 @@ def quantize_per_tensor(
     Returns
     -------
     float32 ndarray of the same shape
-        What the quantised tensor stands for.
+        The numbers that the quantised tensor represents.
     """
     name = _NAME_OF_CODE.get(dtype, "") if isinstance(dtype, int) else dtype
     name = name.removeprefix("torch.")
@@ -148,7 +148,7 @@ def _number(value: Value, name: str) -> float:
 
 
 def _real_weight(weight: Array, scales: Array | None, zero_points: Array | None) -> Array:
-    """What a weight quantised per output channel stands for."""
+    """Dequantise a weight that is quantised per output channel."""
     if weight.dtype.kind == "f":
         return weight
     if scales is None or zero_points is None:
@@ -163,7 +163,7 @@ def _real_weight(weight: Array, scales: Array | None, zero_points: Array | None)
 
 
 class _Quantized(Layer):
-    """A layer computed with what its operands stand for, then quantised."""
+    """A layer that is computed with dequantised operands, then quantised."""
 
     def __init__(self, layer: Layer, scale: float, zero_point: int, rectified: bool) -> None:
         self._layer, self._rectified = layer, rectified
@@ -184,7 +184,7 @@ class _Quantized(Layer):
 class QuantizedConv2d(_Quantized):
     """Quantised convolution: ``torch.ao.nn.quantized.Conv2d``, and ``ConvReLU2d``.
 
-    As ``nn.Conv2d`` with the numbers that the operands stand for; the result is quantised
+    As ``nn.Conv2d`` with dequantised operands; the result is quantised
     with `scale` and `zero_point`.
 
     Parameters
@@ -197,7 +197,7 @@ class QuantizedConv2d(_Quantized):
     stride, padding, dilation, groups, padding_mode
         As in ``nn.Conv2d``.
     in_channels, out_channels, kernel_size : int
-        Only compared with the weight's shape.
+        Only checked against the weight's shape.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class QuantizedConv2d(_Quantized):
 class QuantizedLinear(_Quantized):
     """Quantised matrix product: ``torch.ao.nn.quantized.Linear``, and ``LinearReLU``.
 
-    As ``nn.Linear`` with the numbers that the operands stand for; the result is quantised
+    As ``nn.Linear`` with dequantised operands; the result is quantised
     with `scale` and `zero_point`.
 
     Parameters
@@ -243,7 +243,7 @@ class QuantizedLinear(_Quantized):
     scale : float
     zero_point : int
     in_features, out_features : int
-        Only compared with the weight's shape.
+        Only checked against the weight's shape.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ def quantized_cat(
     dim : int
     scale : float
     zero_point : int
-        With which the result is quantised.
+        Quantisation of the result.
 
     Returns
     -------
@@ -330,8 +330,8 @@ def fake_quantize(
     Returns
     -------
     ndarray of the input's shape and dtype
-        ``(q - zero_point) * scale`` with ``q = round(input / scale) + zero_point``, cut off
-        at the ends of the range; halves go to the even integer.
+        ``(q - zero_point) * scale`` with ``q = round(input / scale) + zero_point``, clipped to
+        the range; halves round to the even integer.
     """
     if not np.all(scale > 0):
         raise LayerError("a scale is not positive")

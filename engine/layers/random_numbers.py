@@ -1,8 +1,7 @@
 """Helpers for operators that draw random numbers.
 
-Shapes, dtypes and distributions are those that PyTorch documents. The numbers themselves
-are NumPy's: PyTorch's own generator is not imitated, so that the same seed gives other
-numbers there.
+Shapes, dtypes and distributions are as PyTorch documents them. The numbers come from NumPy's
+generator, so the same seed gives different numbers in PyTorch.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["chances", "require_floats", "require_probability", "standard_normal", "uniform"]
 
-_HALF_STEPS: Final = 1 << 11  # numbers from 0 to 1, without 1, that float16 holds evenly
+_HALF_STEPS: Final = 1 << 11  # evenly spaced numbers in [0, 1) that float16 represents
 
 
 def require_floats(dtype: DType, what: str, *, kinds: str = "f") -> None:
@@ -36,40 +35,40 @@ def require_floats(dtype: DType, what: str, *, kinds: str = "f") -> None:
     ----------
     dtype : dtype
     what : str
-        What to call it in an error.
+        Name for error messages.
     kinds : str
-        ``"fc"`` where complex numbers will do.
+        ``"fc"`` to allow complex numbers.
 
     Raises
     ------
     LayerError
-        If it is another.
+        For any other dtype.
     """
     if dtype.kind not in kinds:
         raise LayerError(f"{what} gives floats; {dtype} cannot hold them")
 
 
 def require_probability(p: float, name: str = "p") -> None:
-    """Check that a number lies from 0 to 1.
+    """Check that a number is in the range from 0 to 1.
 
     Raises
     ------
     LayerError
-        If it does not; NaN does not either.
+        If it is not, or is NaN.
     """
     if not 0 <= p <= 1:
         raise LayerError(f"{name}={p} is no probability: it must lie from 0 to 1")
 
 
 def uniform(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:
-    """Draw numbers evenly from [0, 1).
+    """Draw uniform random numbers from [0, 1).
 
     Parameters
     ----------
     rng : Generator
     shape : sequence of int
     dtype : dtype
-        Of floats, or of complex numbers, whose parts are drawn one by one.
+        Of floats, or of complex numbers, whose parts are drawn independently.
 
     Raises
     ------
@@ -80,7 +79,7 @@ def uniform(rng: Generator, shape: Sequence[int], dtype: DType) -> Array:
     require_memory(shape, dtype)
     if dtype.kind == "c":
         return _complex(uniform(rng, (*shape, 2), _part_of(dtype)), dtype)
-    if dtype == np.float16:  # to round a float32 could give 1
+    if dtype == np.float16:  # rounding a float32 could give 1
         steps = rng.integers(_HALF_STEPS, size=shape, dtype=np.uint16)
         return (steps / np.float16(_HALF_STEPS)).astype(dtype, copy=False)
     narrow = dtype.itemsize <= np.dtype(np.float32).itemsize
@@ -96,7 +95,7 @@ def standard_normal(rng: Generator, shape: Sequence[int], dtype: DType) -> Array
     rng : Generator
     shape : sequence of int
     dtype : dtype
-        Of floats, or of complex numbers; the variance of each part is 1/2 then.
+        Of floats, or of complex numbers, whose parts have variance 1/2 each.
 
     Raises
     ------
@@ -121,7 +120,7 @@ def chances(rng: Generator, shape: Sequence[int], p: float | Array) -> Array:
     rng : Generator
     shape : sequence of int
     p : float, or ndarray that broadcasts to `shape`
-        0 and 1 are never and always.
+        Probability of true.
     """
     dtype = np.dtype(np.float32)
     if isinstance(p, np.ndarray) and p.dtype == np.float64:
@@ -136,5 +135,5 @@ def _part_of(dtype: DType) -> DType:
 
 
 def _complex(parts: Array, dtype: DType) -> Array:
-    """Complex numbers of parts in a last axis of size 2."""
+    """Combine real and imaginary parts, in a last axis of size 2, to complex numbers."""
     return np.ascontiguousarray(parts).view(dtype)[..., 0]

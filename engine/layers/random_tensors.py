@@ -1,11 +1,11 @@
 """Operators that make tensors of random numbers.
 
-``rand`` and its kin make new tensors; PyTorch's methods that fill a tensor in place
-(``Tensor.uniform_``) come from pnnx as ``aten::uniform``, which gives a new tensor in the
-shape and dtype of the input. Numbers are drawn as `engine.layers.random_numbers` says.
+``rand`` and its variants make new tensors. pnnx writes PyTorch's methods that fill a tensor in
+place (``Tensor.uniform_``) as ``aten::uniform``, which returns a new tensor with the shape and
+dtype of the input. See `engine.layers.random_numbers` for the distributions.
 
-Raw ``aten::`` operators bring all their arguments as operands without names. `generator`
-among them is PyTorch's, and always None; the session's own comes as `rng`.
+All arguments of raw ``aten::`` operators are operands without names. Their `generator` is
+PyTorch's and always None. The session's generator is the argument `rng`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["rand", "randint", "randn", "randperm"]
 
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 
-# How many operands follow the one for the dtype: layout, device, pin_memory.
+# Number of operands after the dtype: layout, device, pin_memory.
 _AFTER_DTYPE: Final = 3
 
 
@@ -155,12 +155,12 @@ def randint(
     Parameters
     ----------
     *operands : Value
-        ``[low,] high, size, …``, where they have no names.
+        ``[low,] high, size, …``, if they have no names.
     low, high : int
-        From `low` (0 by default) up to `high`, without `high` itself.
+        From `low` (0 by default, inclusive) to `high` (exclusive).
     size : ints
     dtype : str, optional
-        int64 by default; the integers may be held as floats.
+        int64 by default; may be a floating-point dtype.
 
     Returns
     -------
@@ -190,12 +190,12 @@ def randint_like(
     Parameters
     ----------
     *operands : Value
-        ``input, [low,] high, dtype, …``, where they have no names.
+        ``input, [low,] high, dtype, …``, if they have no names.
     input : ndarray of any shape
     low, high : int
-        From `low` (0 by default) up to `high`, without `high` itself.
+        From `low` (0 by default, inclusive) to `high` (exclusive).
     dtype : str, optional
-        By default the input's, which may be of floats.
+        By default the input's, which may be a floating-point dtype.
 
     Returns
     -------
@@ -257,15 +257,15 @@ def normal(
     ----------
     *operands : Value
         ``mean, std[, generator]``, ``mean, std, size, …`` or ``input, mean, std, generator``,
-        where they have no names.
+        if they have no names.
     input : ndarray of any shape, optional
-        Gives the shape and dtype: the tensor that is filled.
+        The tensor to fill; determines shape and dtype.
     mean, std : number, or ndarray, broadcast to one shape
-        Without `input` and `size` they give the shape; the dtype is that of `mean` if it is
-        a tensor, else that of `std`.
+        Without `input` and `size` they determine the shape. The dtype is that of `mean` if it
+        is a tensor, else that of `std`.
     size : ints, optional
     dtype : str, optional
-        Beside `size`; float32 by default.
+        Only with `size`; float32 by default.
 
     Returns
     -------
@@ -318,7 +318,7 @@ def fill_uniform(
     require_floats(input.dtype, "a uniform distribution")
     number = input.dtype.type
     drawn = uniform(rng, input.shape, input.dtype) * number(end - start) + number(start)
-    if start < end:  # rounding may reach the end
+    if start < end:  # rounding may give the end, which is exclusive
         drawn = np.minimum(drawn, np.nextafter(number(end), number(start)))
     return np.asarray(drawn)
 
@@ -332,7 +332,7 @@ def fill_exponential(input: Array, lambd: Value = 1.0, *, rng: Generator) -> Arr
     input : ndarray of any shape
         Gives the shape and dtype.
     lambd : number
-        One through the mean.
+        Reciprocal of the mean.
 
     Returns
     -------
@@ -352,9 +352,9 @@ def fill_random(*operands: Value, rng: Generator) -> Array:
     Parameters
     ----------
     *operands : Value
-        ``input, [[low,] high,] generator``: in the shape and dtype of `input`, from `low` (0
-        by default) up to `high`, without `high` itself; without it as far as the dtype
-        counts without a gap.
+        ``input, [[low,] high,] generator``: with the shape and dtype of `input`, from `low` (0
+        by default, inclusive) to `high` (exclusive). By default `high` is the largest number
+        up to which the dtype represents every integer.
 
     Returns
     -------
@@ -444,7 +444,7 @@ def fill_log_normal(
 
 
 def _dtype_of(rest: tuple[Value, ...]) -> Value:
-    """The operand for the dtype, counted from the end: a generator may stand before it."""
+    """Return the dtype operand, counted from the end because a generator may precede it."""
     return rest[-_AFTER_DTYPE - 1] if len(rest) > _AFTER_DTYPE else None
 
 
@@ -466,7 +466,7 @@ def _positive(value: Value, name: str) -> float:
 def _integers(
     rng: Generator, low: Value, high: Value, shape: tuple[int, ...], dtype: DType
 ) -> Array:
-    """Integers from `low` up to `high`, without `high`, held in a dtype."""
+    """Draw integers from `low` (inclusive) to `high` (exclusive) in a dtype."""
     start, end = as_int(low, "low"), as_int(high, "high")
     if start >= end:
         raise LayerError(f"there is no integer from {start} up to {end}")
@@ -476,7 +476,7 @@ def _integers(
 
 
 def _count_of(dtype: DType) -> int:
-    """How far from 0 a dtype counts without a gap, and one more."""
+    """Return one more than the largest n for which a dtype represents every integer up to n."""
     if dtype == np.bool_:
         return 2
     if dtype.kind == "f":

@@ -1,7 +1,7 @@
 """Recurrent layers over whole sequences: plain, LSTM and GRU.
 
-What the input gives to the gates is computed for the whole sequence in one product; then a
-cell (see `engine.layers.recurrent_cells`) takes one step after the other.
+The input's contribution to the gates is computed for the whole sequence in one product. Then a
+cell (see `engine.layers.recurrent_cells`) computes one step after the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _scan(
     states : tuple of ndarray of shape (N, P) or (N, H)
     weights : CellWeights
     backwards : bool
-        Whether to start at the end; outputs stay at their inputs' places.
+        Whether to start at the end; outputs keep the order of their inputs.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def _run_layers(
     directions: int,
     thin: Callable[[Array], Array] | None = None,
 ) -> tuple[Array, States]:
-    """Run layers over each other, each in one or both directions.
+    """Run stacked layers, each in one or both directions.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def _run_layers(
     directions : int
         D.
     thin : callable, optional
-        Drops some of what one layer hands to the next.
+        Drops elements of what one layer passes to the next.
 
     Returns
     -------
-    ndarray of shape (L, N, D * P), and states of the shapes that came
+    ndarray of shape (L, N, D * P), and the last states in the shapes of `states`
     """
     last = []
     for first in range(0, len(weights), directions):
@@ -121,7 +121,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         proj_size: int = 0,
     ) -> None:
         self._batch_first, self._directions = batch_first, 2 if bidirectional else 1
-        # How pnnx marks, below its usual level of optimisation, that the states come first.
+        # pnnx marks unoptimised graphs whose states are before the input like this.
         self._states_first = bool(weights.pop("pnnx_rnn_output_swapped", False))
         if num_layers < 1:
             raise ParameterError("num_layers", f"num_layers={num_layers} is less than 1")
@@ -146,7 +146,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
     def _direction(
         self, weights: dict[str, Any], number: int, suffix: str, *, bias: bool, projected: bool
     ) -> CellWeights:
-        """Take the weights of one direction of one layer from those given, and check them."""
+        """Select and check the weights of one direction of one layer."""
         width = self._directions * self._output_size if number else self._input_size
         gates = self._gates * self._hidden_size
         shapes: dict[str, tuple[int, ...]] = {
@@ -191,7 +191,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         states : list of ndarray of shape (D * layers, N, ...) or (D * layers, ...)
             None for zeros.
         thin : callable, optional
-            Drops some of what one layer hands to the next.
+            Drops elements of what one layer passes to the next.
 
         Returns
         -------
@@ -228,7 +228,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         return tuple(result.astype(dtype, copy=False) for result in results)
 
     def _in_order(self, first: Array, others: list[Array | None]) -> list[Any]:
-        """The input, then the states; pnnx writes learnt states in front."""
+        """Order the operands as input, states; pnnx writes learnt states first."""
         given = [first, *(other for other in others if other is not None)]
         *front, last = given
         if not front or self._fit(given[0], given[1:]) or not self._fit(last, front):
@@ -236,7 +236,7 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
         return [last, *front]
 
     def _fit(self, input: Array, states: list[Array]) -> bool:
-        """Whether an input and states have the shapes that belong to each other."""
+        """Return whether the shapes of input and states match."""
         if input.ndim not in {2, 3} or input.shape[-1] != self._input_size:
             return False
         samples = 0 if self._batch_first else 1
@@ -247,13 +247,13 @@ class _Recurrent(PreparingLayer[list[CellWeights]]):
 
     @override
     def prepare(self, dtype: DType) -> list[CellWeights]:
-        """Make the weights of each layer and direction fit for computing."""
+        """Prepare the weights of each layer and direction."""
         return [weights.ready(dtype) for weights in self._weights]
 
     def _state(
         self, state: Array | None, sizes: tuple[int, int], dtype: DType, *, batched: bool
     ) -> Array:
-        """A state to begin with, of shape (D * layers, N, size)."""
+        """Return an initial state of shape (D * layers, N, size)."""
         shape = (len(self._weights), *sizes)
         if state is None:
             return np.zeros(shape, dtype)
@@ -287,7 +287,7 @@ class RNN(_Recurrent):
     batch_first : bool
         Whether shapes are (N, L, I) instead of (L, N, I).
     bidirectional : bool
-        Whether each layer also runs from the end; D is then 2.
+        Whether each layer also runs backwards; then D is 2.
     **weights : ndarray
         ``weight_ih_lK`` of shape (H, I), ``weight_hh_lK`` of shape (H, H), ``bias_ih_lK``
         and ``bias_hh_lK`` of shape (H,) of layer K; from layer 1 on I is D * H. Names of the
@@ -327,7 +327,7 @@ class RNN(_Recurrent):
         input : ndarray of shape (L, N, I)
             May lack the batch axis N.
         hx : ndarray of shape (D * layers, N, H), optional
-            State to begin with; zeros without.
+            Initial state; zeros by default.
 
         Returns
         -------
@@ -341,9 +341,9 @@ class RNN(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent units: ``torch.nn.GRU``.
 
-    With the gates ``r, z, n`` under each other in every weight: ``r = sigmoid(W_ir x + b_ir +
-    W_hr h + b_hr)``, ``z`` likewise, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, and
-    ``h[t] = (1 - z) * n + z * h[t - 1]``.
+    Every weight stacks the gates ``r, z, n``: ``r = sigmoid(W_ir x + b_ir + W_hr h + b_hr)``,
+    ``z`` likewise, ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``, and ``h[t] = (1 - z) * n
+    + z * h[t - 1]``.
 
     Parameters
     ----------
@@ -385,9 +385,9 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory: ``torch.nn.LSTM``.
 
-    With the gates ``i, f, g, o`` under each other in every weight: ``i = sigmoid(W_ii x +
-    b_ii + W_hi h + b_hi)``, ``f`` and ``o`` likewise, ``g`` with tanh; ``c[t] = f * c[t - 1]
-    + i * g`` and ``h[t] = o * tanh(c[t])``.
+    Every weight stacks the gates ``i, f, g, o``: ``i = sigmoid(W_ii x + b_ii + W_hi h +
+    b_hi)``, ``f`` and ``o`` likewise, ``g`` with tanh, ``c[t] = f * c[t - 1] + i * g`` and
+    ``h[t] = o * tanh(c[t])``.
 
     Parameters
     ----------
@@ -438,9 +438,9 @@ class LSTM(_Recurrent):
         input : ndarray of shape (L, N, I)
             May lack the batch axis N.
         hx : ndarray of shape (D * layers, N, P), optional
-            Hidden state to begin with, or a pair of both; zeros without.
+            Initial hidden state, or a pair of both states; zeros by default.
         cx : ndarray of shape (D * layers, N, H), optional
-            Memory to begin with.
+            Initial cell state.
 
         Returns
         -------
@@ -452,7 +452,7 @@ class LSTM(_Recurrent):
         return Outputs(self.run(input, [hx, cx]))
 
 
-# Layers as they stand in a traced graph
+# Layers of traced graphs
 
 _TRACED: Final[dict[str, type[_Recurrent]]] = {
     "rnn_tanh": RNN,

@@ -1,7 +1,7 @@
 """Recurrent cells: one step of a plain recurrent layer, an LSTM or a GRU.
 
-A *cell* makes the next state from the present one and from what the input gives to its
-gates. The first state is always the hidden one, which is also the output.
+A *cell* computes the next states from the current ones and the input's contribution to the
+gates. The first state is always the hidden state, which is also the output.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class CellWeights:
     hr: Array | None = None
 
     def ready(self, dtype: DType) -> CellWeights:
-        """The same, fit for computing."""
+        """Prepare the weights for a dtype."""
         arrays = (self.ih, self.hh, self.bias_ih, self.bias_hh, self.hr)
         return CellWeights(*(None if a is None else ready(a, dtype) for a in arrays))  # type: ignore[arg-type]
 
     def of_input(self, x: Array) -> Array:
-        """What the input (..., I) gives to the gates (..., G)."""
+        """Compute the contribution of the input (..., I) to the gates (..., G)."""
         return _affine(x, self.ih, self.bias_ih)
 
     def of_state(self, hidden: Array) -> Array:
-        """What the hidden state (N, P) gives to the gates (N, G)."""
+        """Compute the contribution of the hidden state (N, P) to the gates (N, G)."""
         return _affine(hidden, self.hh, self.bias_hh)
 
 
@@ -82,12 +82,12 @@ def _relu_step(gates: Array, states: States, weights: CellWeights) -> States:
 
 
 def lstm_step(gates: Array, states: States, weights: CellWeights) -> States:
-    """Take a step of long short-term memory.
+    """Compute a step of long short-term memory.
 
     Parameters
     ----------
     gates : ndarray of shape (N, 4 H)
-        What the input gives to the gates i, f, g, o.
+        Contribution of the input to the gates i, f, g, o.
     states : tuple of ndarray of shape (N, P) and (N, H)
     weights : CellWeights
 
@@ -105,12 +105,12 @@ def lstm_step(gates: Array, states: States, weights: CellWeights) -> States:
 
 
 def gru_step(gates: Array, states: States, weights: CellWeights) -> States:
-    """Take a step of a gated recurrent unit.
+    """Compute a step of a gated recurrent unit.
 
     Parameters
     ----------
     gates : ndarray of shape (N, 3 H)
-        What the input gives to the gates r, z, n.
+        Contribution of the input to the gates r, z, n.
     states : tuple of one ndarray of shape (N, H)
     weights : CellWeights
 
@@ -130,7 +130,7 @@ _PLAIN_STEPS: Final[dict[str, Cell]] = {"tanh": _tanh_step, "relu": _relu_step}
 
 
 def plain_step(nonlinearity: str) -> Cell:
-    """Find the step of a plain recurrent layer.
+    """Return the step of a plain recurrent layer.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def plain_step(nonlinearity: str) -> Cell:
     Raises
     ------
     ParameterError
-        For any other.
+        For any other nonlinearity.
     """
     if nonlinearity not in _PLAIN_STEPS:
         raise ParameterError(
@@ -196,9 +196,9 @@ def rnn_cell(
     ----------
     input : ndarray of shape (N, I) or (I,)
     hx : ndarray of shape (N, H) or (H,), optional
-        Zeros without.
+        Zeros by default.
     weight_ih, weight_hh, bias_ih, bias_hh, nonlinearity
-        As those of a layer of ``nn.RNN``.
+        As in a layer of ``nn.RNN``.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def gru_cell(
 ) -> Array:
     """One step of a gated recurrent unit: ``torch.nn.GRUCell``.
 
-    Parameters and result as in ``nn.RNNCell``; weights as those of a layer of ``nn.GRU``.
+    Parameters and result as in ``nn.RNNCell``; weights as in a layer of ``nn.GRU``.
     """
     weights = CellWeights(weight_ih, weight_hh, bias_ih, bias_hh)
     return _step(gru_step, input, (hx,), weights)[0]
@@ -260,10 +260,10 @@ def lstm_cell(
     ----------
     input : ndarray of shape (N, I) or (I,)
     hx : ndarray of shape (N, H) or (H,), optional
-        Hidden state, or a pair of both states; zeros without.
+        Hidden state, or a pair of both states; zeros by default.
     cx : ndarray of shape (N, H) or (H,), optional
     weight_ih, weight_hh, bias_ih, bias_hh
-        As those of a layer of ``nn.LSTM``.
+        As in a layer of ``nn.LSTM``.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Reductions: one number from all elements along some dimensions.
 
-One frame serves them all: it reads the dims, chooses the dtype to compute in and the dtype
-of the result, and runs a kernel from the table. Float32 and halves are accumulated in
-float64 and rounded once, which is at least as exact as PyTorch's pairwise sums.
+`reduce` normalises the dims, chooses the dtypes of the computation and of the result, and runs
+a kernel from the table. Float16 and float32 are accumulated in float64 and rounded once. That
+is at least as exact as PyTorch's pairwise sums.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Reduction:
     Attributes
     ----------
     summary : str
-        What it gives, for its documentation.
+        What it computes, for its documentation.
     kernel : callable
-        Takes an array, its axes, and whether to keep them with size 1.
+        Called with an array, its axes, and whether to keep them with size 1.
     dtype : callable
-        From the input's dtype to the result's.
+        Maps the input's dtype to the result's.
     empty : bool
-        Whether there is a result for no elements at all.
+        Whether an empty tensor has a result.
     """
 
     summary: str
@@ -59,7 +59,7 @@ class Reduction:
 
 
 def accumulator(dtype: DType) -> DType:
-    """Dtype to add up in: 64 bits of the same kind; bools as integers."""
+    """Return the dtype to accumulate in: 64 bits of the same kind; integers for bools."""
     return np.dtype({"f": np.float64, "c": np.complex128}.get(dtype.kind, np.int64))
 
 
@@ -77,12 +77,12 @@ def reduce(
     keepdim : bool
         Keep the dimensions with size 1.
     dtype : str, optional
-        What to convert the input to beforehand, which is also the result's dtype.
+        Dtype to convert the input to first, and of the result.
 
     Raises
     ------
     LayerError
-        If there is no such dim, or nothing to take the result from.
+        If there is no such dim, or an empty tensor has no result.
     """
     wanted = as_dtype(dtype)
     if wanted is not None:
@@ -139,7 +139,7 @@ def _any(x: Array, axes: Axes, keepdim: bool) -> Array:
 
 def _logsumexp(x: Array, axes: Axes, keepdim: bool) -> Array:
     x = x.astype(accumulator(float_dtype(x.dtype)))
-    # Shifted by the largest real part, so that nothing overflows.
+    # Shift by the largest real part, so that nothing overflows.
     peak = np.max(x.real, axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(peak), peak, 0)
     logs = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
@@ -215,7 +215,7 @@ _NOTES_OF_NAN: Final = {
 }
 _NOTE_OF_DTYPE_ARGUMENT: Final = """
     dtype : str, optional
-        What to convert the input to first."""
+        Dtype to convert the input to first."""
 
 
 def _with_dtype(reduction: Reduction) -> Callable[..., Array]:
@@ -235,7 +235,7 @@ def _without_dtype(reduction: Reduction) -> Callable[..., Array]:
 
 
 def _register_all() -> None:
-    """Register ``torch.``, ``Tensor.`` and ``aten::`` forms of the whole table."""
+    """Register the ``torch.``, ``Tensor.`` and ``aten::`` types of the whole table."""
     for name, reduction in REDUCTIONS.items():
         converts = name in {"sum", "nansum", "mean", "nanmean", "prod"}
         function = (_with_dtype if converts else _without_dtype)(reduction)
@@ -245,7 +245,7 @@ def _register_all() -> None:
             summary=reduction.sentence,
             more=_NOTE_OF_DTYPE_ARGUMENT if converts else "",
             dtype=_NOTES_OF_DTYPE[reduction.dtype],
-            nan=_NOTES_OF_NAN.get(name, "It is NaN where one of the elements is."),
+            nan=_NOTES_OF_NAN.get(name, "It is NaN if an element is NaN."),
         )
         register(f"torch.{name}", f"Tensor.{name}")(function)
         orders = ("input dtype", "input dim keepdim dtype") if converts else ()
@@ -257,7 +257,7 @@ _register_all()
 
 # Spread
 
-# One overload has a number, the correction, where another says whether to correct by 1.
+# One overload has a number, the correction, where another has a bool, whether to correct by 1.
 _SPREAD_ORDERS: Final = ("input unbiased", "input dim unbiased keepdim")
 
 
@@ -282,12 +282,12 @@ def var(
     keepdim : bool
         Keep the dimensions with size 1.
     correction : number, optional
-        By how much less to divide.
+        The divisor is the number of elements minus this.
 
     Returns
     -------
     ndarray of the input's dtype; of complex input, of its real dtype
-        NaN where there are too few elements.
+        NaN if there are too few elements.
     """
     variance, _ = _spread(input, dim, unbiased, keepdim, correction)
     return cast(variance, _real_dtype(input))
@@ -350,7 +350,7 @@ def _spread(
 ) -> tuple[Array, Array]:
     """Variance and mean in 64 bits."""
     _floating(x.dtype)
-    if correction is None:  # the two share a place in TorchScript's overloads
+    if correction is None:  # both have the same position in TorchScript's overloads
         correction = 1 if unbiased is None else unbiased
     lessened = float(as_python(correction))
     axes = axes_of(dim, x.ndim)

@@ -28,7 +28,7 @@ _PREFIXES: Final = (
     ("F.", "torch.nn.functional."),
 )
 
-# Types with other names in pnnx or TorchScript than in PyTorch, or without a name there.
+# Types whose name in PyTorch differs from pnnx or TorchScript, or that have none there.
 _OTHERWISE: Final = {
     "F.dropoutnd": "torch.nn.functional.dropout",
     "Tensor.copy": "torch.Tensor.copy_",
@@ -99,12 +99,12 @@ _ONNX: Final = frozenset(
 
 
 def reference_of(operator_type: str) -> str:
-    """Name of an operator type in PyTorch: ``torch.nn.Conv2d`` for ``nn.Conv2d``.
+    """Return the name of an operator type in PyTorch: ``torch.nn.Conv2d`` for ``nn.Conv2d``.
 
     Returns
     -------
     str
-        ``ONNX ReduceMax`` for a type that pnnx takes from there; ``""`` where neither has it.
+        ``ONNX ReduceMax`` for a type that pnnx keeps from ONNX; ``""`` if neither has it.
     """
     if operator_type in _OTHERWISE:
         return _OTHERWISE[operator_type]
@@ -117,18 +117,18 @@ def reference_of(operator_type: str) -> str:
 
 
 def page_of(operator_type: str, others: Iterable[str] = ()) -> str:
-    """Address of the page that documents an operator type.
+    """Return the address of the page that documents an operator type.
 
     Parameters
     ----------
     operator_type : str
     others : iterable of str
-        Types that the same code computes: their page serves where it has none of its own.
+        Types that the same code computes. Their page is used if the type has none.
 
     Returns
     -------
     str
-        ``""`` where none is known.
+        ``""`` if none is known.
     """
     near = sorted(others, key=_rank)
     functional = f"F.{operator_type.removeprefix('torch.')}"
@@ -139,7 +139,7 @@ def page_of(operator_type: str, others: Iterable[str] = ()) -> str:
 
 
 def _rank(operator_type: str) -> tuple[int, str]:
-    """Functions tell more than methods, which refer to them."""
+    """Rank functions before methods, whose pages only refer to the functions."""
     kinds = ("F.", "torch.", "Tensor.")
     places = [place for place, kind in enumerate(kinds) if operator_type.startswith(kind)]
     return (places[0] if places else len(kinds), operator_type)

@@ -1,4 +1,4 @@
-"""Pooling of regions of interest: boxes of any size become images of one size."""
+"""Pooling of regions of interest: converts boxes of any size to images of one size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.values import Array
 
 __all__ = ["roi_align", "roi_pool"]
 
-_MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; more is a wrong box
+_MOST_SAMPLES: Final = 1 << 16  # along one axis of a region; more means an invalid box
 
 
 @register("torchvision.ops.RoIAlign", "torchvision.ops.roi_align")
@@ -36,15 +36,15 @@ def roi_align(
     ----------
     input : ndarray of shape (N, C, H, W)
     boxes : ndarray of shape (K, 5), or tuple of N ndarrays of shape (K', 4)
-        Number of the image, and corners x1, y1, x2, y2; or corners for each image.
+        Index of the image and corners x1, y1, x2, y2; or the corners for each image.
     output_size : int or tuple of int
-        Rows and columns of parts that a box is cut into.
+        Number of rows and columns of parts of a box.
     spatial_scale : float
-        From the boxes' coordinates to pixels.
+        Factor from the boxes' coordinates to pixels.
     sampling_ratio : int
-        Samples along each axis of a part; below 1 as many as there are pixels.
+        Samples along each axis of a part; if below 1, as many as there are pixels.
     aligned : bool
-        Whether pixel centres are at half numbers, rather than at whole ones.
+        Whether pixel centres are at half-integer coordinates, instead of integers.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def roi_align(
     counts = per_axis("output_size", output_size, 2, least=1)
     dtype = working_dtype(input.dtype)
     output = new_output((len(rois), input.shape[1], *counts), dtype)
-    # In single precision, as PyTorch, so that as many samples are taken.
+    # Single precision, as in PyTorch, gives the same number of samples.
     corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
     corners = corners - np.float32(0.5 if aligned else 0)
     for number, (x1, y1, x2, y2) in enumerate(corners):
@@ -84,7 +84,7 @@ def roi_align_extension(
 def _averaged(
     image: Array, axis: int, start: float, length: float, count: int, sampling_ratio: int
 ) -> Array:
-    """Cut a stretch of an axis into parts and average the samples of each.
+    """Split a range of an axis into parts and average the samples of each.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def _averaged(
     share = np.where(outside, 0, places - lower).astype(image.dtype)
     rest = (np.where(outside, 0, 1) - share).astype(image.dtype)
     upper = np.minimum(lower + 1, size - 1)
-    if samples > 2 * size:  # many of a pixel: added up there first
+    if samples > 2 * size:  # many samples per pixel: add them up per pixel first
         weights = np.zeros((count, size), image.dtype)
         parts = np.arange(count)[:, np.newaxis]
         np.add.at(weights, (parts, lower), rest)
@@ -158,7 +158,7 @@ def roi_pool(
     corners = rois[:, 1:].astype(np.float32, copy=False) * np.float32(spatial_scale)
     for number, corner in enumerate(corners):
         image = input[_image_of(rois[number], input)]
-        # Halves away from zero, as C rounds.
+        # Round halves away from zero, as C does.
         x1, y1, x2, y2 = (int(np.copysign(np.floor(abs(c) + 0.5), c)) for c in corner)
         rows, of_rows = _bounds(y1, y2, counts[0], image.shape[1])
         columns, of_columns = _bounds(x1, x2, counts[1], image.shape[2])
@@ -181,14 +181,14 @@ def roi_pool_extension(
 
 
 def _bounds(first: int, last: int, count: int, size: int) -> tuple[Array, Array]:
-    """Cut an axis into parts, of which many are alike where they are more than pixels.
+    """Split an axis into parts. If there are more parts than pixels, many are equal.
 
     Returns
     -------
     bounds : ndarray of shape (D, 2)
-        Start and stop inside the image, of those that differ.
+        Start and stop inside the image of each different part.
     places : ndarray of shape (count,)
-        Which of them each part is.
+        Index into `bounds` of each part.
     """
     part = np.float32(max(last - first + 1, 1)) / np.float32(count)
     places = np.arange(count, dtype=np.float32)
@@ -200,7 +200,7 @@ def _bounds(first: int, last: int, count: int, size: int) -> tuple[Array, Array]
 
 
 def _checked(input: Array, boxes: Any) -> Array:
-    """Boxes as one array of shape (K, 5)."""
+    """Check the boxes and combine them to one array of shape (K, 5)."""
     if isinstance(boxes, tuple):
         numbered = [
             np.concatenate([np.full((len(b), 1), n, b.dtype), b], 1)

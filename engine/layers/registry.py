@@ -1,10 +1,10 @@
-"""The registry: the one table from operator type to code.
+"""The registry: the table from operator type to code.
 
-Each operator's file registers its types with a decorator; registering a type twice is an
-error at import. What is registered is either a function with PyTorch's argument names or a
-`Layer` class whose ``__init__`` takes parameters and attributes by name and whose
-``forward`` takes the operands (see `engine.layers.binding`). Code that draws random numbers
-takes an argument annotated ``numpy.random.Generator``.
+Each operator's file registers its types with a decorator. Registering a type twice is an error
+at import. Register either a function with PyTorch's argument names, or a `Layer` class whose
+``__init__`` has parameters and attributes by name and whose ``forward`` has the operands (see
+`engine.layers.binding`). Code that draws random numbers has an argument annotated
+``numpy.random.Generator``.
 
 A layer file of the user (`engine.layers.user_layers`) overrides the engine's own layers. Its
 registrations apply as a whole or not at all, until the file is unloaded.
@@ -58,9 +58,9 @@ class Registration:
     target : callable
         A function, or a `Layer` class.
     file : Path or None
-        The user's file that it comes from; None for the engine's own.
+        The user's file that registers it; None for the engine's own.
     replaces : bool
-        Whether it may replace another one.
+        Whether it may replace another registration.
     random_unless : mapping of str to Value
         See `register`.
     orders : tuple of tuple of str
@@ -68,7 +68,7 @@ class Registration:
     unused : tuple of str
         Arguments of a file without effect; see `register`.
     sha256 : str
-        Of `file` as it was run; ``""`` for the engine's own.
+        Of `file` when it was run; ``""`` for the engine's own.
     """
 
     type: str
@@ -82,7 +82,7 @@ class Registration:
 
     @property
     def place(self) -> str:
-        """Location of its code for errors: ``engine.layers.fold.fold``, ``Gate in my.py``."""
+        """Location of the code for errors: ``engine.layers.fold.fold``, ``Gate in my.py``."""
         name = getattr(self.target, "__qualname__", repr(self.target))
         return (
             f"{name} in {self.file.name}" if self.file else f"{self.target.__module__}.{name}"
@@ -109,7 +109,7 @@ class _Registry:
     def complete(self) -> Table:
         """Import every module of the package once; return the effective registrations."""
         if not self._is_complete:
-            with self._lock:  # also for this thread, which reenters while it imports
+            with self._lock:  # reentrant: imported modules register while it is held
                 if not self._is_complete:
                     package = importlib.import_module(__package__)
                     for module in pkgutil.iter_modules(package.__path__):
@@ -118,7 +118,7 @@ class _Registry:
         return self.current
 
     def add(self, entry: Registration) -> None:
-        """Register one of the engine's own."""
+        """Add a registration of the engine."""
         if not entry.replaces:
             _refuse(entry, self.current.get(entry.type))
         self._own[entry.type] = entry
@@ -126,9 +126,9 @@ class _Registry:
             self.current[entry.type] = entry
 
     def check(self, entry: Registration) -> None:
-        """Refuse types that are taken, unless the file replaces them explicitly.
+        """Refuse types that are already registered, unless the file replaces them explicitly.
 
-        Files count in the order they were first loaded in, whichever is loaded again.
+        Files have the order in which they were first loaded; loading again does not change it.
         """
         files = list(self._files)
         place = files.index(entry.file) if entry.file in self._files else len(files)
@@ -141,7 +141,7 @@ class _Registry:
                 _refuse(entry, above)
 
     def put_file(self, file: Path, table: Table) -> None:
-        """Apply a file's registrations instead of its earlier ones."""
+        """Replace a file's registrations."""
         self._files[file] = table
         self._merge()
 
@@ -191,28 +191,28 @@ def register(
     replace : bool
         Whether to replace an existing registration.
     random_unless : mapping of str to Value, optional
-        For code that takes a generator: arguments, each with a value that by itself keeps
-        the code from drawing, such as ``{"training": False, "p": 0}``.
+        For code with a generator: arguments with values. Each of them alone prevents drawing,
+        such as ``{"training": False, "p": 0}``.
     operands : str or tuple of str, optional
-        Arguments that the operands stand for where the file does not name them, separated
-        by spaces: ``"input weight bias eps _"``, with ``_`` for one of no effect. In their
-        own order by default. What has overloads, as raw ``aten::`` operators do, takes
-        several such lists; the shortest that is long enough counts.
+        Argument names of unnamed operands in order, separated by spaces: ``"input weight bias
+        eps _"``, with ``_`` for an operand without effect. By default the order of the code's
+        arguments. Pass several lists for overloads of raw ``aten::`` operators; the shortest
+        list that is long enough applies.
     unused : str, optional
-        Arguments that the code does not have, separated by spaces, because they make no
-        difference here (``"device layout"``): what a file gives for them is dropped, once it
-        is what it may be (`engine.layers.binding.NO_EFFECT`; anything for other names).
-        Operands without names stand for them behind the code's own arguments.
+        Arguments without effect that the code does not have, separated by spaces (``"device
+        layout"``). Their values in a file are checked and dropped
+        (`engine.layers.binding.NO_EFFECT` lists the allowed values; other names allow any).
+        Unnamed operands after the code's own arguments are bound to them.
 
     Raises
     ------
     RegistrationError
-        If a type is registered already and not to be replaced, if there is no type, or if
-        the target is neither a function nor a `Layer` that can be built.
+        If a type is already registered and `replace` is false, if there is no type, or if the
+        target is neither a function nor a `Layer` that can be built.
     """
     lists = (operands,) if isinstance(operands, str) else operands
     orders = tuple(sorted((tuple(names.split()) for names in lists), key=len))
-    given: tuple[object, ...] = types  # a bare @register passes the function itself
+    given: tuple[object, ...] = types  # @register without a call passes the function itself
     if not all(isinstance(name, str) and name for name in given or ("",)):
         raise RegistrationError('say for which operator types: @register("my.Operator")')
 
@@ -258,12 +258,12 @@ def _check_target(target: object) -> None:
 
 @contextmanager
 def registering(file: Path, sha256: str) -> Iterator[Table]:
-    """Collect the registrations of a file in a block; apply all of them at the end, or none.
+    """Collect the registrations of a file in a block; apply all or none at the end.
 
     Parameters
     ----------
     file : Path
-        Resolved. What it registered earlier is replaced.
+        Resolved path. Its earlier registrations are replaced.
     sha256 : str
         Of the file's contents.
 
@@ -272,7 +272,7 @@ def registering(file: Path, sha256: str) -> Iterator[Table]:
     dict of str to Registration
         The registrations of the block so far.
     """
-    _registry.complete()  # what the file says is compared with
+    _registry.complete()  # the file's registrations are checked against it
     table: Table = {}
     token = _recording.set((file, sha256, table))
     try:
@@ -293,7 +293,7 @@ def registered_files() -> dict[Path, Table]:
 
 
 def registration(operator_type: str) -> Registration | None:
-    """Look up what is registered for an operator type."""
+    """Return the registration of an operator type, or None."""
     return _registry.complete().get(operator_type)
 
 
@@ -314,14 +314,14 @@ def build_layer(call: OperatorCall, table: Mapping[str, Registration] | None = N
     ----------
     call : OperatorCall
     table : mapping of str to Registration, optional
-        From `layer_table`; by default what is registered now.
+        From `layer_table`; by default the current registrations.
 
     Raises
     ------
     UnsupportedOperatorError
         If its type is not registered.
     ParameterError
-        If a parameter or attribute is missing, wrong, or not known to the layer.
+        If a parameter or attribute is missing, invalid or unknown.
     """
     table = table or _registry.complete()
     entry = table.get(call.type)

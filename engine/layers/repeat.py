@@ -36,7 +36,7 @@ def expand(input: Array, sizes: Ints | None, implicit: bool = False) -> Array:
     sizes : ints
         The new shape; -1 keeps a dimension. New dimensions may come first.
     implicit : bool
-        No effect; TorchScript's.
+        No effect; only in TorchScript.
 
     Returns
     -------
@@ -103,8 +103,8 @@ def stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
     Raises
     ------
     LayerError
-        If it cannot be, or there would be no room for all elements; `argument` gives the
-        shape.
+        If the shapes do not match, or all elements together exceed the memory bound.
+        `argument` is the name of the shape's argument.
     """
     try:
         stretched = np.broadcast_to(array, shape)
@@ -121,18 +121,18 @@ def stretch(array: Array, shape: tuple[int, ...], argument: str = "") -> Array:
 
 @register("Tensor.sum_to_size", "aten::sum_to_size")
 def sum_to_size(input: Array, size: Ints | None) -> Array:
-    """Add up what stretching to the shape would have repeated: ``Tensor.sum_to_size``.
+    """Sum over the dimensions that broadcasting expands: ``Tensor.sum_to_size``.
 
     Parameters
     ----------
     input : ndarray of any shape
     size : ints
-        A shape that could be stretched to the input's.
+        A shape that broadcasts to the input's.
 
     Returns
     -------
     ndarray of shape `size`
-        Of the input's dtype; int64 for bools and integers, unless nothing is added up.
+        Of the input's dtype; int64 for bools and integers if anything is summed.
     """
     wanted = as_ints(size, "size")
     lead = input.ndim - len(wanted)
@@ -163,7 +163,7 @@ def repeat(input: Array, sizes: Ints | None) -> Array:
     ----------
     input : ndarray of shape (A, B, ...)
     sizes : ints
-        How often along each dimension of the result, which has as many.
+        Number of repetitions along each dimension of the result.
 
     Returns
     -------
@@ -184,8 +184,7 @@ def tile(input: Array, dims: Ints | None) -> Array:
     ----------
     input : ndarray of any shape
     dims : ints
-        How often along each dimension; where they are fewer than the dimensions, the first
-        dimensions are not repeated.
+        Number of repetitions along each of the last dimensions; the others are not repeated.
 
     Returns
     -------
@@ -216,9 +215,9 @@ def repeat_interleave(
     Parameters
     ----------
     input : ndarray of any shape
-        When it is the only one, it is the `repeats` of 0, 1, 2, ….
+        A single argument is the `repeats` of 0, 1, 2, ….
     repeats : int or integer ndarray of shape (N,) or (1,)
-        How often each element along `dim`.
+        Number of repetitions of each element along `dim`.
     dim : int, optional
         The flattened tensor is repeated by default.
     output_size : int, optional
@@ -236,7 +235,7 @@ def repeat_interleave(
 
 
 def _repeated(array: Array, counts: Array, axis: int | None) -> Array:
-    """Repeat each element; NumPy adds up the counts in 64 bits, and writes behind the sum."""
+    """Repeat each element; checked first, because NumPy's sum of counts may overflow."""
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0:
         raise LayerError("repeats are not all integers from 0 on")
     elements = array.size if axis is None or not array.ndim else array.shape[axis]

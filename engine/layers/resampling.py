@@ -1,8 +1,8 @@
 """Resizing images: nearest, linear, cubic and area interpolation over any spatial axes.
 
-Every mode but ``area`` is separable. For one axis it comes down to a table of *taps*: which
-input positions each output mixes, and with which weights. Positions are computed in float32
-as PyTorch's loops do, so that ties fall the same way.
+Every mode except ``area`` is separable. Each axis has a table of *taps*: the input positions of
+each output and their weights. Positions are computed in float32, as PyTorch's loops do, so that
+ties are broken equally.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "weighted_taps",
 ]
 
-# Spatial axes that a mode is for.
+# Number of spatial axes by mode.
 _RANKS_OF_MODE: Final = {
     "nearest": (1, 2, 3),
     "nearest-exact": (1, 2, 3),
@@ -67,18 +67,18 @@ def interpolate(
     size : int or tuple of int, optional
         H'...
     scale_factor : float or tuple of float, optional
-        H' / H where `size` is not given; H' is rounded down.
+        H' / H if `size` is not given; H' is rounded down.
     mode : str
         ``nearest`` (position ``floor(o * H / H')``), ``nearest-exact`` (``floor((o + 0.5) *
         H / H')``), ``linear``, ``bilinear``, ``trilinear``, ``bicubic``, or ``area``, the
-        mean of what each output covers.
+        mean of the pixels that each output covers.
     align_corners : bool
-        Whether the centres of the corner pixels stay in place (positions ``o * (H - 1) /
-        (H' - 1)``), or the image's edges do (``(o + 0.5) * H / H' - 0.5``).
+        Whether to align the centres of the corner pixels (positions ``o * (H - 1) / (H' -
+        1)``), or the image's edges (``(o + 0.5) * H / H' - 0.5``).
     recompute_scale_factor : bool
-        Whether to work with ``H' / H`` after rounding instead of `scale_factor`.
+        Whether to use ``H' / H`` after rounding instead of `scale_factor`.
     antialias : bool
-        Whether ``bilinear`` and ``bicubic`` widen their kernel when they shrink.
+        Whether ``bilinear`` and ``bicubic`` widen their kernel to shrink an image.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def interpolate(
         for axis, count in enumerate(counts):
             size, scale = sizes[axis], scales[axis]
             if rank == 2 and mode == "nearest" and count in {size, 2 * size}:
-                scale = None  # PyTorch's loop over two axes, and no other, has these short cuts
+                scale = None  # only PyTorch's loop over two axes ignores the scale here
             positions = _nearest(size, count, scale, 0.5 if mode == "nearest-exact" else 0)
             input = np.take(input, positions, axis + 2)
         return input
@@ -124,7 +124,7 @@ def upsample_nearest(input: Array, size: Any = None, scale_factor: Any = None) -
 
 @register("F.upsample_bilinear", "nn.UpsamplingBilinear2d")
 def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) -> Array:
-    """Enlarge bilinearly, corners staying in place: ``torch.nn.UpsamplingBilinear2d``.
+    """Enlarge bilinearly with aligned corners: ``torch.nn.UpsamplingBilinear2d``.
 
     Parameters and result as for interpolate with ``mode=bilinear align_corners=True``.
     """
@@ -189,7 +189,7 @@ def _register_raw() -> None:
         nearest = mode.startswith("nearest")
         first = "input output_size" if nearest else "input output_size align_corners"
         each = " ".join(("scales_d", "scales_h", "scales_w")[3 - rank :])
-        # With one spatial axis both forms have as many operands; a list of one number will do.
+        # With one spatial axis both overloads have the same number of operands.
         orders = (f"{first} scale_factors", *((f"{first} {each}",) if rank > 1 else ()))
         function = _raw(mode, antialias)
         function.__name__ = function.__qualname__ = name
@@ -200,9 +200,9 @@ _register_raw()
 
 
 def _of_spatial_axes(size: Value, scale_factor: Value, rank: int) -> tuple[Value, Value]:
-    """Sizes or scales of the spatial axes alone.
+    """Return sizes or scales of the spatial axes.
 
-    Those of ONNX are for all axes, and pnnx hands over either as `size`.
+    ONNX has them for all axes, and pnnx writes either as `size`.
     """
     if not isinstance(size, np.ndarray):
         return size, scale_factor
@@ -211,7 +211,7 @@ def _of_spatial_axes(size: Value, scale_factor: Value, rank: int) -> tuple[Value
 
 
 def _scales(scale_factor: Value, rank: int) -> tuple[float | None, ...]:
-    """Scale of each spatial axis; None where it is not given."""
+    """Return the scale of each spatial axis; None if it is not given."""
     if scale_factor is None:
         return (None,) * rank
     numbers = np.asarray(scale_factor, np.float64).reshape(-1).tolist()
@@ -268,7 +268,7 @@ class _Axis:
         As given by the caller.
     align_corners, bicubic : bool
     dtype : dtype
-        To compute positions in.
+        Of positions.
     """
 
     size: int
@@ -311,9 +311,11 @@ def _resampled(
     image = input.astype(np.float64 if of_bytes else working_dtype(input.dtype), copy=False)
     bicubic = mode == "bicubic"
     taps = _antialiased_taps if antialias else _cubic_taps if bicubic else _linear_taps
-    # The axis that shrinks most goes first, to have less to do after.
+    # The axis that shrinks most is first, so that the others have less to do.
     order = sorted(range(len(counts)), key=lambda axis: counts[axis] / input.shape[axis + 2])
-    if of_bytes:  # which are rounded after each axis: the last goes first, as in PyTorch
+    if (
+        of_bytes
+    ):  # rounded after each axis, so the order matters: last axis first, as in PyTorch
         order = [*reversed(range(len(counts)))]
     for number in order:
         axis = _Axis(
@@ -334,7 +336,7 @@ def _resampled(
 
 
 def _round_to_16_bits(weights: Array) -> Array:
-    """Round weights to fractions of 16 bits, with which PyTorch resizes images of bytes."""
+    """Round weights to 16-bit fractions, as PyTorch does for images of bytes."""
     _, exponent = np.frexp(np.floor(weights.max() * 2.0**23 + 0.5))
     unit = 2.0 ** min(38 - int(exponent), 22)
     return np.asarray(np.trunc(weights * unit + np.copysign(0.5, weights)) / unit)
@@ -354,7 +356,7 @@ def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> 
     ndarray of shape (..., B, ...)
     """
     shape = list(image.shape)
-    if len(positions) > max(shape[axis], _MANY_TAPS):  # those of a position added up first
+    if len(positions) > max(shape[axis], _MANY_TAPS):  # add up the weights of a position first
         places = np.arange(shape[axis])[:, np.newaxis]
         shares = np.zeros((shape[axis], positions.shape[1]), weights.dtype)
         np.add.at(shares, (positions, np.arange(positions.shape[1])), weights)
@@ -370,8 +372,8 @@ def weighted_taps(image: Array, axis: int, positions: Array, weights: Array) -> 
 
 
 def _linear_taps(axis: _Axis) -> tuple[Array, Array]:
-    """Positions and weights, each of shape (2, count), or (1, count) for a mere copy."""
-    if axis.size == axis.count:  # whatever the scale says
+    """Positions and weights, each of shape (2, count), or (1, count) for a copy."""
+    if axis.size == axis.count:  # for any scale
         return np.arange(axis.count)[np.newaxis], np.ones((1, axis.count))
     source = np.maximum(axis.sources(), 0)
     last = axis.size - 1

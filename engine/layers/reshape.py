@@ -1,8 +1,7 @@
 """Operators that read the same elements under another shape.
 
-All give views of their input where its memory order allows one, and copies otherwise; the
-order of elements is row-major, as in PyTorch. ``view`` is more tolerant than PyTorch's and
-copies where that would refuse.
+They return views of their input if its memory order allows one, and copies otherwise. The order
+of elements is row-major, as in PyTorch. ``view`` copies where PyTorch's would fail.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ __all__ = [
 def resolve_shape(
     shape: tuple[int, ...], source: tuple[int, ...], argument: str = ""
 ) -> tuple[int, ...]:
-    """Work out the wildcards of a shape.
+    """Resolve the wildcards of a shape.
 
     Parameters
     ----------
     shape : tuple of int
-        At most one -1: what remains. A 0 copies the source's dimension at the same place,
-        which is how pnnx writes "keep"; for a source without elements it is a plain 0.
+        At most one -1, for the remaining size. A 0 keeps the source's size of that dimension,
+        as pnnx writes it; for a source without elements it is the size 0.
     source : tuple of int
         Shape of the input.
     argument : str, optional
-        Name of the argument that `shape` comes from, for the error.
+        Name of the argument with `shape`, for the error.
 
     Raises
     ------
@@ -66,26 +65,26 @@ def resolve_shape(
 
 @register("Tensor.reshape", "Tensor.view", "torch.reshape", "aten::reshape", "aten::view")
 def reshape(input: Array, shape: Ints | None) -> Array:
-    """Give the elements another shape: ``torch.reshape``.
+    """Change the shape: ``torch.reshape``.
 
     Parameters
     ----------
     input : ndarray of any shape
     shape : ints
-        Element counts must agree. One size may be -1, what remains; 0 keeps the input's
-        dimension at that place. None and the empty list make a 0-d tensor.
+        Element counts must agree. One size may be -1, for the remaining size; 0 keeps the
+        input's size of that dimension. None and the empty list make a 0-d tensor.
 
     Returns
     -------
     ndarray of shape `shape`
-        A view of `input` where possible.
+        A view of `input` if possible.
     """
     return input.reshape(resolve_shape(as_sizes(shape, "shape"), input.shape, "shape"))
 
 
 @register("Tensor.reshape_as", "Tensor.view_as", "aten::reshape_as", "aten::view_as")
 def reshape_as(input: Array, other: Array) -> Array:
-    """Give the elements the shape of another tensor: ``Tensor.reshape_as``.
+    """Change the shape to that of another tensor: ``Tensor.reshape_as``.
 
     Parameters
     ----------
@@ -95,7 +94,7 @@ def reshape_as(input: Array, other: Array) -> Array:
     Returns
     -------
     ndarray of the shape of `other`
-        A view of `input` where possible.
+        A view of `input` if possible.
     """
     return input.reshape(resolve_shape(other.shape, input.shape))
 
@@ -109,12 +108,12 @@ def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Array:
     ----------
     input : ndarray of shape (A, ..., B, ..., C)
     start_dim, end_dim : int
-        First and last dimension to join; negative ones count from the back.
+        First and last dimension to join; negative ones count from the end.
 
     Returns
     -------
     ndarray of shape (A, ... * B * ..., C)
-        A view of `input` where possible. A 0-d tensor becomes one of shape (1,).
+        A view of `input` if possible. A 0-d tensor becomes one of shape (1,).
     """
     first, last = axis_of(start_dim, input.ndim), axis_of(end_dim, input.ndim)
     if first > last:
@@ -136,7 +135,7 @@ def flatten_module(input: Array, start_dim: int = 1, end_dim: int = -1) -> Array
     Returns
     -------
     ndarray of shape (N, ...)
-        A view of `input` where possible.
+        A view of `input` if possible.
     """
     return flatten(input, start_dim, end_dim)
 
@@ -150,12 +149,12 @@ def unflatten(input: Array, dim: int, sizes: Ints) -> Array:
     input : ndarray of shape (..., A * B, ...)
     dim : int
     sizes : ints
-        What the dimension becomes; one may be -1, what remains.
+        Sizes of the new dimensions; one may be -1, for the remaining size.
 
     Returns
     -------
     ndarray of shape (..., A, B, ...)
-        A view of `input` where possible.
+        A view of `input` if possible.
     """
     return _unflattened(input, dim, sizes, "sizes")
 
@@ -169,12 +168,12 @@ def unflatten_module(input: Array, dim: int, unflattened_size: Ints) -> Array:
     input : ndarray of shape (..., A * B, ...)
     dim : int
     unflattened_size : ints
-        What the dimension becomes; one may be -1, what remains.
+        Sizes of the new dimensions; one may be -1, for the remaining size.
 
     Returns
     -------
     ndarray of shape (..., A, B, ...)
-        A view of `input` where possible.
+        A view of `input` if possible.
     """
     return _unflattened(input, dim, unflattened_size, "unflattened_size")
 
@@ -193,7 +192,7 @@ def squeeze(input: Array, dim: Ints | None = None) -> Array:
     ----------
     input : ndarray of any shape
     dim : int or ints, optional
-        Which ones; those that are larger than 1 stay. All of them by default.
+        Dimensions to drop; dimensions larger than 1 stay. By default all.
 
     Returns
     -------
@@ -212,7 +211,7 @@ def unsqueeze(input: Array, dim: Ints | None) -> Array:
     ----------
     input : ndarray of any shape
     dim : int or ints, or None
-        Where, counted in the result. Several, which pnnx takes from ONNX, are inserted one
+        Their indices in the result. Several, which pnnx takes from ONNX, are inserted one
         after the other: -1, -2, … first, then 0, 1, …. None, an empty list of the file,
         inserts nothing.
 

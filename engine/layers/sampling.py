@@ -1,6 +1,6 @@
 """Operators that draw from distributions given by their inputs.
 
-Numbers are drawn as `engine.layers.random_numbers` says.
+See `engine.layers.random_numbers` for the generator.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bernoulli(input: Array, p: Operand | None = None, *, rng: Generator) -> Arra
     Parameters
     ----------
     input : ndarray of any shape
-        Probabilities, unless `p` gives them.
+        Probabilities, if there is no `p`.
     p : number, or ndarray that broadcasts to the input's shape, optional
         Probabilities.
 
@@ -68,14 +68,14 @@ def multinomial(
     input : ndarray of shape (N, C) or (C,)
         Weights; they need not sum to 1.
     num_samples : int
-        S: how many to draw of each row.
+        S, the number of draws per row.
     replacement : bool
-        Whether a place may be drawn twice.
+        Whether an index may be drawn more than once.
 
     Returns
     -------
     int64 ndarray of shape (N, S) or (S,)
-        In the order they were drawn.
+        In the order of drawing.
     """
     require_ndim(input, (1, 2))
     count = as_int(num_samples, "num_samples")
@@ -92,11 +92,11 @@ def multinomial(
         total = np.cumsum(weights, -1)
         drawn = rng.random((len(weights), count)) * total[:, -1:]
         found = [np.searchsorted(t, d, "right") for t, d in zip(total, drawn, strict=True)]
-        # Rounding may reach the very end, behind which only places of weight 0 lie.
+        # Rounding may give the very end, after which all weights are 0.
         last = weights.shape[1] - 1 - np.argmax(weights[:, ::-1] > 0, axis=1)
         places = np.minimum(np.stack(found), last[:, np.newaxis])
     else:
-        # Whichever of several exponential clocks rings first is drawn by the clocks' rates.
+        # The smallest of several exponential variables is drawn with the variables' rates.
         times = rng.standard_exponential(weights.shape) / weights
         places = np.argsort(times, axis=-1, kind="stable")[:, :count]
     return np.asarray(places, np.int64).reshape((*input.shape[:-1], count))
@@ -109,7 +109,7 @@ def poisson(input: Array, *, rng: Generator) -> Array:
     Parameters
     ----------
     input : ndarray of any shape
-        Rates, not negative.
+        Rates of the distributions, not negative.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def binomial(count: Array, prob: Array, *, rng: Generator) -> Array:
     Parameters
     ----------
     count : ndarray of any shape
-        Trials.
+        Number of trials.
     prob : ndarray, broadcast with `count` to one shape
         Probability that a trial succeeds.
 
@@ -151,7 +151,7 @@ def standard_gamma(input: Array, *, rng: Generator) -> Array:
     Parameters
     ----------
     input : ndarray of any shape
-        Their shapes, in the sense of statistics: means and variances.
+        Shape parameters of the distributions, which are their means and variances.
 
     Returns
     -------
@@ -189,7 +189,7 @@ def gumbel_softmax(
 ) -> Array:
     """Softmax after Gumbel noise: ``F.gumbel_softmax``.
 
-    Where the result is largest is drawn with the probabilities of the softmax of `logits`.
+    The index of the largest result follows the probabilities of the softmax of `logits`.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ def gumbel_softmax(
     tau : float
         Temperature: the lower, the closer to a single 1.
     hard : bool
-        Whether to give a single 1 and else 0.
+        Whether to return one 1 and zeros.
     eps : float
         No effect, as in PyTorch.
     dim : int

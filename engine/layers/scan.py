@@ -28,7 +28,7 @@ def cumsum(input: Array, dim: int, dtype: Value = None) -> Array:
     input : ndarray of any shape
     dim : int
     dtype : str, optional
-        What to convert the input to first.
+        Dtype to convert the input to first.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def cumprod(input: Array, dim: int, dtype: Value = None) -> Array:
     input : ndarray of any shape
     dim : int
     dtype : str, optional
-        What to convert the input to first.
+        Dtype to convert the input to first.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def logcumsumexp(input: Array, dim: int) -> Array:
     if not input.ndim:
         return cast(input, dtype)
     wide = input.astype(accumulator(dtype))
-    if dtype.kind == "c":  # NumPy's own is for real numbers
+    if dtype.kind == "c":  # NumPy's logaddexp supports real numbers only
         slices = accumulate(np.moveaxis(wide, axis, 0), FUNCTIONS["logaddexp"].apply)
         return cast(np.stack([*slices], axis), dtype) if wide.size else wide.astype(dtype)
     with np.errstate(all="ignore"):
@@ -95,7 +95,7 @@ def cummax(input: Array, dim: int) -> Outputs:
     Returns
     -------
     values, indices : ndarray, int64 ndarray of the same shape
-        Of equal elements the last counts; NaN is larger than every number.
+        Indices are of the last of equal elements. NaN is larger than every number.
     """
     return _running(input, dim, np.maximum)
 
@@ -112,7 +112,7 @@ def cummin(input: Array, dim: int) -> Outputs:
     Returns
     -------
     values, indices : ndarray, int64 ndarray of the same shape
-        Of equal elements the last counts; NaN is smaller than every number.
+        Indices are of the last of equal elements. NaN is smaller than every number.
     """
     return _running(input, dim, np.minimum)
 

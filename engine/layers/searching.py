@@ -34,11 +34,11 @@ def searchsorted(
     sorted_sequence : ndarray of shape (N,) or (..., N)
         Increasing along the last dimension.
     input : ndarray of shape (..., M), of any shape for a sequence of shape (N,), or number
-        What would be inserted.
+        Numbers to insert.
     out_int32 : bool
-        Whether to give int32 instead of int64.
+        Whether to return int32 instead of int64.
     right : bool
-        Whether equal numbers are passed.
+        Whether to insert after equal numbers, instead of before.
     side : str, optional
         ``left`` or ``right``, instead of `right`.
     sorter : int64 ndarray of the sequence's shape, optional
@@ -79,11 +79,11 @@ def bucketize(
     Parameters
     ----------
     input : ndarray of any shape, or number
-        What falls into buckets.
+        Numbers to sort into buckets.
     boundaries : ndarray of shape (N,)
         Increasing.
     out_int32 : bool
-        Whether to give int32 instead of int64.
+        Whether to return int32 instead of int64.
     right : bool
         Whether a bucket begins with its boundary, rather than ending with it.
 
@@ -128,11 +128,11 @@ def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> 
     Parameters
     ----------
     input : integer ndarray of shape (N,)
-        From 0 on.
+        Not negative.
     weights : ndarray of shape (N,), optional
-        What each counts.
+        Weight of each element.
     minlength : int
-        Least length of the result.
+        Minimum length of the result.
 
     Returns
     -------

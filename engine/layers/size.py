@@ -84,7 +84,7 @@ def to_complex(input: OperandOf[Value], imag: Value = 0) -> complex:
 
 @register("prim::NumToTensor")
 def to_tensor(input: OperandOf[Value]) -> Array:
-    """Give a number as a tensor of 64 bits without dimensions: TorchScript's int in a trace."""
+    """Convert a number to a 0-d tensor of 64 bits: TorchScript's int in a trace."""
     return np.asarray(as_python(input))
 
 
@@ -97,7 +97,7 @@ def length(input: OperandOf[Value]) -> int:
 
 
 def as_python(value: Value) -> Any:
-    """Python number of a number or of a tensor with one element.
+    """Convert a number or a tensor with one element to a Python number.
 
     Returns
     -------

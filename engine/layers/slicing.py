@@ -1,9 +1,8 @@
 """Operators that take or replace a part of a tensor by position.
 
-pnnx folds a chain such as ``x[:, 0, 2:8]`` into one ``Tensor.slice`` whose parameters are
-lists; the dims count in the tensor before any was dropped. In these lists 2147483647 means
-"to the end" as an end and "no selection" among ``selects``, and the step that belongs to a
-selection is 0.
+pnnx folds a chain such as ``x[:, 0, 2:8]`` into one ``Tensor.slice`` with lists as parameters.
+The dims refer to the tensor before any was dropped. In these lists 2147483647 means "to the
+end" in ``ends`` and "no selection" in ``selects``. The step of a selection is 0.
 """
 
 from __future__ import annotations
@@ -56,12 +55,12 @@ def slice_tensor(
     input : ndarray of any shape
     dim : int
     start, end : int, optional
-        As in Python's slices: negative ones count from the end, and places beyond the
-        tensor are cut off.
+        As in Python's slices: negative ones count from the end, and the range is clipped to
+        the tensor.
     step : int
-        PyTorch's are greater than 0; ONNX's may be negative and go backwards.
+        Positive in PyTorch; negative steps of ONNX go backwards.
     select : int, optional
-        The one place to take instead; the dimension is then dropped.
+        A single index instead of a range; the dimension is dropped.
     dims, starts, ends, steps, selects : ints
         The same for several dimensions at once. 2147483647 means "no selection".
 
@@ -175,7 +174,7 @@ def select(input: Array, dim: int, index: Ints) -> Array:
     input : ndarray of shape (A, N, B)
     dim : int
     index : int
-        From -N to N - 1. Several, which pnnx takes from ONNX, keep the dimension.
+        From -N to N - 1. A list of several, in files from ONNX, keeps the dimension.
 
     Returns
     -------
@@ -201,7 +200,7 @@ def narrow(input: Array, dim: int, start: int, length: int) -> Array:
     start : int
         Negative ones count from the end.
     length : int
-        How many places are taken.
+        Length of the range.
 
     Returns
     -------
@@ -235,7 +234,7 @@ class SliceIndexes(Layer):
 
     @override
     def forward(self, *operands: Value) -> Value:
-        """Put the operands in their places."""
+        """Insert the operands into the list."""
         return tuple(
             as_int(operands[number], f"@{number}") if operand else number
             for operand, number in self._items
@@ -243,7 +242,7 @@ class SliceIndexes(Layer):
 
 
 def _index_item(item: object) -> tuple[bool, int]:
-    """Whether an item is an operand, and its number."""
+    """Return whether an item refers to an operand, and its number."""
     text = str(item)
     try:
         return text.startswith("@"), int(text.removeprefix("@"))
@@ -256,7 +255,7 @@ def index_of_slice(
     step: Value = 1, *, select: Value = None, dims: Value = None, starts: Value = None,
     ends: Value = None, steps: Value = None, selects: Value = None,
 ) -> Index:  # fmt: skip
-    """Index of a part that is given as to ``Tensor.slice``, of a tensor of a shape."""
+    """Return the NumPy index of the arguments of ``Tensor.slice``, for a tensor of a shape."""
     if dims is None:
         return _index(shape, [(dim, start, end, step, select)])
     axes = as_ints(dims, "dims")
@@ -274,7 +273,7 @@ def index_of_slice(
 def _index(
     shape: tuple[int, ...], parts: list[tuple[Value, Value, Value, Value, Value]]
 ) -> Index:
-    """Index of a part given as (dim, start, end, step, select) per dimension."""
+    """Return the NumPy index of (dim, start, end, step, select) per dimension."""
     index: list[slice | int] = [slice(None)] * len(shape)
     for dim, start, end, step, select in parts:
         if not shape:
@@ -288,7 +287,7 @@ def _index(
             raise LayerError("step is 0, it must be another number")
         last = None if end is None else as_int(end, "end")
         if stride < 0 and last is not None and last < -shape[axis]:
-            last = None  # far before the first place, where ONNX's way backwards ends
+            last = None  # far before the first index: ONNX's end of a backward slice
         index[axis] = slice(None if start is None else as_int(start, "start"), last, stride)
     return tuple(index)
 
@@ -301,7 +300,7 @@ def _place(place: int, axis: int, shape: tuple[int, ...]) -> int:
 
 
 def scattered(input: Array, index: Index | tuple[Array, ...], src: Array) -> Array:
-    """Copy a tensor with a part of it replaced by a tensor of the very shape of the part."""
+    """Copy a tensor and replace a part of it by a tensor of exactly the part's shape."""
     if src.shape != input[index].shape:
         raise _unequal(input[index], src)
     return _replaced(input, index, src)

@@ -23,9 +23,9 @@ def softmax(input: Array, dim: int | None = None, dtype: str | int | None = None
     ----------
     input : ndarray of any shape
     dim : int, optional
-        The axis; without, 0 for 0, 1 and 3 dimensions and 1 otherwise.
+        The axis. By default 0 for 0, 1 and 3 dimensions, and 1 otherwise.
     dtype : str, optional
-        To convert to first, e.g. ``torch.float``.
+        Dtype to convert the input to first, e.g. ``torch.float``.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def softmax2d(input: Array) -> Array:
 def _prepared(
     input: Array, dim: int | None, dtype: str | int | None
 ) -> tuple[Array, int, DType]:
-    """Values relative to the largest one along the axis, the axis, the result's dtype."""
+    """Return values relative to the largest along the axis, the axis, the result's dtype."""
     given = as_dtype(dtype)
     result_dtype = float_dtype(input.dtype) if given is None else given
     if dim is None:

@@ -17,7 +17,7 @@ from engine.values import Array
 
 __all__ = ["inverse_spectrogram", "istft", "spectrogram", "stft"]
 
-# PyTorch's names of ways to continue a signal beyond its ends
+# Modes of padding by PyTorch's name
 _PAD_MODES: Final[dict[str, Literal["reflect", "edge", "constant", "wrap"]]] = {
     "reflect": "reflect",
     "replicate": "edge",
@@ -50,7 +50,7 @@ def raw_stft(
 ) -> Array:
     """Fourier transforms of overlapping pieces of a signal, as ``torch.stft``.
 
-    The form without `center` does not continue the signal: PyTorch has padded it before.
+    The overload without `center` does not pad: PyTorch pads the signal before.
     """
     return stft(
         input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
@@ -80,22 +80,22 @@ def stft(
     n_fft : int
         Length of a piece, N.
     hop_length : int, optional
-        From one piece to the next; a quarter of N by default.
+        Distance of the starts of neighbouring pieces; a quarter of N by default.
     win_length : int, optional
-        Length of the window, in the middle of the piece; N by default.
+        Length of the window, which is centred in the piece; N by default.
     window : ndarray of shape (win_length,), optional
         Ones by default.
     center : bool
-        Continue the signal by N / 2 beyond both ends.
+        Pad the signal by N / 2 at both ends.
     pad_mode : str
-        How: ``"reflect"``, ``"constant"`` (zeros), ``"replicate"`` or ``"circular"``.
+        Padding: ``"reflect"``, ``"constant"`` (zeros), ``"replicate"`` or ``"circular"``.
     normalized : bool
         Divide by the root of N.
     onesided : bool, optional
-        Give the F = N / 2 + 1 frequencies that determine the rest; by default for real
+        Return only the F = N / 2 + 1 frequencies that determine the others; by default for real
         signals and windows. Otherwise F = N.
     return_complex : bool
-        Otherwise each number is a pair of real ones.
+        Return complex numbers instead of pairs of real numbers.
     align_to_window : bool, optional
         No effect.
 
@@ -143,8 +143,8 @@ def istft(
 ) -> Array:
     """Signal of its short-time Fourier transforms: ``torch.istft``.
 
-    Pieces are transformed back, added where they overlap, and divided by the sum of the
-    squared windows there.
+    Pieces are transformed back, overlapping elements are added, and each sum is divided by the
+    sum of its squared windows.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def istft(
     n_fft, hop_length, win_length, window, center, normalized, onesided
         As they were for ``torch.stft``.
     length : int, optional
-        Of the signal; what the pieces cover by default.
+        Of the signal; by default the length that the pieces cover.
     return_complex : bool
         Whether the signal was complex.
 
@@ -212,11 +212,11 @@ def spectrogram(
     ----------
     waveform : ndarray of shape (..., L)
     pad : int
-        Zeros before and behind.
+        Number of zeros added at both ends.
     window, n_fft, hop_length, win_length, center, pad_mode, onesided
         As for ``torch.stft``.
     power : float, optional
-        Exponent of the magnitudes; None gives the complex transforms.
+        Exponent of the magnitudes; None returns the complex transforms.
     normalized : bool or str
         Divide by the window's norm (True, ``"window"``) or by the root of `n_fft`
         (``"frame_length"``).
@@ -284,7 +284,7 @@ def inverse_spectrogram(
 def _checked_window(
     n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None
 ) -> tuple[int, Array]:
-    """Step between pieces, and the window in the middle of one."""
+    """Return the step between pieces, and the window centred in a piece."""
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if hop < 1 or not 0 < width <= n_fft:
@@ -310,7 +310,7 @@ def _continued(signal: Array, count: int, pad_mode: str) -> Array:
 
 
 def _overlapped(pieces: Array, hop: int) -> Array:
-    """Sum of pieces (..., T, N), each `hop` behind the one before."""
+    """Sum pieces (..., T, N); each starts `hop` after the previous one."""
     count, size = pieces.shape[-2:]
     require_steps(count, "pieces")
     total = np.zeros((*pieces.shape[:-2], size + hop * (count - 1)), pieces.dtype)

@@ -1,7 +1,7 @@
 """Operators that cut a tensor into several along one dimension.
 
-The parts are views of the input. A file has one output per part, or one output that holds
-them all as a list.
+The parts are views of the input. A file has one output per part, or one output with a list of
+all parts.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def split(
     ----------
     tensor : ndarray of shape (A, N, B)
     split_size_or_sections : int or ints
-        Size of every part, the last one taking what is left; or all sizes, with the sum N.
-        None, which pnnx takes from ONNX, makes as many parts as the operator has outputs.
+        Size of every part, of which the last may be smaller; or all sizes, with the sum N.
+        None, in files from ONNX, makes as many parts as the operator has outputs.
     dim : int
 
     Returns
@@ -77,7 +77,7 @@ def chunk(input: Array, chunks: int, dim: int | None = 0) -> Parts:
     ----------
     input : ndarray of shape (A, N, B)
     chunks : int
-        At most so many parts come out: five elements in four chunks are 2, 2 and 1.
+        Largest number of parts: five elements in four chunks are 2, 2 and 1.
     dim : int
 
     Returns
@@ -110,13 +110,13 @@ def tensor_split(
     ----------
     input : ndarray of shape (A, N, B)
     indices : ints
-        Where each part but the first starts, as in Python's slices; an integer counts
-        the parts.
+        Start of each part except the first, as in Python's slices. An integer is the number
+        of parts.
     dim : int
     sections : int
         Number of parts; the first N mod sections are larger by one.
     indices_or_sections : int or ints
-        Either of the two, as PyTorch has it.
+        Either of the two, as in PyTorch.
 
     Returns
     -------
@@ -143,9 +143,9 @@ def hsplit(input: Array, indices: Ints) -> Parts:
 
     Parameters
     ----------
-    input : ndarray of one dimension at least
+    input : ndarray with at least one dimension
     indices : int or ints
-        Number of parts of one size, or where each part but the first starts.
+        Number of parts of equal size, or the start of each part except the first.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def hsplit(input: Array, indices: Ints) -> Parts:
 def vsplit(input: Array, indices: Ints) -> Parts:
     """Cut along the first of two dimensions or more: ``torch.vsplit``.
 
-    Parameters and result are as ``torch.hsplit`` has them.
+    Parameters and result as ``torch.hsplit``.
     """
     return _stacked(input, indices, 0, least=2)
 
@@ -168,7 +168,7 @@ def vsplit(input: Array, indices: Ints) -> Parts:
 def dsplit(input: Array, indices: Ints) -> Parts:
     """Cut along the third dimension: ``torch.dsplit``.
 
-    Parameters and result are as ``torch.hsplit`` has them.
+    Parameters and result as ``torch.hsplit``.
     """
     return _stacked(input, indices, 2, least=3)
 
@@ -193,7 +193,7 @@ def unbind(input: Array, dim: int = 0) -> Parts:
 
 
 def _stacked(input: Array, indices: Ints, axis: int, least: int = 1) -> Parts:
-    """Cut what ``hstack`` and its like would join."""
+    """Split along an axis: the inverse of ``hstack``, ``vstack`` and ``dstack``."""
     if input.ndim < least:
         raise LayerError(f"the input needs {least} dimensions, it has {input.ndim}")
     if _is_one_number(indices):

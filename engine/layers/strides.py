@@ -34,8 +34,9 @@ def as_strided(
 ) -> Array:
     """Read elements of the storage by strides: ``torch.as_strided``.
 
-    Element (i, j, ...) is the one at ``storage_offset + i * stride[0] + j * stride[1] + ...``
-    in row-major order of the tensor that `input` is a view of, or of `input` itself.
+    Element (i, j, ...) of the result is element ``storage_offset + i * stride[0] + j *
+    stride[1] + ...``, in row-major order, of the tensor that `input` is a view of, or of
+    `input` itself.
 
     Parameters
     ----------
@@ -45,10 +46,9 @@ def as_strided(
     stride : ints
         Steps in elements, from 0.
     storage_offset : int, optional
-        Place of the first element; by default that of the input's, as in every file of
-        pnnx's, which drops it.
+        Index of the first element; by default the input's. pnnx always drops this argument.
     base : ndarray of any shape, optional
-        What `input` is a view of in PyTorch; found when the graph is built.
+        The tensor that `input` is a view of in PyTorch; found when the graph is built.
 
     Returns
     -------
@@ -102,13 +102,13 @@ def as_strided_scatter(
 
 @dataclass(frozen=True, slots=True)
 class _Steps:
-    """Which elements of a row of memory are picked.
+    """Sizes, strides and offset of a strided read.
 
     Attributes
     ----------
     sizes, strides : tuple of int
     offset : int or None
-        None for that of the input.
+        None for the input's own.
     """
 
     sizes: tuple[int, ...]
@@ -125,19 +125,19 @@ class _Steps:
         return _Steps(sizes, strides, offset)
 
     def beginning(self, offset: int) -> _Steps:
-        """The same from a place on, where none was given."""
+        """Return the same steps with a default offset."""
         return self if self.offset is not None else replace(self, offset=offset)
 
     @property
     def last(self) -> int:
-        """Place of the last element; -1 where there is none."""
+        """Index of the last element; -1 if there is none."""
         if 0 in self.sizes:
             return -1
         pairs = zip(self.sizes, self.strides, strict=True)
         return (self.offset or 0) + sum((n - 1) * step for n, step in pairs)
 
     def picked(self, memory: Array) -> Array:
-        """Elements of an array, counted in row-major order; a view where it lies so."""
+        """Read elements of an array in row-major order; a view if the array is contiguous."""
         if self.last >= memory.size:
             raise LayerError(f"element {self.last} is beyond the input's {memory.size}")
         require_memory(self.sizes, memory.dtype)
@@ -159,13 +159,13 @@ def _require_known(call: OperatorCall) -> None:
 def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> bool:
     """Return whether the base's storage is read, not that of a copy of the input.
 
-    pnnx drops ``contiguous``, so that the view may have been copied. Where that would make a
-    difference, the strides tell: they are mostly made from those of the tensor.
+    pnnx drops ``contiguous``, so the view may have been copied. If that makes a difference, the
+    strides decide: they usually derive from those of the tensor.
 
     Raises
     ------
     LayerError
-        Where they do not.
+        If the strides do not decide it.
     """
     behind, ordered = steps.beginning(storage.offset), _row_major(input.shape)
     view = _Steps(input.shape, storage.strides, storage.offset)
@@ -189,17 +189,17 @@ def _reads_base(steps: _Steps, input: Array, base: Array, storage: Storage) -> b
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of a tensor in memory of its own."""
+    """Return the strides of a contiguous tensor."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def _long(steps: _Steps) -> tuple[int, ...]:
-    """Strides along the dimensions that have more than one place."""
+    """Return the strides along dimensions larger than 1."""
     return tuple(step for n, step in zip(steps.sizes, steps.strides, strict=True) if n > 1)
 
 
 def _common(first: tuple[int, ...], second: tuple[int, ...]) -> int:
-    """How many numbers two lists have in common, in the same order."""
+    """Return the length of the longest common subsequence of two lists."""
     longest = [0] * (len(second) + 1)
     for number in first:
         before = longest.copy()
@@ -219,11 +219,11 @@ def unfold(input: Array, dimension: int, size: int, step: int) -> Array:
     ----------
     input : ndarray of shape (A, N, B)
     dimension : int
-        Where the windows lie.
+        Dimension of the windows.
     size : int
-        Of a window, at most N.
+        Size of a window, at most N.
     step : int
-        From one window to the next.
+        Distance of the starts of neighbouring windows.
 
     Returns
     -------

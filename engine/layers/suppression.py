@@ -26,13 +26,13 @@ def nms(boxes: Array, scores: Array, iou_threshold: float) -> Array:
         Corners x1, y1, x2, y2.
     scores : ndarray of shape (N,)
     iou_threshold : float
-        A box is dropped where its intersection with a better one that stays is more than
-        this share of their union.
+        A box is dropped if its intersection with a better remaining box is more than this
+        share of their union.
 
     Returns
     -------
     int64 ndarray of shape (K,)
-        Indices of the boxes that stay, best first.
+        Indices of the remaining boxes, best first.
     """
     if boxes.ndim != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
         raise LayerError(
@@ -42,7 +42,7 @@ def nms(boxes: Array, scores: Array, iou_threshold: float) -> Array:
         )
     require_steps(len(boxes), "boxes")
     order = np.argsort(-scores.astype(np.float64), kind="stable")
-    # In the boxes' own precision, as PyTorch, so that ties fall the same way.
+    # Compute in the boxes' own precision, as PyTorch does, so that ties are broken equally.
     corners = boxes.astype(working_dtype(float_dtype(boxes.dtype)), copy=False)[order]
     areas = np.prod(corners[:, 2:] - corners[:, :2], axis=1)
     alive = np.ones(len(order), np.bool_)

@@ -50,14 +50,14 @@ class TransposedConvolution(PreparingLayer[Array]):
     padding : int or tuple of int
         Positions cut off on both sides of the output.
     output_padding : int or tuple of int
-        Positions added behind; smaller than stride or dilation.
+        Positions added at the end; smaller than stride or dilation.
     groups : int
     padding_mode : str
         Only ``zeros``.
     in_channels, out_channels : int
         C and O, compared with the weight's shape.
     kernel_size : int or tuple of int
-        K..., compared likewise.
+        K..., compared with the weight's shape.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class TransposedConvolution(PreparingLayer[Array]):
     def _add_windows(self, batch: Array, output: Array) -> None:
         """Add every input position's window: tap by tap, sample by sample.
 
-        The windows stand on the *output*, and there is one per input position.
+        The windows are positions of the *output*; there is one per input position.
         """
         weight = self.prepared(output.dtype)
         _, groups, per_group, per_input = weight.shape
@@ -158,7 +158,7 @@ class TransposedConvolution(PreparingLayer[Array]):
 
     @override
     def prepare(self, dtype: DType) -> Array:
-        """Make the weight of shape (K, G, O / G, C / G)."""
+        """Reshape the weight to (K, G, O / G, C / G)."""
         channels, per_group, *kernel = self.weight.shape
         groups = self.groups
         shape = (groups, channels // groups, per_group, math.prod(kernel))
@@ -217,20 +217,20 @@ def either_convolution(
     output_padding: Ints,
     groups: int,
 ) -> Array:
-    """Convolution or its transpose, what every other form of it comes down to.
+    """Convolution or its transpose, which all other types call.
 
     Parameters
     ----------
     input : ndarray of shape (N, C, H...) or (C, H...)
     weight : ndarray of shape (O, C / groups, K...), or (C, O / groups, K...)
-        The latter where `transposed`.
+        The latter if `transposed`.
     bias : ndarray of shape (O,), optional
     stride, padding, dilation, groups
         As in ``F.conv2d``.
     transposed : bool
-        Whether it is as ``F.conv_transpose2d``.
+        Whether to compute the transposed convolution.
     output_padding : int or tuple of int
-        Only where `transposed`.
+        Only if `transposed`.
 
     Returns
     -------

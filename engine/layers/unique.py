@@ -28,21 +28,21 @@ def unique(
     ----------
     input : ndarray of any shape
     sorted : bool
-        No effect: they always come in order.
+        No effect: the result is always sorted.
     return_inverse, return_counts : bool
-        Whether the second and third result are wanted; they are empty otherwise, but for
+        Whether to compute the second and third result; otherwise they are empty, except for
         slices.
     dim : int, optional
-        Compare whole slices along it; all elements without.
+        Compare whole slices along this dimension; by default elements.
 
     Returns
     -------
     values : ndarray of shape (U,), or of the shape of `input` with U at `dim`
         A copy. NaN is equal to nothing.
     inverse : int64 ndarray of the shape of `input`, or (N,)
-        Where in `values` each element is.
+        Index in `values` of each element.
     counts : int64 ndarray of shape (U,)
-        How often each comes.
+        Number of occurrences of each value.
     """
     require_order(input)
     axis = _axis(input, dim)
@@ -63,8 +63,8 @@ def unique_consecutive(
 ) -> Outputs:
     """Elements without consecutive duplicates: ``torch.unique_consecutive``.
 
-    Parameters and results are as ``torch.unique`` has them; that looks for repetitions
-    anywhere, and brings the elements in order.
+    Parameters and results as ``torch.unique``, which removes all duplicates and sorts the
+    elements.
     """
     axis = _axis(input, dim)
     slices = input.reshape(-1) if axis is None else np.moveaxis(input, axis, 0)
@@ -88,7 +88,7 @@ def _axis(input: Array, dim: Value) -> int | None:
 
 
 def _results(axis: int | None, values: Array, *others: tuple[Array, bool]) -> Outputs:
-    """Values, and whichever others are wanted; of slices all are."""
+    """Return the values and the requested other results; for slices always all."""
     nothing = np.empty(0, np.int64)
     chosen = (numbers if wanted or axis is not None else nothing for numbers, wanted in others)
     return Outputs([values, *(numbers.astype(np.int64, copy=False) for numbers in chosen)])

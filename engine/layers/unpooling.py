@@ -36,12 +36,12 @@ def max_unpool(
     ----------
     input : ndarray of shape (N, C, H...) or (C, H...)
     indices : int64 ndarray of the same shape
-        Positions in the flattened (H'...), as max pooling gives them.
+        Indices into the flattened (H'...), as max pooling returns them.
     kernel_size, stride, padding : int or tuple of int
         Of the pooling.
     output_size : tuple of int, optional
-        H'..., perhaps with N and C; ``(H - 1) * stride - 2 * padding + kernel_size``
-        without.
+        H'..., optionally with N and C; by default ``(H - 1) * stride - 2 * padding +
+        kernel_size``.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def max_unpool_to_a_size(
     stride: Ints | None = None,
     padding: Ints | None = None,
 ) -> Array:
-    """Put values back where max pooling found them: as TorchScript calls it.
+    """Put values back at the positions of max pooling: TorchScript's operator.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def max_unpool_to_a_size(
     output_size : tuple of int
         H'...
     stride, padding : int or tuple of int, optional
-        No effect beside `output_size`.
+        No effect: `output_size` determines the result.
 
     Returns
     -------

@@ -44,7 +44,7 @@ class LayerFile:
     types : tuple of str
         The operator types that it registers, in order.
     sha256 : str
-        Of the file's contents when it was run.
+        Of the file's contents when it ran.
     """
 
     path: Path
@@ -71,7 +71,7 @@ def load_layers(path: str | Path) -> LayerFile:
     ------
     LayerFileError
         With path, line and reason: the file cannot be read, is not Python, raises an
-        exception, registers a type that is taken, or registers none.
+        exception, registers an existing type, or registers none.
     """
     given = Path(path)
     file = given.expanduser().resolve()
@@ -99,7 +99,7 @@ def unload_layers(path: str | Path | None = None) -> None:
     Parameters
     ----------
     path : path, optional
-        Default all files; a file that is not loaded is ignored.
+        By default all files. A file that is not loaded is ignored.
     """
     files = (
         [Path(path).expanduser().resolve()] if path is not None else list(registered_files())
@@ -122,7 +122,7 @@ def layer_files_of(table: Mapping[str, Registration]) -> tuple[LayerFile, ...]:
     Parameters
     ----------
     table : mapping of str to Registration
-        From `layer_table`. Files may have been loaded anew or unloaded since.
+        From `layer_table`. Files may have been reloaded or unloaded since.
     """
     types: dict[tuple[Path, str], list[str]] = {}
     for name, entry in table.items():

@@ -1,4 +1,4 @@
-"""Window functions, which fade the ends of a piece of a signal."""
+"""Window functions, which taper both ends of a piece of a signal."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def hann(window_length: int, periodic: bool = True, dtype: Value = None) -> Arra
     Parameters
     ----------
     window_length : int
-        How many numbers.
+        Number of elements.
     periodic : bool
-        Whether a next window would begin where this one ends; it is symmetric otherwise.
+        Whether the window is one period of a periodic signal; otherwise it is symmetric.
     dtype : str, optional
         Float32 by default.
 
@@ -124,7 +124,7 @@ def kaiser(
     window_length, periodic, dtype
         As in ``torch.hann_window``.
     beta : float
-        How narrow it is.
+        Shape parameter: larger values make the window narrower.
 
     Returns
     -------
@@ -143,7 +143,7 @@ def kaiser(
 def _window(
     window_length: Value, periodic: bool, dtype: Value, formula: Callable[[Array], Array]
 ) -> Array:
-    """Values of a formula at equal distances from 0 to 1; one alone is 1."""
+    """Evaluate a formula at evenly spaced x from 0 to 1; a window of length 1 is 1."""
     count, wanted = as_int(window_length, "window_length"), as_dtype(dtype) or DEFAULT_FLOAT
     if count < 0:
         raise LayerError(f"a window cannot have the length {count}")
@@ -155,7 +155,7 @@ def _window(
 
 
 def _waves(x: Array, mean: float, *heights: float) -> Array:
-    """A mean less cosines of one wave, two waves and so on."""
+    """Subtract cosines of one period, two periods and so on from a mean."""
     waves = (
         height * np.cos(2 * math.pi * number * x) for number, height in enumerate(heights, 1)
     )

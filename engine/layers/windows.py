@@ -43,8 +43,8 @@ __all__ = [
     "working_dtype",
 ]
 
-# Which outputs of an axis a tap has inside the image, and what they read there: two slices,
-# or two arrays of indices where the windows are not evenly spaced.
+# Outputs of an axis for which a tap is inside the image, and the inputs that they read: two
+# slices, or two index arrays for windows that are not evenly spaced.
 AxisTap: TypeAlias = tuple[Any, Any]
 
 
@@ -97,7 +97,7 @@ def require_image(input: Array, rank: int, name: str = "input") -> None:
     Raises
     ------
     LayerError
-        Showing the shape.
+        With the shape.
     """
     if input.ndim not in {rank + 1, rank + 2}:
         raise LayerError(
@@ -131,14 +131,14 @@ def ready(array: Array, dtype: DType) -> Array:
 
 
 def new_output(shape: Sequence[int], dtype: DType, fill: object = None) -> Array:
-    """Allocate an output, if there is room for it.
+    """Allocate an output within the memory bound.
 
     Parameters
     ----------
     shape : sequence of int
     dtype : dtype
     fill : scalar, optional
-        Uninitialised without.
+        Uninitialised by default.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def axis_taps(
 def _numbered_taps(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[tuple[int, slice, slice]]:
-    """As `axis_taps`, each with the number of its tap."""
+    """Like `axis_taps`, with the number of each tap."""
     for tap in _touching(size, count, kernel, stride, dilation, before):
         offset = tap * dilation - before
         first = max(0, -(offset // stride))
@@ -188,16 +188,16 @@ def _numbered_taps(
 def _touching(
     size: int, count: int, kernel: int, stride: int, dilation: int, before: int
 ) -> Iterator[int]:
-    """Taps of an axis that may read the image: not many more than do, in order."""
+    """Return the taps of an axis that may read the image, and few others, in order."""
 
     def within(low: int, high: int) -> range:
-        """Those at a distance of `low` to `high` from where their window begins."""
+        """Return the taps `low` to `high` positions after the start of their window."""
         return range(max(0, -(-low // dilation)), min(kernel - 1, high // dilation) + 1)
 
-    if stride <= size:  # windows lie closer than the image is long
+    if stride <= size:  # windows are closer than the length of the image
         yield from within(before - (count - 1) * stride, before + size - 1)
         return
-    # Windows with gaps between what they see: each by itself, the last one first.
+    # Windows are further apart than the image is long: one by one, the last one first.
     extent = (kernel - 1) * dilation
     last = min(count - 1, (before + size - 1) // stride)
     first = max(0, -((extent - before) // stride))
@@ -245,13 +245,13 @@ class Windows:
         sizes : sequence of int
             Spatial sizes of the input.
         ceil_mode : bool
-            Whether a last window may reach over the end. It has to start inside the image
+            Whether a last window may extend beyond the end. It must start inside the image
             or the padding before it.
 
         Raises
         ------
         LayerError
-            With the numbers of the formula, where a count is not positive.
+            If a count is not positive; with the numbers of the formula.
         """
         return tuple(
             self._count(axis, size, ceil_mode=ceil_mode) for axis, size in enumerate(sizes)
@@ -278,14 +278,14 @@ class Windows:
     def spread_sizes(
         self, sizes: Sequence[int], output_padding: Sequence[int]
     ) -> tuple[int, ...]:
-        """Spatial sizes of what windows cover together, one for each input position.
+        """Spatial sizes that all windows cover together, with one window per input position.
 
         Parameters
         ----------
         sizes : sequence of int
             Spatial sizes of the input.
         output_padding : sequence of int
-            Positions added behind.
+            Positions added at the end.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class Windows:
         Yields
         ------
         tap : int
-            Its number among all.
+            Number of the tap.
         outputs, inputs : tuple of slice
             Outputs counted from the start of `block`.
         """
@@ -352,16 +352,16 @@ class Windows:
 
 
 def blocks(counts: Sequence[int], nbytes: int, limit: int) -> Iterator[tuple[slice, ...]]:
-    """Cut an image into boxes, each a run of consecutive positions.
+    """Split an image into boxes of consecutive positions.
 
     Parameters
     ----------
     counts : sequence of int
         Spatial sizes of the image.
     nbytes : int
-        Bytes that one position costs.
+        Bytes per position.
     limit : int
-        Bytes that one box may cost; a single position may exceed it.
+        Largest number of bytes of a box; a single position may exceed it.
 
     Yields
     ------
@@ -398,7 +398,7 @@ def reduce_axis(
         Number of windows, B.
     taps : iterator of AxisTap
     combine : ufunc
-        Takes ``out``, e.g. ``numpy.maximum``.
+        With an argument ``out``, e.g. ``numpy.maximum``.
     initial : scalar
         Value of a window without any tap.
 
@@ -414,6 +414,6 @@ def reduce_axis(
     for outputs, inputs in taps:
         target = result[(*lead, outputs)]
         combine(target, image[(*lead, inputs)], out=target)
-        if not isinstance(outputs, slice):  # indexing by an array made a copy
+        if not isinstance(outputs, slice):  # indexing by an array copies
             result[(*lead, outputs)] = target
     return result

@@ -1,4 +1,4 @@
-"""YOLOv5's detection head, which pnnx keeps as one operator when asked to."""
+"""YOLOv5's detection head, which pnnx can keep as one operator (``moduleop``)."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ class Detect(Layer):
 
     ``xy = (s * 2 - 0.5 + grid) * stride``, ``wh = (s * 2) ** 2 * anchor_grid``;
 
-    the score and the classes stay as they are. All boxes of all levels in one list. From
-    YOLOv5 6.1 on the exported grid contains the -0.5 already, which its first cell tells.
+    score and classes stay unchanged. The result is one list of the boxes of all levels. From
+    YOLOv5 6.1 on the exported grid already contains the -0.5; its first cell shows it.
 
     Parameters
     ----------
     m.0.weight, m.0.bias, m.1.weight, ... : ndarray
         The convolutions.
     pnnx_0, pnnx_1, ... : ndarray
-        The constants, told apart by shape and content: the strides (levels,), and for each
-        level a grid and an anchor grid of shape (1, A, H, W, 2). A grid differs from cell to
-        cell, an anchor grid does not. On inputs of other sizes both are continued.
+        The constants: the strides (levels,), and for each level a grid and an anchor grid of
+        shape (1, A, H, W, 2). They are recognised by shape and content: a grid differs from
+        cell to cell, an anchor grid does not. Both are extended for other input sizes.
     """
 
     def __init__(self, **attributes: Array) -> None:
@@ -85,7 +85,7 @@ class Detect(Layer):
                 f"{len(inputs)} inputs were given for {len(self._convolutions)} levels",
                 InferStatus.kInferArraySizeMismatch,
             )
-        if not self._levels:  # reads the constants, so not before they are needed
+        if not self._levels:  # lazy, because it reads the constants
             self._levels = tuple(
                 _Level(convolution, float(stride), *_told_apart(*pair))
                 for convolution, stride, pair in zip(
@@ -139,7 +139,7 @@ def _cells(shape: tuple[int, ...]) -> int:
 def _told_apart(first: Array, second: Array) -> tuple[Array, Array]:
     """Order a pair as grid, anchor grid.
 
-    A grid of one cell tells nothing; pnnx writes the anchor grid first then.
+    A grid of one cell is ambiguous. pnnx writes the anchor grid first in that case.
     """
     if np.all(first == first[:, :, :1, :1]):
         return np.asarray(second), np.asarray(first)
@@ -165,7 +165,7 @@ def _boxes(level: _Level, image: Array) -> Array:
 
 
 def _continued(level: _Level, rows: int, columns: int) -> tuple[Array, Array]:
-    """Grid and anchor grid for a number of cells, from the exported ones where they fit."""
+    """Return grid and anchor grid for a number of cells; the exported ones if they fit."""
     if level.grid.shape[2:4] == (rows, columns):
         return level.grid, level.anchors
     cells = np.stack(np.meshgrid(np.arange(columns), np.arange(rows)), axis=-1)

@@ -1,12 +1,12 @@
 """Operators of ONNX that pnnx keeps under their own names, such as ``GatherElements``.
 
-What pnnx knows how to say in PyTorch's words it says so; the rest keeps ONNX's type, its
-attributes become parameters, and so do some inputs that are constants (`axes`, `pads`, ...).
-The inputs that a model leaves out are simply missing from the file, so that a later operand
-may stand in an earlier one's place: what it is must then be told by its dtype and shape.
+pnnx converts most operators of ONNX to PyTorch's types. The others keep ONNX's type. Their
+attributes become parameters, and so do some constant inputs (`axes`, `pads`, ...). Optional
+inputs that a model omits are missing from the file, so a later operand has the position of an
+earlier one. Dtype and shape then show which input it is.
 
-The reference here is ONNX's own specification of each operator. Computed elsewhere already
-are the functions that PyTorch has too; these files only translate arguments where they can.
+The reference is ONNX's specification of each operator. These files translate arguments and call
+the code of PyTorch's operators where both have the same function.
 """
 
 from __future__ import annotations

@@ -38,12 +38,12 @@ _DTYPES: Final[dict[int, DType]] = {
 
 
 def dtype_of_code(code: int) -> DType:
-    """Dtype that ONNX's number stands for.
+    """Return the dtype for ONNX's number.
 
     Raises
     ------
     LayerError
-        If it stands for none that is known here.
+        If the number is unknown.
     """
     if code not in _DTYPES:
         raise LayerError(f"{code} is not the number of a known dtype")
@@ -51,7 +51,7 @@ def dtype_of_code(code: int) -> DType:
 
 
 def numbers_of(value: Any) -> Array:
-    """Numbers of an argument that may be one of them, several, or a tensor; 1-D.
+    """Convert an argument that is a number, several numbers or a tensor to a vector.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def windows_of(
     pads: Ints = 0,
     auto_pad: str = "NOTSET",
 ) -> Windows:
-    """Windows over an image, as ONNX describes them.
+    """Make windows over an image from ONNX's parameters.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ def windows_of(
     kernel : tuple of int
     strides, dilations : int or tuple of int
     pads : int or tuple of int
-        All that is put before each axis, then all that is put behind.
+        Padding before each axis, then after each axis.
     auto_pad : str
-        ``NOTSET`` to go by `pads`, ``VALID`` for none, ``SAME_UPPER`` or ``SAME_LOWER`` for
-        as much as ``size / stride`` windows, rounded up, need; the odd position of those
-        comes behind or before.
+        ``NOTSET`` uses `pads`, ``VALID`` pads nothing. ``SAME_UPPER`` and ``SAME_LOWER`` pad
+        for ``size / stride`` windows, rounded up, with an odd position at the end or at the
+        start.
 
     Raises
     ------

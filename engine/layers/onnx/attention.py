@@ -39,35 +39,35 @@ def attention(
     Parameters
     ----------
     *operands : ndarray
-        Query of shape (N, H, L, E) or (N, L, H * E), key and value with S steps; then, as
-        far as they are given, a mask that broadcasts to (N, H, L, S), past keys and values
-        that come before the new ones, and int64 numbers (N,) of the keys that count.
+        Query of shape (N, H, L, E) or (N, L, H * E), key and value with S steps. Optional: a
+        mask that broadcasts to (N, H, L, S), past keys and values, which precede the new ones,
+        and the int64 number (N,) of valid keys.
     is_causal : int
-        Whether query l sees only the keys up to l, counted from where the past ends.
+        Whether query l attends only to keys up to l, counted from the end of the past keys.
     kv_num_heads, q_num_heads : int, optional
-        Heads of keys and values, and of queries, where the operands have three dimensions.
+        Heads of keys and values, and of queries, for operands of three dimensions.
     qk_matmul_output_mode : int
-        What the fourth output is: 0 for the scores, 1 for those within `softcap`, 2 for
-        those with the mask added, 3 for the shares.
+        The fourth output: 0 for the scores, 1 for the scores after `softcap`, 2 for the
+        scores with the mask added, 3 for the attention weights.
     scale : float, optional
         ``1 / sqrt(E)`` by default.
     softcap : float
         Scores become ``softcap * tanh(score / softcap)``; 0 for no change.
     softmax_precision : int, optional
-        No effect: shares are computed in float32 at least.
+        No effect: attention weights are computed in float32 at least.
     left_window_size, right_window_size : int
-        How many keys a query sees before and behind its own place; -1 for all.
+        Number of keys before and after its own position that a query attends to; -1 for all.
 
     Returns
     -------
     ndarray of the shape of the query, with the values' last dimension
-        0 for a query that sees no key.
+        0 for a query that attends to no key.
     ndarray of shape (N, H, S, E)
         Keys, past ones included.
     ndarray of shape (N, H, S, V)
         Values, past ones included.
     ndarray of shape (N, H, L, S)
-        Scores or shares.
+        Scores or attention weights.
     """
     if len(operands) < 3:
         raise LayerError("query, key and value are needed", InferStatus.kInferInputsEmpty)
@@ -104,7 +104,7 @@ def attention(
         result = result.swapaxes(1, 2).reshape(len(result), result.shape[2], -1)
     shown = (scores, capped, masked, shares)[qk_matmul_output_mode]
     extra = shown.astype(query.dtype, copy=False)
-    if call.output_count == 2:  # keys and values are given both or neither
+    if call.output_count == 2:  # the file omits keys and values together
         return Outputs((result, extra))
     return Outputs((result, key, value, extra))
 
@@ -112,7 +112,7 @@ def attention(
 def _optional(
     operands: tuple[Array, ...],
 ) -> tuple[Array | None, tuple[Array, ...], Array | None]:
-    """Mask, past keys and values, and numbers of keys, as far as they are given."""
+    """Return mask, past keys and values, and numbers of keys; None for missing ones."""
     lengths = [x for x in operands if x.dtype.kind in "iu" and x.ndim == 1]
     rest = tuple(x for x in operands if not (x.dtype.kind in "iu" and x.ndim == 1))
     mask = rest[0] if len(rest) % 2 else None
@@ -130,7 +130,7 @@ def _in_heads(x: Array, heads: int | None) -> Array:
 
 
 def _repeated(x: Array, query: Array) -> Array:
-    """Keys or values of each head of the queries: several may share one."""
+    """Repeat heads of keys or values for the queries' heads that share them."""
     if not x.shape[1] or query.shape[1] % x.shape[1]:
         raise LayerError(
             f"{x.shape[1]} heads cannot be shared among {query.shape[1]} of queries",
@@ -140,7 +140,7 @@ def _repeated(x: Array, query: Array) -> Array:
 
 
 def _added(mask: Array | None, keys: int, dtype: DType) -> Array:
-    """What a mask adds to the scores; keys that it does not reach are not seen."""
+    """Convert a mask to an additive one; keys beyond its size are ignored."""
     if mask is None:
         return np.zeros((), dtype)
     if mask.dtype == np.bool_:
@@ -151,7 +151,7 @@ def _added(mask: Array | None, keys: int, dtype: DType) -> Array:
 
 
 def _seen(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
-    """Which keys a query sees: so many places ahead and behind, -1 for all of them."""
+    """Return which keys a query attends to: in a window before and after, -1 for all."""
     distance = keys - queries
     seen = np.ones(distance.shape, np.bool_)
     if ahead >= 0:
@@ -162,7 +162,7 @@ def _seen(queries: Array, keys: Array, ahead: int, behind: int) -> Array:
 
 
 def _shares(scores: Array, added: Array) -> Array:
-    """Softmax over the keys; 0 for a query that sees none."""
+    """Softmax over the keys; 0 for a query that attends to none."""
     peak = scores.max(-1, keepdims=True, initial=-np.inf)
     shares = np.exp(scores - np.where(np.isneginf(peak), 0, peak))
     total = shares.sum(-1, keepdims=True)
@@ -180,7 +180,7 @@ def rotary_embedding(
     num_heads: int = 0,
     rotary_embedding_dim: int = 0,
 ) -> Array:
-    """Turn pairs of features by angles that tell the place: ONNX ``RotaryEmbedding``.
+    """Rotate pairs of features by angles of their position: ONNX ``RotaryEmbedding``.
 
     Parameters
     ----------
@@ -190,11 +190,11 @@ def rotary_embedding(
     position_ids : int64 ndarray of shape (N, L), optional
         Row of the caches of each step.
     interleaved : int
-        Whether pairs are neighbours, instead of one from each half.
+        Whether pairs are neighbours, instead of one feature from each half.
     num_heads : int
-        H, where the input has three dimensions.
+        H, for inputs of three dimensions.
     rotary_embedding_dim : int
-        R: how many of the features are turned; 0 for all.
+        R, the number of rotated features; 0 for all.
 
     Returns
     -------

@@ -40,18 +40,18 @@ def conv(
     w : ndarray of shape (O, C / group, K...)
     b : ndarray of shape (O,), optional
     kernel_shape : ints, optional
-        K...; the weight says it already.
+        K...; only for the file, the weight determines it.
     strides : ints
         Positions from one window to the next.
     pads : ints
-        Zeros before each axis, then behind.
+        Zeros before each axis, then after each axis.
     dilations : ints
         Positions from one tap of the kernel to the next.
     group : int
-        Channels fall into so many independent convolutions.
+        Number of independent convolutions of groups of channels.
     auto_pad : str
-        ``SAME_UPPER`` or ``SAME_LOWER``: as much padding as ``H / stride`` outputs, rounded
-        up, need, the odd position behind or before.
+        ``SAME_UPPER`` or ``SAME_LOWER``: padding for ``H / stride`` outputs, rounded up, with
+        an odd position at the end or at the start.
 
     Returns
     -------
@@ -83,20 +83,20 @@ def conv_transpose(
     w : ndarray of shape (C, O / group, K...)
     b : ndarray of shape (O,), optional
     kernel_shape : ints, optional
-        K...; the weight says it already.
+        K...; only for the file, the weight determines it.
     strides : ints
         Positions from one window of the output to the next.
     pads : ints
-        Positions cut off before each axis of the output, then behind.
+        Positions cut off before each axis of the output, then after each axis.
     dilations : ints
         Positions from one tap of the kernel to the next.
     group : int
-        Channels fall into so many independent convolutions.
+        Number of independent convolutions of groups of channels.
     auto_pad : str
-        ``SAME_UPPER`` or ``SAME_LOWER``: cut off what is more than ``H * stride`` positions,
-        the odd one behind or before.
+        ``SAME_UPPER`` or ``SAME_LOWER``: crop to ``H * stride`` positions, with an odd
+        position at the end or at the start.
     output_padding : ints
-        Positions put behind each axis of the output.
+        Positions added after each axis of the output.
     output_shape : ints, optional
         H'..., instead of `pads`.
 
@@ -115,7 +115,7 @@ def conv_transpose(
         wanted = tuple(size * step for size, step in zip(x.shape[2:], steps, strict=True))
     if wanted:
         totals = [size - target for size, target in zip(sizes, wanted, strict=True)]
-        # Of an odd number of positions the larger half goes behind, or before.
+        # An odd position is cropped at the end or at the start.
         lower = [total // 2 for total in totals]
         upper = [total - total // 2 for total in totals]
         before, after = (lower, upper) if auto_pad == "SAME_UPPER" else (upper, lower)
@@ -151,9 +151,9 @@ def conv_integer(
     x, w : int8 or uint8 ndarray
         As in ``Conv``.
     x_zero_point : int
-        Which integer stands for 0 in `x`; padding is 0.
+        The integer that represents 0 in `x`; padding is 0.
     w_zero_point : int, or ndarray of shape (O,)
-        Which integer stands for 0 in `w`.
+        The integer that represents 0 in `w`.
     kernel_shape, strides, pads, dilations, group, auto_pad
         As in ``Conv``.
 
@@ -162,7 +162,7 @@ def conv_integer(
     int32 ndarray of shape (N, O, H'...)
     """
     column = (-1, *(1,) * (w.ndim - 1))
-    # Float64 holds the sums of such products exactly.
+    # Float64 represents sums of such products exactly.
     left = x.astype(np.float64) - np.asarray(x_zero_point, np.float64)
     right = w.astype(np.float64) - np.asarray(w_zero_point, np.float64).reshape(column)
     sums = conv(left, right, None, kernel_shape, strides, pads, dilations, group, auto_pad)
@@ -190,20 +190,20 @@ def deform_conv(
     x : ndarray of shape (N, C, H, W)
     w : ndarray of shape (O, C / group, Kh, Kw)
     offset : ndarray of shape (N, 2 * G * Kh * Kw, H', W')
-        Rows and columns by which each tap is moved.
+        Row and column offsets of each tap.
     b : ndarray of shape (O,), optional
     mask : ndarray of shape (N, G * Kh * Kw, H', W'), optional
-        What each tap is multiplied by.
+        Factor of each tap.
     kernel_shape, strides, pads, dilations, group
         As in ``Conv``.
     offset_group : int
-        G: groups of channels that have offsets of their own.
+        G, the number of groups of channels with their own offsets.
 
     Returns
     -------
     ndarray of shape (N, O, H', W')
     """
-    if b is not None and b.ndim == offset.ndim:  # the file leaves out a bias that is not given
+    if b is not None and b.ndim == offset.ndim:  # without a bias the mask follows
         b, mask = None, b
     windows = windows_of(x.shape[2:], w.shape[2:], strides, dilations, pads)
     layer = DeformConv2d(w, b, windows.stride, 0, windows.dilation, group)
@@ -219,7 +219,7 @@ def columns_to_image(
     pads: Ints = 0,
     dilations: Ints = 1,
 ) -> Array:
-    """Add up windows where they lie in an image: ONNX ``Col2Im``.
+    """Add windows at their positions in an image: ONNX ``Col2Im``.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def columns_to_image(
     strides, dilations : ints
         Positions from one window, and from one of its positions, to the next.
     pads : ints
-        What is cut off before each axis, then behind.
+        Positions cut off before each axis, then after each axis.
 
     Returns
     -------
@@ -249,6 +249,6 @@ def columns_to_image(
 
 
 def _padded(x: Array, windows: Windows) -> Array:
-    """Zeros around an image, where windows reach over its ends."""
+    """Pad an image with zeros for windows that extend beyond it."""
     flat = tuple(number for pair in reversed(windows.padding) for number in pair)
     return pad(x, flat) if any(flat) else x

@@ -74,9 +74,9 @@ def selu(
     Parameters
     ----------
     alpha : float
-        Where it flattens out, on the negative side.
+        Sets the lower limit, ``-gamma * alpha``.
     gamma : float
-        What all is multiplied by.
+        Factor of the result.
     """
     return gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
 
@@ -88,9 +88,9 @@ def shrink(x: Array, lambd: float = 0.5, bias: float = 0.0) -> Array:
     Parameters
     ----------
     lambd : float
-        Up to where there is nothing.
+        Threshold up to which the result is 0.
     bias : float
-        By how much the rest comes nearer.
+        Amount that other values move towards 0.
     """
     shrunk = np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0))
     return shrunk.astype(x.dtype, copy=False)
@@ -103,7 +103,7 @@ def swish(x: Array, alpha: float = 1.0) -> Array:
     Parameters
     ----------
     alpha : float
-        What is multiplied by inside of the sigmoid.
+        Factor of the sigmoid's argument.
     """
     return x * sigmoid(alpha * x)
 
@@ -214,8 +214,8 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     ----------
     condition : bool ndarray
     x, y : ndarray
-        What is taken where `condition` is true, and where it is not. All are broadcast to
-        one shape.
+        Elements where `condition` is true, and where it is false. All are broadcast to one
+        shape.
 
     Returns
     -------
@@ -269,7 +269,7 @@ def bit_shift(x: Operand, y: Operand, direction: str) -> Array:
     Parameters
     ----------
     x, y : unsigned integer ndarray, broadcast to one shape
-        Numbers, and by how many places.
+        Numbers, and the number of bits to shift by.
     direction : str
         ``LEFT`` or ``RIGHT``.
 
@@ -351,7 +351,7 @@ def cast_like(
     ----------
     input : ndarray of any shape
     target_type : ndarray
-        Its dtype is taken.
+        Determines the dtype.
     saturate, round_mode
         No effect: for dtypes of eight bits and less that are not known here.
 

@@ -32,7 +32,7 @@ def gather_axis(data: Array, indices: OperandOf[Value], axis: int = 0) -> Array:
     indices : integer ndarray of shape (K...), or int
         From -N to N - 1.
     axis : int
-        The dimension that is taken from.
+        Dimension to index.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def gather_elements(data: Array, indices: Array, axis: int = 0) -> Array:
     indices : integer ndarray of shape (a, K, b)
         From -N to N - 1.
     axis : int
-        The dimension that is taken from.
+        Dimension to index.
 
     Returns
     -------
@@ -70,9 +70,9 @@ def gather_nd(data: Array, indices: Array, batch_dims: int = 0) -> Array:
     ----------
     data : ndarray of shape (B..., N...)
     indices : integer ndarray of shape (B..., K..., D)
-        Vectors of D places in the first dimensions behind the batch.
+        Vectors of D indices into the first dimensions after the batch.
     batch_dims : int
-        Number of dimensions B that both have in common.
+        Number of batch dimensions B of both.
 
     Returns
     -------
@@ -111,11 +111,11 @@ def scatter_elements(
     indices : integer ndarray of shape (a, K, b)
         From -N to N - 1.
     updates : ndarray of the same shape
-        What comes there.
+        New values.
     axis : int
-        The dimension that is replaced along.
+        Dimension to index.
     reduction : str
-        ``none``, or ``add``, ``mul``, ``max``, ``min`` with what is there.
+        ``none`` replaces elements; ``add``, ``mul``, ``max`` and ``min`` combine them.
 
     Returns
     -------
@@ -134,11 +134,11 @@ def scatter_nd(data: Array, indices: Array, updates: Array, reduction: str = "no
     ----------
     data : ndarray of shape (N...)
     indices : integer ndarray of shape (K..., D)
-        Vectors of D places in the first dimensions.
+        Vectors of D indices into the first dimensions.
     updates : ndarray of shape (K..., what remains of N...)
-        What comes there.
+        New values.
     reduction : str
-        ``none``, or ``add``, ``mul``, ``max``, ``min`` with what is there.
+        ``none`` replaces elements; ``add``, ``mul``, ``max`` and ``min`` combine them.
 
     Returns
     -------
@@ -176,11 +176,11 @@ def tensor_scatter(
     update : ndarray of shape (N, ..., S, ...)
         New steps.
     write_indices : int64 ndarray of shape (N,), optional
-        Where each sample's are written; at the start by default.
+        Position at which each sample's steps are written; 0 by default.
     axis : int
         The dimension of the steps.
     mode : str
-        ``linear``, or ``circular`` to go on at the start behind the end.
+        ``linear``, or ``circular`` to continue at the start after the end.
 
     Returns
     -------
@@ -254,7 +254,7 @@ def slice_axes(
         axis = axis_of(number, data.ndim, "axis")
         if not stride:
             raise LayerError("a step is 0")
-        # Backwards, what is far below the start is the end of the way, and no place.
+        # For a negative step a very low end means "to the first element", not an index.
         end = None if stride < 0 and last < -data.shape[axis] else last
         index[axis] = slice(first, end, stride)
     return data[tuple(index)]
@@ -270,7 +270,7 @@ def reverse_sequence(
     ----------
     input : ndarray of at least two dimensions
     sequence_lens : int64 ndarray of shape (N,)
-        How many steps of each sample are turned around.
+        Number of steps of each sample to reverse.
     time_axis, batch_axis : int
         The dimensions of the steps and of the samples: 0 and 1 in either order.
 
@@ -298,11 +298,11 @@ def top_k(x: Array, k: Any, axis: int = -1, largest: int = 1, sorted: int = 1) -
     k : int
         How many.
     axis : int
-        The dimension that is searched.
+        Dimension to search.
     largest : int
-        Whether the largest are wanted, not the smallest.
+        Whether to return the largest elements instead of the smallest.
     sorted : int
-        No effect: they are always in order; of equal ones the first comes first.
+        No effect: the result is always sorted; equal elements keep their order.
 
     Returns
     -------
@@ -319,7 +319,7 @@ def hardmax(input: Array, axis: int = -1) -> Array:
     ----------
     input : ndarray of any shape
     axis : int
-        The dimension that is searched.
+        Dimension to search.
 
     Returns
     -------
@@ -357,7 +357,7 @@ def compress(input: Array, condition: Array, axis: int | None = None) -> Array:
     condition : bool ndarray of shape (K,)
         May be shorter than the axis.
     axis : int, optional
-        The dimension that is taken from; the flattened tensor by default.
+        Dimension to index; the flattened tensor by default.
 
     Returns
     -------
@@ -374,13 +374,13 @@ def one_hot(indices: OperandOf[Value], depth: Any, values: Array, axis: int = -1
     Parameters
     ----------
     indices : ndarray of shape (A, B)
-        Classes, from -depth to depth - 1; others have no place.
+        Classes, from -depth to depth - 1; others are ignored.
     depth : int
         Number of classes.
     values : ndarray of shape (2,)
-        The value elsewhere, and that of the class.
+        The values for other classes and for the class itself.
     axis : int
-        The dimension of the result that runs over the classes.
+        The dimension of the classes in the result.
 
     Returns
     -------
@@ -405,20 +405,20 @@ def unique(x: Array, axis: int | None = None, sorted: int = 1) -> Outputs:
     ----------
     x : ndarray of any shape
     axis : int, optional
-        Whole parts along this dimension are compared; elements by default.
+        Compare whole slices along this dimension; elements by default.
     sorted : int
-        Whether the result is in order, instead of in the order of first appearance.
+        Whether the result is sorted, instead of in the order of first occurrence.
 
     Returns
     -------
     ndarray
-        What differs.
+        The different values.
     int64 ndarray of shape (K,)
-        Where each comes first.
+        Index of the first occurrence of each value.
     int64 ndarray of shape (N,)
-        Which of them each of the input's is.
+        Index in the first result of each element of the input.
     int64 ndarray of shape (K,)
-        How often each comes.
+        Number of occurrences of each value.
     """
     found, first, number, counts = np.unique(
         x, return_index=True, return_inverse=True, return_counts=True, axis=axis
@@ -440,9 +440,9 @@ def trilu(input: Array, k: Any = 0, upper: int = 1) -> Array:
     ----------
     input : ndarray of shape (..., H, W)
     k : int
-        Which diagonal; positive ones lie above the main one.
+        Number of the diagonal; positive ones are above the main one.
     upper : int
-        Whether what is below becomes zero, not what is above.
+        Whether to keep the upper triangle and set the elements below to zero, or the reverse.
 
     Returns
     -------
@@ -460,9 +460,9 @@ def cum_sum(x: Array, axis: Any, exclusive: int = 0, reverse: int = 0) -> Array:
     ----------
     x : ndarray of any shape
     axis : int
-        The dimension to go along.
+        Dimension to compute along.
     exclusive : int
-        Whether an element does not count in its own sum.
+        Whether a sum excludes its own element.
     reverse : int
         Whether to start at the end.
 

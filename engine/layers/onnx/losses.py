@@ -1,4 +1,4 @@
-"""Losses of ONNX: PyTorch's, with its names of the arguments."""
+"""Losses of ONNX: PyTorch's losses with ONNX's argument names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.values import Array
 
 __all__ = ["softmax_cross_entropy_loss"]
 
-_NOTHING = -(1 << 31)  # no class is left out
+_NOTHING = -(1 << 31)  # no class is ignored
 
 
 @register("NegativeLogLikelihoodLoss")
@@ -32,11 +32,11 @@ def negative_log_likelihood_loss(
     target : integer ndarray of shape (N, ...)
         Right classes.
     weight : ndarray of shape (C,), optional
-        What a class counts.
+        Weight of each class.
     reduction : str
         ``mean``, ``sum`` or ``none``.
     ignore_index : int
-        A target that counts nothing.
+        Target to ignore.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def softmax_cross_entropy_loss(
     labels : integer ndarray of shape (N, ...)
         Right classes.
     weights : ndarray of shape (C,), optional
-        What a class counts.
+        Weight of each class.
     reduction, ignore_index
         As in ``NegativeLogLikelihoodLoss``.
 

@@ -1,10 +1,9 @@
-"""Replaces PyTorch's meanings of types in files made from ONNX.
+"""Replaces layers whose meaning differs in files made from ONNX.
 
-pnnx writes operators of ONNX in PyTorch's words, and some of them mean ONNX's there: quotients
-of integers are integers, sizes and constants are tensors, and a tensor may stand for its own
-sizes, because pnnx drops ``Shape``. All of that is translated here, when a graph is built: the
-layers of such a graph come from a table that has these in the place of PyTorch's own, and no
-other code asks where a file comes from.
+pnnx writes operators of ONNX as PyTorch's types, but some keep ONNX's meaning. Quotients of
+integers are integers. Sizes and constants are tensors. A tensor may represent its own sizes,
+because pnnx drops ``Shape``. The layers of such a graph come from a table in which the layers
+of this module replace PyTorch's. No other code depends on the origin of a file.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ _MEANINGS: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
 
 
 def onnx_table(table: Mapping[str, Registration]) -> Mapping[str, Registration]:
-    """Replace PyTorch's meanings in a table of layers by ONNX's.
+    """Replace layers with PyTorch's meaning in a table by layers with ONNX's.
 
-    What a user's file registers stays.
+    Registrations of user files stay.
     """
     return {
         **table,
@@ -53,7 +52,7 @@ def onnx_table(table: Mapping[str, Registration]) -> Mapping[str, Registration]:
 
 
 def _replaces(target: Callable[..., Any]) -> Callable[[Target], Target]:
-    """Say that code is what other code means in a file that was made from ONNX."""
+    """Declare that the decorated code replaces `target` in files made from ONNX."""
 
     def decorate(meaning: Target) -> Target:
         _MEANINGS[target] = meaning
@@ -88,7 +87,7 @@ _FUNCTIONS: Final[Mapping[str, Function]] = {
 
 @_replaces(arithmetic.div)
 def div(input: Operand, other: Operand, rounding_mode: str | None = None) -> Value:
-    """Quotient; integers give integers, cut towards zero."""
+    """Quotient; integers give integers, truncated towards zero."""
     if rounding_mode is None:
         return apply(_FUNCTIONS["div"].apply, input, other)
     return arithmetic.div(input, other, rounding_mode)
@@ -107,36 +106,36 @@ class OnnxExpression(Expression):
 
 @_replaces(size.size)
 def size_tensor(input: Array, dim: int | None = None, *, call: OperatorCall = NOWHERE) -> Value:
-    """Give the length of a dimension, or all of them, as a tensor."""
+    """Return the size of a dimension, or of all, as a tensor."""
     return to_tensor(size.size(input, dim), annotated=call.output_shape is not None)
 
 
 @_replaces(attribute.constant)
 def constant(value: Any = None, *, call: OperatorCall = NOWHERE) -> Value:
-    """Give a constant as a tensor."""
+    """Return a constant as a tensor."""
     return to_tensor(attribute.constant(value), annotated=call.output_shape is not None)
 
 
 @_replaces(concatenate.cat)
 def cat(*tensors: Value, dim: int = 0, call: OperatorCall = NOWHERE) -> Array:
-    """Join tensors; numbers and tensors may stand for members of a list of sizes."""
+    """Join tensors; numbers and tensors may represent members of a list of sizes."""
     arrays = tuple(np.array(t) if is_numbers(t) else t for t in tensors)
     members = concatenate.members_of(arrays)
     return concatenate.cat(*_sizes_among(members, call), dim=dim)
 
 
 def _sizes_among(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array, ...]:
-    """Members of a list of sizes, as ONNX joins them.
+    """Restore the members of a list of sizes.
 
-    pnnx drops what makes lists of them: a number stands for a list of one, and a tensor for
-    its sizes, or as many of them as the result has room for.
+    pnnx drops the operators that make lists of them. A number represents a list of one. A
+    tensor represents its sizes, as many as the result's annotated length allows.
     """
     shape = call.output_shape
     if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
         return members
     lists = [m.reshape(-1) if m.ndim < 2 else None for m in members]
     known = sum(len(numbers) for numbers in lists if numbers is not None)
-    if known != shape[0]:  # a vector of floats among sizes stands for its size, too
+    if known != shape[0]:  # a vector of floats among sizes also represents its size
         lists = [
             None if m.dtype.kind != "i" else numbers
             for m, numbers in zip(members, lists, strict=True)
@@ -156,7 +155,7 @@ def _sizes_among(members: tuple[Array, ...], call: OperatorCall) -> tuple[Array,
 
 @_replaces(slicing.select)
 def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE) -> Array:
-    """Take one place of a dimension; the index may have dimensions."""
+    """Select one index of a dimension; the index may have dimensions."""
     taken = slicing.select(input, dim, index)
     if isinstance(index, tuple):
         return taken
@@ -165,16 +164,16 @@ def select(input: Array, dim: int, index: Ints, *, call: OperatorCall = NOWHERE)
 
 @_replaces(split.unbind)
 def unbind(input: Array, dim: int = 0, *, call: OperatorCall = NOWHERE) -> tuple[Array, ...]:
-    """Cut into slices; the indices may have dimensions."""
+    """Split into slices; the indices may have dimensions."""
     parts = split.unbind(input, dim)
     return tuple(_with_dims_of_index(part, axis_of(dim, input.ndim), call) for part in parts)
 
 
 def _with_dims_of_index(taken: Array, axis: int, call: OperatorCall) -> Array:
-    """Give one place of an axis the dimensions that its index had in ONNX.
+    """Restore the dimensions of a single index in ONNX.
 
-    pnnx writes a ``Gather`` of one place alike, whether its index is a number, a list of one
-    or has more dimensions; the annotation tells.
+    pnnx writes a ``Gather`` of one index in the same form, whether the index is a number, a
+    list of one or has more dimensions. The annotated shape shows which.
     """
     shape = call.output_shape
     more = 0 if shape is None else len(shape) - taken.ndim

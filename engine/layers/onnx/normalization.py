@@ -42,14 +42,14 @@ def batch_normalization(
     ----------
     x : ndarray of shape (N, C, ...)
     scale, b : ndarray of shape (C,)
-        What is multiplied by and added at the end.
+        Scale and shift of the normalised values.
     input_mean, input_var : ndarray of shape (C,)
     epsilon : float
         Added to the variance.
     momentum : float
-        Share of the old statistics in the new ones.
+        Weight of the old statistics in the new ones.
     training_mode : int
-        Whether to go by the input's own statistics.
+        Whether to use the input's own statistics.
     spatial : int
         No effect.
 
@@ -84,7 +84,7 @@ def instance_normalization(
     ----------
     input : ndarray of shape (N, C, ...)
     scale, b : ndarray of shape (C,)
-        What is multiplied by and added at the end.
+        Scale and shift of the normalised values.
     epsilon : float
         Added to the variance.
 
@@ -110,7 +110,7 @@ def group_normalization(
     ----------
     x : ndarray of shape (N, C, ...)
     scale, bias : ndarray of shape (C,), or (num_groups,) before opset 21
-        What is multiplied by and added at the end.
+        Scale and shift of the normalised values.
     num_groups : int
         C / num_groups channels share their statistics.
     epsilon : float
@@ -143,7 +143,7 @@ def layer_normalization(
     ----------
     x : ndarray of shape (A..., S...)
     scale, b : ndarray that broadcasts to the input
-        What is multiplied by and added at the end.
+        Scale and shift of the normalised values.
     axis : int
         The first dimension of S.
     epsilon : float
@@ -180,7 +180,7 @@ def rms_normalization(
     ----------
     x : ndarray of shape (A..., S...)
     scale : ndarray that broadcasts to the input
-        What is multiplied by at the end.
+        Scale of the normalised values.
     axis : int
         The first dimension of S.
     epsilon : float
@@ -206,14 +206,14 @@ def lp_normalization(input: Array, axis: int = -1, p: int = 2) -> Array:
     ----------
     input : ndarray of any shape
     axis : int
-        The dimension to go along.
+        Dimension to compute along.
     p : int
         1 or 2.
 
     Returns
     -------
     ndarray of the same shape
-        0 where the norm is.
+        0 where the norm is 0.
     """
     norm = np.linalg.norm(input, p, axis_of(axis, input.ndim, "axis"), keepdims=True)
     return cast(np.asarray(np.where(norm == 0, 0, input / norm)), input.dtype)
@@ -263,5 +263,5 @@ def lrn(
     """
     if size % 2:
         return local_response_norm(x, size, alpha, beta, bias)
-    # PyTorch's even neighbourhoods have one more before, ONNX's behind.
+    # An even neighbourhood has one channel more before in PyTorch, and after in ONNX.
     return np.flip(local_response_norm(np.flip(x, 1), size, alpha, beta, bias), 1)

@@ -40,11 +40,11 @@ def max_pool(
     strides, dilations : ints
         Positions from one window, and from one of its taps, to the next.
     pads : ints
-        Positions before each axis, then behind, that windows may reach into.
+        Padding before each axis, then after each axis.
     auto_pad : str
         ``SAME_UPPER`` or ``SAME_LOWER``: as in ``Conv``.
     ceil_mode : int
-        Whether a last window may reach over the end.
+        Whether a last window may extend beyond the end.
     storage_order : int
         Whether indices count columns first.
 
@@ -52,7 +52,7 @@ def max_pool(
     -------
     ndarray of shape (N, C, H'...)
     int64 ndarray of the same shape
-        Places of the values in the flattened input.
+        Indices of the values in the flattened input.
     """
     windows = _windows(x, kernel_shape, strides, dilations, pads, auto_pad)
     if call.output_count < 2:
@@ -205,7 +205,7 @@ def max_unpool(
     ----------
     x : ndarray of shape (N, C, H...)
     indices : int64 ndarray of the same shape
-        Places in the flattened output.
+        Indices into the flattened output.
     output_shape : ints, optional
         Of the result; ``(H - 1) * stride + kernel - pads`` by default.
     kernel_shape, strides, pads : ints
@@ -225,7 +225,7 @@ def max_unpool(
     )
     given = tuple(int(size) for size in numbers_of(output_shape))
     sizes = given or (*x.shape[:2], *natural)
-    # The indices count in an output of natural size, which lies in the front of a larger one.
+    # Indices refer to an output of default size, which is the front part of a larger one.
     places = np.unravel_index(indices.reshape(-1), (*x.shape[:2], *natural))
     result = new_output(sizes, x.dtype, 0)
     result[places] = x.reshape(-1)
@@ -244,9 +244,9 @@ def max_roi_pool(
     rois : ndarray of shape (K, 5)
         Image and corners of each region.
     pooled_shape : ints
-        Cells of a region.
+        Number of cells of a region, h and w.
     spatial_scale : float
-        What corners are multiplied by.
+        Factor of the corners' coordinates.
 
     Returns
     -------
@@ -279,13 +279,13 @@ def align_regions(
     output_height, output_width : int
         Cells of a region, h and w.
     sampling_ratio : int
-        Samples of a cell along each axis; as many as pixels by default.
+        Samples of a cell along each axis; by default as many as pixels.
     spatial_scale : float
-        What corners are multiplied by.
+        Factor of the corners' coordinates.
     mode : str
         ``avg``.
     coordinate_transformation_mode : str
-        Whether pixels' centres are at halves, ``half_pixel``, or not,
+        ``half_pixel`` if pixel centres are at half-integer coordinates, else
         ``output_half_pixel``.
 
     Returns

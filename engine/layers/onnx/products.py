@@ -33,9 +33,9 @@ def gemm(
     b : ndarray of shape (K, N)
     c : ndarray that broadcasts to (M, N), optional
     alpha, beta : float
-        What the product and `c` are multiplied by.
+        Factors of the product and of `c`.
     transA, transB : int
-        Whether `a` and `b` come transposed.
+        Whether `a` and `b` are transposed.
 
     Returns
     -------

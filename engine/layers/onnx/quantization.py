@@ -37,23 +37,23 @@ def quantize_linear(
     ----------
     x : ndarray of any shape
     y_scale : number, or ndarray
-        Distance of neighbouring numbers; one, one for each place of the axis, or one for
-        each block.
+        Step between neighbouring numbers: one, one per index of the axis, or one per block.
     y_zero_point : integer, or ndarray of the shape of `y_scale`, optional
-        Which integer stands for 0. Its dtype is the result's.
+        The integer that represents 0. Its dtype is the result's.
     axis : int
-        The dimension that has its own scales.
+        The dimension with its own scales.
     block_size : int
-        How many places of the axis share a scale.
+        Number of neighbouring indices of the axis with a common scale.
     output_dtype : int
-        ONNX's number of the dtype, where there is no zero point.
+        ONNX's number of the dtype, if there is no zero point.
     precision, saturate : int
-        No effect: for dtypes that are not known here.
+        No effect: only for unsupported dtypes.
 
     Returns
     -------
     integer ndarray of the same shape
-        ``round(x / y_scale) + y_zero_point``, cut off at the ends; halves go to the even.
+        ``round(x / y_scale) + y_zero_point``, clipped to the dtype's range; halves round to
+        the even integer.
     """
     scale, zero = _spread(x, y_scale, y_zero_point, axis, block_size)
     dtype = np.dtype(np.uint8)
@@ -73,7 +73,7 @@ def dequantize_linear(
     block_size: int = 0,
     output_dtype: int = 0,
 ) -> Array:
-    """Numbers of quantised integers: ONNX ``DequantizeLinear``.
+    """Convert quantised integers to numbers: ONNX ``DequantizeLinear``.
 
     Parameters
     ----------
@@ -81,11 +81,11 @@ def dequantize_linear(
     x_scale : number, or ndarray
         As in ``QuantizeLinear``.
     x_zero_point : integer, or ndarray, optional
-        Which integer stands for 0.
+        The integer that represents 0.
     axis : int
-        The dimension that has its own scales.
+        The dimension with its own scales.
     block_size : int
-        How many places of the axis share a scale.
+        Number of neighbouring indices of the axis with a common scale.
     output_dtype : int
         ONNX's number of the dtype; that of `x_scale` by default.
 
@@ -116,7 +116,7 @@ def dynamic_quantize_linear(x: Array) -> Outputs:
     float32 ndarray of shape ()
         Distance of neighbouring numbers.
     uint8 ndarray of shape ()
-        Which integer stands for 0.
+        The integer that represents 0.
     """
     low, high = (np.float32(end) for end in (x.min(initial=0), x.max(initial=0)))
     scale = np.asarray((high - low) / np.float32(255), np.float32)
@@ -132,9 +132,9 @@ def matmul_integer(a: Array, b: Array, a_zero_point: Any = 0, b_zero_point: Any 
     ----------
     a, b : int8 or uint8 ndarray of shape (..., L, M) and (..., M, N)
     a_zero_point : integer, or ndarray of shape (L,)
-        Which integer stands for 0 in `a`.
+        The integer that represents 0 in `a`.
     b_zero_point : integer, or ndarray of shape (N,)
-        Which integer stands for 0 in `b`.
+        The integer that represents 0 in `b`.
 
     Returns
     -------
@@ -160,9 +160,9 @@ def qlinear_matmul(
     ----------
     a, b : integer ndarray of shape (..., L, M) and (..., M, N)
     a_scale, b_scale, y_scale : number, or ndarray
-        Distance of neighbouring numbers of the operands and of the result.
+        Step between neighbouring numbers of the operands and of the result.
     a_zero_point, b_zero_point, y_zero_point : integer, or ndarray
-        Which integer stands for 0.
+        The integer that represents 0.
 
     Returns
     -------
@@ -201,9 +201,9 @@ def qlinear_conv(
     x, w : integer ndarray
         As in ``Conv``.
     x_scale, y_scale : number
-        Distance of neighbouring numbers of the input and of the result.
+        Step between neighbouring numbers of the input and of the result.
     x_zero_point, y_zero_point : integer
-        Which integer stands for 0.
+        The integer that represents 0.
     w_scale, w_zero_point : number, or ndarray of shape (O,)
         The weight's.
     b : int32 ndarray of shape (O,), optional
@@ -235,7 +235,7 @@ def _product(a: Array, a_zero_point: Any, b: Array, b_zero_point: Any) -> Array:
 
 
 def _rounded(x: Array, zero: Array, dtype: DType) -> Array:
-    """Nearest integers, halves to the even, moved and cut off at the ends of a dtype."""
+    """Round to integers, halves to even, add the zero point, and clip to a dtype's range."""
     if dtype.kind not in "iu":
         raise LayerError(f"there is no quantisation to {dtype} here")
     ends = np.iinfo(dtype)
@@ -245,7 +245,7 @@ def _rounded(x: Array, zero: Array, dtype: DType) -> Array:
 
 
 def _spread(x: Array, scale: Any, zero: Any, axis: int, block: int) -> tuple[Array, Array]:
-    """Scales and zero points in a shape that broadcasts to the input's."""
+    """Reshape scales and zero points so that they broadcast to the input's shape."""
     scales = np.asarray(scale)
     if scales.dtype.kind != "f" or not isinstance(scale, np.ndarray):
         scales = scales.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Recurrent layers of ONNX, whose weights are operands, one direction behind the other."""
+"""Recurrent layers of ONNX, whose weights are operands with all directions stacked."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class _Direction:
     of_input, of_state : ndarray of shape (G,)
         Biases.
     peephole : ndarray of shape (3, H)
-        What the memory gives to the gates i, o, f of an LSTM.
+        Contribution of the cell state to the gates i, o, f of an LSTM.
     functions : tuple of callable
     clip : float
-        What goes into a function is limited to this on both sides.
+        Limit of the absolute value of each function's argument.
     """
 
     w: Array
@@ -86,7 +86,7 @@ def _lstm_step(gates: Array, states: States, way: _Direction, coupled: bool) -> 
     return out * h(memory), memory
 
 
-# Functions, and the numbers that they take by default
+# Functions with the defaults of their alpha and beta
 _FUNCTIONS: Final[dict[str, tuple[Callable[..., Array], tuple[float, ...]]]] = {
     "affine": (lambda x, alpha, beta: alpha * x + beta, (1.0, 0.0)),
     "elu": (lambda x, alpha: np.where(x >= 0, x, alpha * np.expm1(np.minimum(x, 0))), (1.0,)),
@@ -103,7 +103,7 @@ _FUNCTIONS: Final[dict[str, tuple[Callable[..., Array], tuple[float, ...]]]] = {
 
 
 def _functions(names: Any, alphas: Any, betas: Any) -> list[Function]:
-    """Functions by name; those that have numbers take the given ones in order."""
+    """Return functions by name; alphas and betas are assigned in order."""
     given = (_numbers(alphas), _numbers(betas))
     result: list[Function] = []
     for name in names:
@@ -203,7 +203,7 @@ def _run(
         result = result.transpose(2, 0, 1, 3)
         states = [state.swapaxes(0, 1) for state in states]
     outputs = [array.astype(x.dtype, copy=False) for array in (result, *states)]
-    # A file leaves out the sequence where only the last states are wanted.
+    # A file omits the sequence if only the last states are used.
     rank = len(call.output_shape or ())
     return Outputs(outputs[1:] if rank == states[0].ndim else outputs)
 
@@ -211,7 +211,7 @@ def _run(
 def _scan(
     x: Array, lengths: Array, step: Step, states: States, way: _Direction, *, backwards: bool
 ) -> tuple[Array, States]:
-    """Run a direction over sequences of different lengths; behind their ends all is 0."""
+    """Run a direction over sequences of different lengths; outputs after their ends are 0."""
     require_steps(len(x), "steps of a sequence")
     gates = x @ way.w.T
     result = np.zeros((*x.shape[:2], states[0].shape[-1]), x.dtype)
@@ -237,7 +237,7 @@ class _Optional:
 
 
 def _optional(operands: tuple[Array, ...], kind: _Kind, hidden: int) -> _Optional:
-    """Tell optional operands by dtype and shape."""
+    """Identify optional operands by dtype and shape."""
     matrices = [x for x in operands if x.ndim == 2]
     return _Optional(
         bias=next((x for x in matrices if x.shape[1] == 2 * kind.gates * hidden), None),
@@ -249,7 +249,7 @@ def _optional(operands: tuple[Array, ...], kind: _Kind, hidden: int) -> _Optiona
 
 @dataclass(frozen=True, slots=True)
 class _Options:
-    """Parameters that all kinds have."""
+    """Parameters of all kinds of layers."""
 
     activations: tuple[str, ...] | None
     activation_alpha: Any
@@ -276,21 +276,20 @@ def rnn(
     Parameters
     ----------
     *operands : ndarray
-        Input of shape (L, N, I), weights of shape (D, G, I) and (D, G, H); then, as far as
-        they are given, biases of shape (D, 2 G), int32 lengths of shape (N,), and states to
-        begin with of shape (D, N, H).
+        Input of shape (L, N, I), weights of shape (D, G, I) and (D, G, H). Optional: biases of
+        shape (D, 2 G), int32 lengths of shape (N,), and initial states of shape (D, N, H).
     hidden_size : int, optional
-        H; the weights say it already.
+        H; only for the file, the weights determine it.
     direction : str
         ``forward``, ``reverse`` or ``bidirectional``.
-    activations : words, optional
+    activations : strings, optional
         Functions of each direction.
     activation_alpha, activation_beta : numbers, optional
-        Numbers of those functions that have some.
+        Parameters of the functions that have them.
     clip : float, optional
-        What goes into a function is limited to this on both sides.
+        Limit of the absolute value of each function's argument.
     layout : int
-        Whether the samples come before the steps and the directions.
+        Whether the sample axis is before the axes of steps and directions.
 
     Returns
     -------
@@ -322,9 +321,9 @@ def gru(
     *operands, hidden_size, direction, activations, activation_alpha, activation_beta, clip
         As in ``RNN``.
     linear_before_reset : int
-        Whether the state is multiplied by its weight before the reset gate, not behind.
+        Whether the state is multiplied by its weight before the reset gate instead of after.
     layout : int
-        Whether the samples come before the steps and the directions.
+        Whether the sample axis is before the axes of steps and directions.
 
     Returns
     -------
@@ -358,12 +357,12 @@ def lstm(
     Parameters
     ----------
     *operands, hidden_size, direction, activations, activation_alpha, activation_beta, clip
-        As in ``RNN``, with memories to begin with behind the states, and peepholes of shape
-        (D, 3 H) at last.
+        As in ``RNN``; initial cell states follow the states, and peepholes of shape (D, 3 H)
+        are last.
     input_forget : int
-        Whether what enters is what is forgotten.
+        Whether input and forget gate are coupled, so that they sum to 1.
     layout : int
-        Whether the samples come before the steps and the directions.
+        Whether the sample axis is before the axes of steps and directions.
 
     Returns
     -------
@@ -371,7 +370,7 @@ def lstm(
     ndarray of shape (D, N, H)
         Last states.
     ndarray of shape (D, N, H)
-        Last memories.
+        Last cell states.
     """
     options = _options(activations, activation_alpha, activation_beta, clip, direction, layout)
 

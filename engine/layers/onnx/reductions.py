@@ -1,4 +1,4 @@
-"""Reductions, as ONNX has them: over axes that stay with size 1 by default."""
+"""Reductions of ONNX, which keep reduced axes with size 1 by default."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _min(x: Array, axes: Axes, keepdim: bool) -> Array:
 
 
 def _ends(dtype: DType) -> tuple[Any, Any]:
-    """Smallest and largest number of a dtype: the extremes of no numbers at all."""
+    """Return the lowest and highest number of a dtype: the extremes of an empty set."""
     if dtype.kind == "f":
         return -np.inf, np.inf
     if dtype.kind == "b":
@@ -87,7 +87,7 @@ def _of_table(reduction: Reduction) -> Callable[..., Array]:
     ) -> Array:
         chosen = axes_of(axes, data.ndim, "axes")
         if noop_with_empty_axes and not np.size(() if axes is None else axes):
-            chosen = ()  # each element is reduced on its own
+            chosen = ()  # no axis is reduced
         return cast(reduction.kernel(data, chosen, bool(keepdims)), data.dtype)
 
     return compute
@@ -116,11 +116,11 @@ def arg_max(data: Array, axis: int = 0, keepdims: int = 1, select_last_index: in
     ----------
     data : ndarray of any shape
     axis : int
-        The dimension that is searched.
+        Dimension to search.
     keepdims : int
-        Whether it stays, with size 1.
+        Whether the dimension stays, with size 1.
     select_last_index : int
-        Whether to give the last of equal elements, not the first.
+        Whether to return the last of equal elements, not the first.
 
     Returns
     -------

@@ -37,7 +37,7 @@ class _Axis:
     length : float
         Output size before rounding.
     start, end : float
-        Part of the input that ``tf_crop_and_resize`` takes, from 0 to 1.
+        Part of the input that ``tf_crop_and_resize`` selects, from 0 to 1.
     """
 
     size: int
@@ -80,7 +80,7 @@ def _crop_and_resize(axis: _Axis, outputs: Array) -> Array:
     return axis.start * last + outputs * step
 
 
-# From outputs to positions of the input
+# Functions from output indices to input positions
 _POSITIONS: Final[dict[str, Callable[[_Axis, Array], Array]]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _half_pixel_symmetric,
@@ -120,15 +120,15 @@ def resize(
     ----------
     x : ndarray of any shape
     roi : numbers, optional
-        Starts and ends of the part that ``tf_crop_and_resize`` takes.
+        Starts and ends of the part that ``tf_crop_and_resize`` selects.
     scales : numbers, optional
-        What each size is multiplied by, and then rounded down.
+        Factor of each size; the product is rounded down.
     sizes : ints, optional
         Of the result, instead of `scales`.
     mode : str
         ``nearest``, ``linear`` or ``cubic``.
     coordinate_transformation_mode : str
-        How a place of the result becomes a position of the input: ``half_pixel``,
+        Mapping of output indices to input positions: ``half_pixel``,
         ``half_pixel_symmetric``, ``pytorch_half_pixel``, ``align_corners``, ``asymmetric``
         or ``tf_crop_and_resize``.
     nearest_mode : str
@@ -136,13 +136,13 @@ def resize(
     cubic_coeff_a : float
         Slope of the cubic kernel at 1.
     exclude_outside : int
-        Whether places outside of the tensor have no weight.
+        Whether positions outside the tensor have weight 0.
     extrapolation_value : float
-        What ``tf_crop_and_resize`` gives outside.
+        Value of ``tf_crop_and_resize`` outside.
     antialias : int
-        Whether kernels are widened when they shrink.
+        Whether to widen the kernel to shrink an image.
     axes : ints, optional
-        The dimensions that `roi`, `scales` and `sizes` are about; all by default.
+        The dimensions of `roi`, `scales` and `sizes`; all by default.
     keep_aspect_ratio_policy : str
         ``stretch``, or ``not_larger`` and ``not_smaller`` than `sizes`.
 
@@ -168,7 +168,7 @@ def resize(
         if axis.count == axis.size and np.array_equal(positions, np.arange(axis.size)):
             continue
         if mode == "nearest":
-            # What float32 scales blur is no reason for another pixel.
+            # The rounding of float32 scales must not select another pixel.
             near = _NEAREST[nearest_mode](np.round(positions, 5)).astype(np.int64)
             result = np.take(result, np.clip(near, 0, axis.size - 1), place)
         else:
@@ -184,7 +184,7 @@ def resize(
 def _told_apart(
     x: Array, roi: Any, scales: Any, sizes: Any, axes: Ints | None
 ) -> tuple[Any, Any, Any]:
-    """Operands that stand in the places of others that the file leaves out."""
+    """Identify operands whose position changed because the file omits others."""
     given = [value for value in (roi, scales, sizes) if np.size(() if value is None else value)]
     count = x.ndim if axes is None else len(as_ints(axes, "axes"))
     roi = scales = sizes = None
@@ -225,7 +225,7 @@ def _axes_of(
             for first, last in zip(ends[: len(chosen)], ends[len(chosen) :], strict=True)
         ]
         wanted = [f * length for f, length in zip(factors, lengths, strict=True)]
-        # A scale such as 0.6 in float32 is a little less than what it stands for.
+        # A scale such as 0.6 is a little smaller in float32.
         counts = [
             math.floor(number * part + 1e-5) for number, part in zip(wanted, taken, strict=True)
         ]
@@ -247,7 +247,7 @@ def _taps(
     exclude_outside: int,
     antialias: int,
 ) -> tuple[Array, Array]:
-    """Places and weights of what each output mixes, each of shape (T, count)."""
+    """Input positions of each output and their weights, each of shape (T, count)."""
     if mode not in {"linear", "cubic"}:
         raise ParameterError("mode", f"mode={mode} is none of nearest, linear, cubic")
     widening = max(1 / axis.scale, 1.0) if antialias else 1.0
@@ -273,7 +273,7 @@ def upsample(x: Array, scales: Any, mode: str = "nearest") -> Array:
     ----------
     x : ndarray of any shape
     scales : numbers
-        What each size is multiplied by.
+        Factor of each size.
     mode : str
         ``nearest`` or ``linear``.
 
@@ -310,7 +310,7 @@ def affine(theta: Array, size: Any, align_corners: int = 0) -> Array:
     return affine_grid(theta, as_ints(size, "size"), bool(align_corners))
 
 
-# ONNX's names of ways to sample, and PyTorch's
+# PyTorch's name of each interpolation mode of ONNX
 _SAMPLING: Final = {"linear": "bilinear", "cubic": "bicubic"}
 
 
@@ -332,7 +332,7 @@ def sample_grid(
     mode : str
         ``linear``, ``nearest`` or ``cubic``; ``bilinear`` and ``bicubic`` before opset 20.
     padding_mode : str
-        What is outside of the image: ``zeros``, ``border`` or ``reflection``.
+        Values outside the image: ``zeros``, ``border`` or ``reflection``.
     align_corners : int
         Whether -1 and 1 are the centres of the outermost pixels, rather than their edges.
 

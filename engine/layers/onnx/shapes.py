@@ -46,7 +46,7 @@ def shape(data: Array, start: int = 0, end: int | None = None) -> Array:
     ----------
     data : ndarray of any shape
     start, end : int
-        Which dimensions, as in Python's slices.
+        Range of dimensions, as in Python's slices.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def range_of(start: Value, limit: Value, delta: Value) -> Array:
     Parameters
     ----------
     start, limit, delta : numbers, or ndarray of shape ()
-        First number, the one that is not reached, and the step.
+        First number, end (exclusive) and step.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def constant_of_shape(input: OperandOf[Any], value: Any = 0.0) -> Array:
     Returns
     -------
     ndarray of the given shape
-        Of int64 for an integer, of float32 otherwise.
+        int64 for an integer, else float32.
     """
     number = numbers_of(value)
     dtype = np.dtype(np.float32) if number.dtype.kind == "f" else number.dtype
@@ -112,7 +112,7 @@ def eye_like(input: Array, dtype: int | None = None, k: int = 0) -> Array:
     dtype : int, optional
         ONNX's number of the dtype; the input's by default.
     k : int
-        Which diagonal; positive ones lie above the main one.
+        Number of the diagonal; positive ones are above the main one.
 
     Returns
     -------
@@ -131,14 +131,14 @@ def reshape(data: Array, shape: Any, allowzero: int = 0) -> Array:
     ----------
     data : ndarray of any shape
     shape : ints
-        Sizes; one may be -1, for what remains. 0 keeps the input's size at that place.
+        Sizes; one may be -1, for the remaining size. 0 keeps the input's size.
     allowzero : int
-        Whether 0 is a size instead.
+        Whether 0 means the size 0 instead.
 
     Returns
     -------
     ndarray of the given shape
-        A view of `data` where it can be.
+        A view of `data` if possible.
     """
     sizes = as_sizes(shape, "shape")
     if not allowzero:
@@ -148,18 +148,18 @@ def reshape(data: Array, shape: Any, allowzero: int = 0) -> Array:
 
 @register("Flatten")
 def flatten(input: Array, axis: int = 1) -> Array:
-    """Make a matrix of a tensor: ONNX ``Flatten``.
+    """Reshape a tensor to a matrix: ONNX ``Flatten``.
 
     Parameters
     ----------
     input : ndarray of any shape
     axis : int
-        How many dimensions become the rows.
+        Number of dimensions that become the rows.
 
     Returns
     -------
     ndarray of shape (R, C)
-        A view of `input` where it can be.
+        A view of `input` if possible.
     """
     place = axis + input.ndim if axis < 0 else axis
     return input.reshape(int(np.prod(input.shape[:place])), -1)
@@ -173,7 +173,7 @@ def squeeze(data: Array, axes: Any = None) -> Array:
     ----------
     data : ndarray of any shape
     axes : ints, optional
-        Which; all of size 1 by default.
+        Dimensions to drop; by default all of size 1.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def unsqueeze(data: Array, axes: Any) -> Array:
     ----------
     data : ndarray of any shape
     axes : ints
-        Where they are in the result.
+        Their positions in the result.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def transpose(data: Array, perm: Ints | None = None) -> Array:
     ----------
     data : ndarray of any shape
     perm : ints, optional
-        The dimensions in their new order; turned around by default.
+        The dimensions in their new order; reversed by default.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def expand(input: Array, shape: Any) -> Array:
     ----------
     input : ndarray of any shape
     shape : ints
-        Sizes that the input is broadcast with.
+        Sizes to broadcast the input with.
 
     Returns
     -------
@@ -248,7 +248,7 @@ def tile(input: Array, repeats: Any) -> Array:
     ----------
     input : ndarray of any shape
     repeats : ints
-        How often, along each dimension.
+        Number of repetitions along each dimension.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def concat(*inputs: Array, axis: int) -> Array:
     ----------
     *inputs : ndarray
     axis : int
-        The dimension that they follow each other in.
+        Dimension to join along.
 
     Returns
     -------
@@ -276,7 +276,7 @@ def concat(*inputs: Array, axis: int) -> Array:
     return np.concatenate(inputs, axis)
 
 
-# ONNX's names of ways to continue a tensor, and PyTorch's
+# PyTorch's name of each padding mode of ONNX
 _PAD_MODES: Final = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
 
@@ -294,9 +294,9 @@ def pad_edges(
     ----------
     data : ndarray of any shape
     pads : ints
-        All that is put before each axis, then all that is put behind; negative numbers crop.
+        Padding before each axis, then after each axis; negative numbers crop.
     value : number, optional
-        What is put there; 0 by default.
+        Value of the padding; 0 by default.
     axes : ints, optional
         The dimensions; all by default.
     mode : str
@@ -313,7 +313,7 @@ def pad_edges(
         and np.size(() if value is None else value) * 2 == len(numbers)
         and (len(numbers) != 2 * data.ndim)
     ):
-        value, axes = None, value  # the file leaves out a value that is not given
+        value, axes = None, value  # without a value the axes follow
     chosen = axes_of(axes, data.ndim, "axes")
     if len(numbers) != 2 * len(chosen):
         raise LayerError(f"{len(chosen)} axes need {2 * len(chosen)} pads, not {len(numbers)}")
@@ -364,8 +364,8 @@ def depth_to_space(input: Array, blocksize: int, mode: str = "DCR") -> Array:
     blocksize : int
         B.
     mode : str
-        ``DCR`` where the place in the block counts before the channel, ``CRD`` where it
-        counts behind.
+        ``DCR`` if the channels are ordered by position in the block, then channel; ``CRD`` for
+        channel, then position.
 
     Returns
     -------
@@ -391,8 +391,8 @@ def space_to_depth(input: Array, blocksize: int, mode: str = "DCR") -> Array:
     blocksize : int
         B.
     mode : str
-        ``DCR`` where the place in the block counts before the channel, ``CRD`` where it
-        counts behind.
+        ``DCR`` if the channels are ordered by position in the block, then channel; ``CRD`` for
+        channel, then position.
 
     Returns
     -------

@@ -43,7 +43,7 @@ def hann_window(size: Any, periodic: int = 1, output_datatype: int = _FLOAT) -> 
     size : int
         Length.
     periodic : int
-        Whether the first number would come next, instead of being the last.
+        Whether the window is one period of a periodic signal; otherwise it is symmetric.
     output_datatype : int
         ONNX's number of the dtype.
 
@@ -101,20 +101,20 @@ def dft(
     input : ndarray of shape (..., N, ..., 1) or (..., N, ..., 2)
         Real numbers, or pairs of real and imaginary parts.
     dft_length : int, optional
-        Length that the signal is cut or filled up with zeros to.
+        Length to crop the signal to, or to pad it to with zeros.
     axis : int
         The dimension of the signal, -2 by default.
     inverse : int
         Whether to transform back.
     onesided : int
-        Whether there is only the half of the frequencies that determines the rest.
+        Whether only the half of the frequencies is present that determines the others.
 
     Returns
     -------
     ndarray of shape (..., N', ..., 2), or (..., 1) where a half is transformed back
     """
     if axis is None:
-        # The file leaves out a length that is not given; no signal is as short as that.
+        # Without a length the axis follows; a length is never so small.
         given = None if dft_length is None else as_int(dft_length, "dft_length")
         is_axis = given is not None and -input.ndim <= given < input.ndim
         axis, dft_length = (given, None) if is_axis else (-2, dft_length)
@@ -147,20 +147,20 @@ def stft(
     signal : ndarray of shape (B, L, 1) or (B, L, 2)
         Real numbers, or pairs of real and imaginary parts.
     frame_step : int
-        From one piece to the next.
+        Distance of the starts of neighbouring pieces.
     window : ndarray of shape (N,), optional
-        What each piece is multiplied by.
+        Factors of each piece.
     frame_length : int, optional
         N; that of the window, or of the signal, by default.
     onesided : int
-        Whether to give only the half of the frequencies that determines the rest.
+        Whether to return only the half of the frequencies that determines the others.
 
     Returns
     -------
     ndarray of shape (B, T, F, 2)
     """
     if isinstance(window, int) or (isinstance(window, np.ndarray) and window.ndim == 0):
-        window, frame_length = None, window  # the file leaves out a window that is not given
+        window, frame_length = None, window  # without a window the frame length follows
     wide = _complex(signal.reshape(*signal.shape, 1) if signal.ndim == 2 else signal)
     if frame_length is not None:
         length = as_int(frame_length, "frame_length")
@@ -179,7 +179,7 @@ def stft(
 
 
 def _complex(array: Array) -> Array:
-    """Complex numbers of pairs; real ones of single numbers."""
+    """Convert pairs to complex numbers, and single numbers to real ones."""
     if array.shape[-1] not in {1, 2}:
         raise LayerError(f"{describe_shapes([array.shape])} has neither numbers nor pairs")
     wide = array.astype(np.float64)
@@ -199,18 +199,18 @@ def mel_weight_matrix(
     upper_edge_hertz: Any,
     output_datatype: int = _FLOAT,
 ) -> Array:
-    """Triangles that gather frequencies on a mel scale: ONNX ``MelWeightMatrix``.
+    """Triangular filters on a mel scale: ONNX ``MelWeightMatrix``.
 
     Parameters
     ----------
     num_mel_bins : int
         M.
     dft_length : int
-        Length of the transform whose frequencies are gathered.
+        Length of the transform that the filters are for.
     sample_rate : int
-        Samples of the signal in a second.
+        Samples per second.
     lower_edge_hertz, upper_edge_hertz : float
-        Where the first triangle begins and the last one ends.
+        Start of the first triangle and end of the last one.
     output_datatype : int
         ONNX's number of the dtype.
 
@@ -221,7 +221,7 @@ def mel_weight_matrix(
     bins, length = as_int(num_mel_bins, "num_mel_bins"), as_int(dft_length, "dft_length")
     edges = np.array([lower_edge_hertz, upper_edge_hertz], np.float64).reshape(2)
     low, high = 2595 * np.log10(1 + edges / 700)
-    # Corners of the triangles lie evenly on the mel scale, from the lower edge on.
+    # The corners of the triangles are evenly spaced on the mel scale.
     mels = low + np.arange(bins + 2) * (high - low) / (bins + 2)
     hertz = 700 * (10 ** (mels / 2595) - 1)
     corners = (length + 1) * hertz // float(as_int(sample_rate, "sample_rate"))

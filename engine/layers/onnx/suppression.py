@@ -1,4 +1,4 @@
-"""Non-maximum suppression as ONNX has it: for classes of boxes in several images."""
+"""Non-maximum suppression of ONNX: per class, for boxes of several images."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def non_max_suppression(
         Two opposite corners y1, x1, y2, x2.
     scores : ndarray of shape (N, C, B)
     max_output_boxes_per_class : int
-        At most so many; none by default.
+        Largest number of boxes per class; 0 by default.
     iou_threshold : float
-        A box is dropped where its intersection with a better one that stays is more than
-        this share of their union.
+        A box is dropped if its intersection with a better remaining box is more than this
+        share of their union.
     score_threshold : float, optional
-        Boxes whose score is not above it are dropped.
+        Boxes with lower or equal scores are dropped.
     center_point_box : int
-        Whether a box is its centre and sizes x, y, w, h instead.
+        Whether a box is given by its centre and size: x, y, w, h.
 
     Returns
     -------

@@ -214,7 +214,7 @@ class TestNotes:
             "stride",
             "parameter",
             "int or tuple of int, optional",
-            "`kernel_size` without.",
+            "`kernel_size` by default.",
             "None",
         )
         assert named(found, "kernel_size").default == ""
