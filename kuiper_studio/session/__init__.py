@@ -1,7 +1,7 @@
-"""The one source of truth for the views, and the line to the engine.
+"""The window's session: the one source of truth for the views, and the client of the engine.
 
-`StudioSession` lives on the GUI thread and is all that views know: they read it, call it and
-listen to it. The engine works in a process of its own behind it; only messages cross.
+`StudioSession` lives on the GUI thread. Views know only it: they read it, call it and connect
+to its signals. The engine runs in its own process; only messages cross.
 """
 
 from __future__ import annotations

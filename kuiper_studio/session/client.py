@@ -1,6 +1,6 @@
-"""The window's end of the line to the engine: requests go out, replies come in as signals.
+"""The window's client of the engine: sends requests and emits replies as signals.
 
-A reply belongs to the request that it answers. What nobody waits for any more is dropped.
+A reply belongs to the request that it answers. Replies to abandoned requests are dropped.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _LAST: Final = (Done, LayersLoaded, SelfChecked, Compared, WorkFailed)
 
 
 class EngineClient(QObject):
-    """Sends requests to an engine, which it can start anew, and hands on what comes back.
+    """Sends requests to an engine, emits its replies, and can restart it.
 
-    A spare engine can be tried out beside it, and take its place.
+    A second, spare engine can run beside it and replace it.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class EngineClient(QObject):
     Signals
     -------
     received
-        A reply of the engine or of the spare one, and the request that it belongs to; None
-        for those that belong to none.
+        A reply of the engine or the spare engine, and its request; None for replies without
+        one.
     lost
-        An `EngineLost`: the process of the engine has ended by itself.
+        An `EngineLost`: the process of the engine ended unexpectedly.
     spare_lost
-        The same of the spare engine.
+        The same for the spare engine.
     """
 
     received = Signal(object, object)
@@ -76,7 +76,7 @@ class EngineClient(QObject):
         super().__init__(parent)
         self._kind = kind
         self._numbers = count(1)
-        self._number = 0  # of the present engine; messages of earlier ones are dropped
+        self._number = 0  # of the current engine; messages of earlier ones are dropped
         self._spare: tuple[int, Transport] | None = None
         self._run_ids = count(1)
         self._pending: dict[int, tuple[int, Request]] = {}  # and the number of the engine
@@ -88,25 +88,25 @@ class EngineClient(QObject):
 
     @property
     def pid(self) -> int | None:
-        """Number of the engine's process; None where it is a thread."""
+        """Id of the engine's process; None if it is a thread."""
         return self._transport.pid
 
     @property
     def is_process(self) -> bool:
-        """Whether the engine is a process, which can be ended and started anew."""
+        """Whether the engine is a process, which can be killed and restarted."""
         return self._kind == "process"
 
     def activity(self) -> Activity | None:
-        """What the engine computes at the moment."""
+        """Return the kernel that the engine is running."""
         return self._transport.activity()
 
     def ask(self, make_request: Callable[[int], Request]) -> int:
-        """Send a request that is answered.
+        """Send a request that expects a reply.
 
         Parameters
         ----------
         make_request : callable
-            Takes its number.
+            Called with the request's number.
 
         Returns
         -------
@@ -120,28 +120,28 @@ class EngineClient(QObject):
         return run_id
 
     def pending(self) -> Iterator[tuple[int, Request]]:
-        """Requests that are not answered yet, with their numbers, the earliest first."""
+        """Yield requests without a reply yet, with their numbers, the earliest first."""
         return ((run_id, request) for run_id, (_, request) in self._pending.items())
 
     def abandon(self) -> None:
-        """Wait for no answer any more."""
+        """Drop the replies to all pending requests."""
         self._pending.clear()
 
     def send(self, request: Request) -> None:
-        """Send a request that is not answered, or by its ticket."""
+        """Send a request without a reply, or whose reply has its ticket."""
         self._transport.send(request)
 
     def next_ticket(self) -> int:
-        """Number for a request that is answered by an `Answer`."""
+        """Return a new ticket, for a request that is answered by an `Answer`."""
         return next(self._tickets)
 
     def call(self, make_request: Callable[[int], Request]) -> Future[Answer]:
-        """Send a request with a ticket; may be called, and waited for, on any thread.
+        """Send a request with a ticket. Any thread may call this and wait for the result.
 
         Parameters
         ----------
         make_request : callable
-            Takes the ticket.
+            Called with the ticket.
 
         Returns
         -------
@@ -156,18 +156,18 @@ class EngineClient(QObject):
         return future
 
     def kill(self) -> bool:
-        """End the engine, or the spare one, whatever it is at; False where it is a thread."""
+        """Kill the engine, or the spare one; return False if it is a thread."""
         return (self._spare[1] if self._spare is not None else self._transport).kill()
 
     def restart(self) -> None:
-        """End the engine, and start another that has no model."""
+        """End the engine and start another one without a model."""
         self._transport.close()
         self._fail_calls()
         self._number, self._transport = self._make_transport()
         self._pending.clear()
 
     def try_spare(self, make_request: Callable[[int], Request]) -> int:
-        """Send a request to a spare engine, which is started if there is none; see `ask`."""
+        """Send a request to the spare engine, started if necessary; see `ask`."""
         if self._spare is None:
             self._spare = self._make_transport()
         run_id = next(self._run_ids)
@@ -177,7 +177,7 @@ class EngineClient(QObject):
         return run_id
 
     def adopt_spare(self) -> bool:
-        """End the engine, and use the spare one from now on; False where there is none."""
+        """Replace the engine by the spare one; return False if there is none."""
         if self._spare is None:
             return False
         self._transport.close()
@@ -195,7 +195,7 @@ class EngineClient(QObject):
 
     @property
     def has_spare(self) -> bool:
-        """Whether a spare engine is being tried out."""
+        """Whether there is a spare engine."""
         return self._spare is not None
 
     def close(self) -> None:
@@ -259,15 +259,15 @@ class EngineClient(QObject):
 
 
 class RemoteWeights:
-    """The weights of a model that the engine has open, as a `WeightArchive`.
+    """The weights of the engine's open model, as a `WeightArchive`.
 
-    Each is fetched when it is first asked for, on whatever thread that is.
+    Each weight is fetched on first use, on any thread.
 
     Parameters
     ----------
     client : EngineClient
     generation : int
-        Of the model.
+        Generation of the model.
     archive : ArchiveDescription
     """
 
@@ -282,12 +282,12 @@ class RemoteWeights:
         self.is_kept = False
 
     def view(self, offset: int, nbytes: int) -> npt.NDArray[np.uint8]:
-        """Bytes of a weight.
+        """Return the bytes of a weight.
 
         Raises
         ------
         ModelFileError
-            If they cannot be had.
+            If they cannot be fetched.
         """
         generation = self._generation
         call = self._client.call(

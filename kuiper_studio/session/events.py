@@ -1,4 +1,4 @@
-"""The frozen values that the session tells the views."""
+"""Frozen values that the session sends to the views."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, for the banner.
+    """A failure, for the banner.
 
     Attributes
     ----------
     title, reason, hint : str
         One sentence each; `hint` says what to do and may be empty.
     operator : str
-        Name of the operator that failed; ``""`` where none did.
+        Name of the operator that failed; ``""`` for none.
     suspect : str
-        Name of the operator where the cause may lie; ``""`` where nothing points to one.
+        Name of the operator that may be the cause; ``""`` for none.
     layer_file : Path or None
-        The user's file of layers that is wrong, where one is.
+        The faulty layer file, if any.
     reload : bool
-        Whether opening the model anew may help.
+        Whether to offer reloading the model.
     lacks_weights : bool
-        Whether a ``.bin`` may help.
+        Whether to offer choosing a ``.bin``.
     concerns_input : bool
-        Whether another input may help.
+        Whether to offer choosing another input.
     """
 
     title: str
@@ -79,14 +79,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FilesNotice:
-    """The files of the open model are others by now, for its banner.
+    """The files of the open model have changed, for the banner.
 
     Attributes
     ----------
     title, text : str
         A sentence each.
     can_reload : bool
-        Whether the files are there.
+        Whether the files exist.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""What went wrong, in the words of the banner."""
+"""Describes failures for the banner."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ __all__ = [
 
 
 def dump_name(path: Path) -> str:
-    """What a dump is called: its folder may be named by the manifest in it."""
+    """Return the name of a dump: its folder's, if the path is that of the manifest."""
     return path.parent.name if path.name == "manifest.json" else path.name
 
 
 def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
-    """Say what failed while a model was open.
+    """Describe a failure while a model is open.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
 
 
 def describe_missing_weights(graph: RuntimeGraph) -> Failure:
-    """Say that a model was opened without its weights."""
+    """Describe that a model was opened without its weights."""
     count = format_count(len(graph.unsupported), "operator")
     return Failure(
         f"The weights of {graph.source_path.name} are missing",
@@ -84,17 +84,17 @@ def describe_missing_weights(graph: RuntimeGraph) -> Failure:
 def describe_opening(
     error: Exception, dump: Path | None, *, is_open: bool, again: bool
 ) -> Failure:
-    """Say that a model cannot be opened.
+    """Describe that a model cannot be opened.
 
     Parameters
     ----------
     error : Exception
     dump : Path or None
-        Whose kernels should have computed it.
+        The dump whose kernels should compute the model.
     is_open : bool
-        Whether another model is open, and stays so.
+        Whether another model is open, and stays open.
     again : bool
-        Whether it is that very model.
+        Whether the model was to be reloaded.
     """
     if dump is not None and isinstance(error, (DumpFileError, SessionStateError)):
         hint = "Open the model without them."
@@ -108,7 +108,7 @@ def describe_opening(
 
 
 def describe_supply(graph: RuntimeGraph, supply: Supply, error: Exception) -> Failure:
-    """Say that a file cannot stand for what an operator computes."""
+    """Describe that a file cannot override an operator's outputs."""
     producers = (graph.operand(name).producer for name in supply.operands)
     name = next((producer.name for producer in producers if producer is not None), "")
     return Failure(f"The output of {name} was not supplied", str(error), operator=name)
@@ -117,14 +117,14 @@ def describe_supply(graph: RuntimeGraph, supply: Supply, error: Exception) -> Fa
 def describe_passed_by(
     operators: Sequence[RuntimeOperator], records: Sequence[Record]
 ) -> Failure:
-    """Say which operators a run has passed by, and what they keep from running.
+    """Describe which operators a run has skipped, and which ones they block.
 
     Parameters
     ----------
     operators : sequence of RuntimeOperator
-        Those without a layer; at least one.
+        Skipped operators without a layer; at least one.
     records : sequence of Record
-        Of the pass.
+        Records of the pass.
     """
     first = operators[0]
     others = len(operators) - 1

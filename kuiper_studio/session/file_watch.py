@@ -1,4 +1,4 @@
-"""Whether the files of the open model are still the ones that it was opened with."""
+"""Watches the files of the open model for changes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = ["FileChange", "FileWatch"]
 
-# An exporter writes one file after the other, each in pieces; what it has done is told when
-# nothing has been written for this long.
+# An exporter writes several files, each in pieces. Changes are reported once nothing has been
+# written for this long.
 _QUIET_MS: Final = 300
 
 
 class FileChange(NamedTuple):
-    """What became of a file.
+    """A changed file.
 
     Attributes
     ----------
     path : Path
     version : FileVersion or None
-        What is there instead; None where nothing is.
+        Its new version; None if the file no longer exists.
     """
 
     path: Path
@@ -33,12 +33,12 @@ class FileChange(NamedTuple):
 
 
 class FileWatch(QObject):
-    """Watches files, and their folders for those that are replaced or come back.
+    """Watches files, and their folders for files that are replaced or recreated.
 
     Signals
     -------
     changed
-        Tuple of FileChange, of all files that are other than they were; not told twice.
+        Tuple of FileChange for all changed files. The same changes are not sent twice.
     """
 
     changed = Signal(object)
@@ -47,14 +47,14 @@ class FileWatch(QObject):
         super().__init__(parent)
         self._versions: tuple[FileVersion, ...] = ()
         self._reported: tuple[FileChange, ...] = ()
-        # Of the system's, and let go of by `watch`: it must not be left to the cycle collector,
-        # which may come on another thread.
+        # A system resource. `watch` deletes it: the cycle collector might do so on another
+        # thread.
         self._watcher: QFileSystemWatcher | None = None
         self._quiet = QTimer(self, singleShot=True, interval=_QUIET_MS)
         self._quiet.timeout.connect(self._look)
 
     def watch(self, versions: tuple[FileVersion, ...]) -> None:
-        """Watch these files, which are to stay as they are, and no others."""
+        """Watch these files, and no others, for changes."""
         self._versions, self._reported = versions, ()
         self._quiet.stop()
         self._watcher = None
@@ -63,10 +63,10 @@ class FileWatch(QObject):
             self._watcher.fileChanged.connect(self._on_file_changed)
             self._watcher.directoryChanged.connect(self._on_folder_changed)
             self._add_paths(self._watcher)
-            self._quiet.start()  # they may have been written before they were watched
+            self._quiet.start()  # they may have changed before they were watched
 
     def _add_paths(self, watcher: QFileSystemWatcher) -> None:
-        """Watch what is there; a file that was replaced is no longer watched."""
+        """Watch existing files again, because Qt stops watching a replaced file."""
         files = {v.path.absolute() for v in self._versions}
         wanted = {str(p) for p in (*files, *(f.parent for f in files)) if p.exists()}
         wanted -= {*watcher.files(), *watcher.directories()}
@@ -79,7 +79,7 @@ class FileWatch(QObject):
 
     @Slot(str)
     def _on_folder_changed(self, _path: str) -> None:
-        # Not from the beginning: a folder may never be quiet.
+        # Do not restart the timer: a folder may change all the time.
         if not self._quiet.isActive():
             self._quiet.start()
 

@@ -1,4 +1,4 @@
-"""What to look at after an operator failed."""
+"""Hints at the cause after an operator failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["hint_for", "suspect_for"]
 
 
 def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
-    """One sentence about where the cause of a failed operator may lie.
+    """Return one sentence about the possible cause of a failure.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     Returns
     -------
     str
-        Empty when there is nothing to go by.
+        ``""`` if nothing hints at a cause.
     """
     if error.of_export:
         return f"{capitalized(error.diagnosis)}."
@@ -41,7 +41,7 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
 
 
 def suspect_for(graph: RuntimeGraph, error: InferenceError) -> str:
-    """Name of the operator where the cause may lie; ``""`` where nothing points to one."""
+    """Return the name of the operator that may be the cause; ``""`` for none."""
     if error.suspect:
         return error.suspect
     found = _first_other_shape(graph, error)
@@ -52,7 +52,7 @@ def suspect_for(graph: RuntimeGraph, error: InferenceError) -> str:
 def _first_other_shape(
     graph: RuntimeGraph, error: InferenceError
 ) -> tuple[RuntimeOperand, tuple[int, ...]] | None:
-    """First input whose shape is not the exported one, and the shape it has."""
+    """Return the first input whose shape differs from the exported one, and its shape."""
     operator = graph.operator(error.operator)
     shapes = list(zip(operator.inputs, error.shapes, strict=False))
     other = [
@@ -60,8 +60,8 @@ def _first_other_shape(
         for operand, shape in shapes
         if isinstance(shape, tuple) and operand.shape and not fits(shape, operand.shape)
     ]
-    # At another size than the exported one every operand has another shape, and only one
-    # beside others that have theirs tells something. Constants always have theirs.
+    # If the model runs at another size, the shapes of all operands differ. A different shape
+    # is a hint only if other inputs have their exported shapes. Constants always do.
     usual = [
         operand
         for operand, shape in shapes

@@ -1,4 +1,4 @@
-"""What to say and to do when the engine's process has ended by itself."""
+"""Handles the unexpected end of the engine's process."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Losses", "describe_loss", "exclude_kernel"]
 
-_MOST: Final = 2  # losses one behind the other after which nobody tries again unasked
+_MOST: Final = 2  # consecutive losses after which the model is not reopened automatically
 
 
 class Losses:
-    """Losses of the engine one behind the other.
+    """Counts consecutive losses of the engine.
 
     Attributes
     ----------
     by_force : bool
-        Whether the engine is being ended because what it does was stopped.
+        Whether the window ends the engine because the user stopped its work.
     untold : Failure or None
-        To be told when the model is where it was before.
+        Failure to report once the model is back at its position.
     """
 
     def __init__(self) -> None:
@@ -33,32 +33,32 @@ class Losses:
         self._count = 0
 
     def note(self, failure: Failure) -> bool:
-        """Take note of a loss; whether the model should be brought back at once."""
+        """Count a loss; return whether to reopen the model at once."""
         forced, self.by_force = self.by_force, False
         self.untold = failure
         self._count = 0 if forced else self._count + 1
         return self._count <= _MOST
 
     def note_success(self) -> None:
-        """Take note that the engine has done what the user asked for."""
+        """Reset the count after a request that succeeded."""
         self._count = 0
 
     def take_untold(self) -> Failure | None:
-        """The failure to tell now, once."""
+        """Return the failure to report now, and clear it."""
         failure, self.untold = self.untold, None
         return failure
 
 
 def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool) -> Failure:
-    """Say which operator and library were at work, and what was done.
+    """Describe which operator and library were running, and what the window did.
 
     Parameters
     ----------
     graph : RuntimeGraph or None
-        That the engine had.
+        The engine's graph.
     lost : EngineLost
     stopped : bool
-        Whether the user has ended what took too long.
+        Whether the user stopped the work.
     """
     activity = lost.activity
     operator, library = "", ""
@@ -81,8 +81,8 @@ def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool
 
 
 def exclude_kernel(graph: RuntimeGraph, lost: EngineLost) -> None:
-    """Keep a library that ended the engine away from these operators of this model."""
-    # What knows the libraries is large, and seldom needed here.
+    """Exclude a library that crashed the engine from these operators of this model."""
+    # Imported here, because the backends are large and rarely needed.
     from engine.exclusions import ExclusionCache, model_key, operators_at_work
 
     key = model_key(graph.file)
@@ -92,5 +92,5 @@ def exclude_kernel(graph: RuntimeGraph, lost: EngineLost) -> None:
 
 
 def _is_to_blame(lost: EngineLost) -> bool:
-    """Whether a library is at fault which NumPy can stand in for."""
+    """Return whether a library crashed that NumPy can replace."""
     return lost.is_fault and lost.activity is not None and lost.activity.library != "numpy"

@@ -1,4 +1,4 @@
-"""A model that is asked for, and what became of the files of one that is open."""
+"""A model that is being opened, and the notice of changed files of an open one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Looks", "Opening", "SizesQuestion", "make_notice"]
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What the window shows of a model beside what the engine knows.
+    """View state of a model that the engine does not have.
 
     Attributes
     ----------
@@ -40,18 +40,18 @@ class Looks:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A model that is asked for.
+    """A model that is being opened.
 
     Attributes
     ----------
     model : Model
     plan : Plan
-        What it is fed.
+        Its inputs and overrides.
     looks : Looks
     takes_seed : bool
-        Whether the seed is that of the dump whose kernels it gets.
+        Whether to use the seed of the dump whose kernels compute it.
     keeps_place : bool
-        Whether it is run to where the model before stands.
+        Whether to run it to the position of the previous model.
     """
 
     model: Model
@@ -83,7 +83,7 @@ class SizesQuestion:
 
 
 def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> FilesNotice:
-    """Say what became of the files of an open model.
+    """Describe the changed files of an open model.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def make_notice(changes: Sequence[FileChange], now: datetime, *, kept: bool) -> 
         Not empty.
     now : datetime
     kept : bool
-        Whether all weights of the model are there.
+        Whether all weights of the model have been read or copied.
     """
     gone = [change.path.name for change in changes if change.version is None]
     names = " and ".join(gone or [change.path.name for change in changes])

@@ -1,4 +1,4 @@
-"""One immutable picture of a run: what the window shows."""
+"""The immutable state of a run that the window shows."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ _LEFT_OUT: Final = frozenset({OperatorStatus.UNSUPPORTED, OperatorStatus.BLOCKED
 
 
 class Records(Sequence["Record"]):
-    """Records of a pass in execution order; the first operator's is the first.
+    """Records of a pass in execution order, from the first operator on.
 
-    Immutable. One that goes on from another shares what they have in common, so that a step
-    takes the same time at the end of a large model as at its start.
+    Immutable. `then` shares the common records, so a step takes the same time at the end of a
+    large model as at its start.
 
     Parameters
     ----------
@@ -58,13 +58,13 @@ class Records(Sequence["Record"]):
     __slots__ = ("_count", "_shared", "_skipped")
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._shared = list(records)  # only ever grows
+        self._shared = list(records)  # append only
         self._count = len(self._shared)
-        self._skipped = _count_left_out(self._shared)  # among the first one, two and so on
+        self._skipped = _count_left_out(self._shared)  # among the first one, two, ... records
 
     @property
     def skipped(self) -> int:
-        """How many were passed by without running: without a layer, or blocked."""
+        """Number of operators that were skipped: without a layer, or blocked."""
         return self._skipped[self._count - 1] if self._count else 0
 
     @override
@@ -84,15 +84,15 @@ class Records(Sequence["Record"]):
         return self._shared[index if index >= 0 else index + self._count]
 
     def until(self, count: int) -> Self:
-        """The first records; these where there are no more."""
+        """Return the first `count` records."""
         if count >= self._count:
             return self
         return self._of(self._shared, self._skipped, count)
 
     def then(self, records: Sequence[Record]) -> Self:
-        """These and more."""
+        """Append records and return the result."""
         shared, skipped = self._shared, self._skipped
-        if len(shared) != self._count:  # another has gone on from here
+        if len(shared) != self._count:  # another one has already appended
             shared, skipped = shared[: self._count], skipped[: self._count]
         shared.extend(records)
         skipped.extend(_count_left_out(records, self.skipped))
@@ -106,39 +106,38 @@ class Records(Sequence["Record"]):
 
 
 def _count_left_out(records: Iterable[Record], before: int = 0) -> list[int]:
-    """How many operators did not run up to each of some records."""
+    """Count the operators that did not run, up to each record."""
     flags = (record.status in _LEFT_OUT for record in records)
     return list(accumulate(flags, initial=before))[1:]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """Where a run stands, and what came of it.
+    """Position and results of a run.
 
     Attributes
     ----------
     generation : int
-        Number of the model; another one, or the same opened anew, has another. 0 for none.
+        Number of the open model; every opening has a new one. 0 for none.
     state : RunState
     position : int
-        Index of the operator that runs next, or that has failed; the number of operators at
-        the end.
+        Index of the next operator, or of the failed one; the number of operators at the end.
     stop : StopReason or None
-        Why it stands there; None where it has not run.
+        Why the run stopped there; None if it has not run.
     records : Records
-        What was executed; behind the others that of an operator that has failed.
+        Executed steps; last the record of a failed operator, if any.
     fed : mapping of str to tuple of int
         Shapes of the inputs, by operand name; empty while nothing is fed.
     supplied : mapping of str to str
-        Operands that are supplied, and where each comes from.
+        Sources of overridden operands, by name.
     supplies : tuple of Supply
-        Where from, so that it can be done again.
+        The overrides, to repeat them.
     seed : int
         The random seed.
     evicted : frozenset of str
-        Operands whose values a memory limit had dropped when it stopped.
+        Operands whose values were evicted when the run stopped.
     breakpoints : frozenset of str
-        Names of operators that a run stops before.
+        Names of operators before which a run stops.
     """
 
     generation: int = 0
@@ -155,14 +154,14 @@ class Snapshot:
 
 
 def advance(snapshot: Snapshot, reply: Reply) -> Snapshot:
-    """The snapshot after a reply of the engine.
+    """Return the next snapshot after a reply of the engine.
 
     Parameters
     ----------
     snapshot : Snapshot
-        What was before.
-    reply : Opened, Stepped, or what ends a request
-        Of the engine that the snapshot is of.
+        The current one.
+    reply : Opened, Stepped, or the reply that ends a request
+        From the engine of the snapshot.
 
     Returns
     -------
@@ -181,7 +180,7 @@ def advance(snapshot: Snapshot, reply: Reply) -> Snapshot:
 
 
 def _settled(snapshot: Snapshot, status: Status, failed: Record | None) -> Snapshot:
-    """The snapshot when a request has ended."""
+    """Return the next snapshot at the end of a request."""
     if not status.generation:
         return Snapshot(state=RunState.EMPTY, seed=snapshot.seed)
     is_failed = status.state is SessionState.FAILED

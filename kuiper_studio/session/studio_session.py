@@ -100,16 +100,16 @@ _RUNNABLE: Final = frozenset({RunState.READY, RunState.STOPPED})
 class StudioSession(SessionView):
     """The one source of truth for the views.
 
-    It sends requests to the engine, and shows what the replies say as a `Snapshot`. Requests
-    are carried out in order, so what is asked for while the engine is busy is done afterwards.
+    It sends requests to the engine and turns replies into a `Snapshot`. Requests are carried
+    out in order; those sent while the engine is busy wait.
 
-    Lives on the GUI thread; every method is called there. `close` must be called before it
-    is dropped, because it ends the engine.
+    Lives on the GUI thread; call every method there. Call `close` at the end: it ends the
+    engine.
 
     Parameters
     ----------
     backend : str
-        Who computes at first.
+        The initial backend.
     engine : {"process", "thread"}, optional
         Where the engine runs; in a process of its own by default.
     """
@@ -162,10 +162,10 @@ class StudioSession(SessionView):
         self._ask_for(replace(opening, model=replace(opening.model, conversion=conversion)))
 
     def reload(self) -> None:
-        """Run the files of layers and open the present model anew.
+        """Run the layer files and reload the open model.
 
-        It gets the same inputs, supplied outputs and breakpoints as far as they fit, and is
-        run to where it stood.
+        Inputs, overrides and breakpoints stay as far as they fit, and the model runs to its
+        previous position.
         """
         opening = self._awaited() or self._as_it_is(with_place=True)
         if opening is None:
@@ -177,14 +177,14 @@ class StudioSession(SessionView):
             self._ask_for(opening)
 
     def use_weights(self, bin_path: str | Path) -> None:
-        """Open the present model anew with another ``.bin``; inputs and the rest stay."""
+        """Reload the open model with another ``.bin``; inputs and overrides stay."""
         opening = self._awaited() or self._as_it_is()
         if opening is not None:
             model = replace(opening.model, bin=Path(bin_path))
             self._ask_for(replace(opening, model=model))
 
     def close_model(self) -> None:
-        """Close the model, or what is being opened; what is under way is cancelled."""
+        """Close the model, or cancel opening one; cancel pending work."""
         self._stop_running()
         self._client.drop_spare()
         self._client.abandon()
@@ -203,7 +203,7 @@ class StudioSession(SessionView):
         self.backend_changed.emit()
 
     def set_backend(self, name: str) -> None:
-        """Run on another backend, not by the kernels of a dump; the model is opened anew."""
+        """Set the backend, also instead of the kernels of a dump; reloads the model."""
         if name != self.backend:
             self._backend = name
             self._reopen(None)
@@ -223,22 +223,21 @@ class StudioSession(SessionView):
                 self._reopen(None)
 
     def use_kernels_of(self, dump: str | Path) -> None:
-        """Compute each operator as an earlier dump was, by its seed, for the same numbers.
+        """Use the kernels and the seed of a dump, to reproduce its numbers.
 
-        The model is opened anew, inputs stay. It holds for this model, until another backend
-        is chosen; where it cannot be done, everything stays as it is.
+        Reloads the model; inputs stay. This applies to the open model until another backend is
+        chosen. If it fails, nothing changes.
         """
         self._reopen(Path(dump))
 
     def forget_kernels(self) -> None:
-        """Go back to the backend from before `use_kernels_of`; the model is opened anew."""
+        """Use the backend from before `use_kernels_of` again; reloads the model."""
         self.set_backend(self._backend)
 
     def set_seed(self, seed: int) -> None:
         """Set the random seed; silent when nothing changes.
 
-        What the first operator that draws by it gave is dropped, and all that was computed
-        behind it.
+        The results of the first random operator, and of all operators after it, are dropped.
         """
         awaited = self._awaited()
         if seed == self.seed and not (awaited is not None and awaited.takes_seed):
@@ -251,15 +250,15 @@ class StudioSession(SessionView):
             self._tell(replace(self._told, seed=seed))
 
     def set_memory_limit(self, limit: int | None) -> None:
-        """Keep at most so many bytes of computed values; silent when nothing changes.
+        """Set the memory limit in bytes for computed values; silent when nothing changes.
 
-        The others are computed again when they are looked at.
+        Values beyond it are evicted, and recomputed when they are shown.
         """
         shown = format_exact_bytes(limit) if limit is not None else "none"
         self._set_memory(replace(self._memory, limit=limit), f"memory limit {shown}")
 
     def set_memory_bound(self, bound: int | None) -> None:
-        """Let values take at most so many bytes; None for half of the machine's memory.
+        """Set the memory bound in bytes; None for half of the machine's memory.
 
         Silent when nothing changes. An operator that needs more fails.
         """
@@ -268,17 +267,17 @@ class StudioSession(SessionView):
         )
         self._set_memory(replace(self._memory, bound=bound), f"memory bound {shown}")
 
-    # Layers of the user's own
+    # Layer files
 
     def load_layers(self, path: str | Path) -> None:
-        """Run a Python file with layers; the model is opened anew with them, inputs stay."""
+        """Run a layer file and reload the model with its layers; inputs stay."""
         self._load_layers((Path(path),), None)
 
     def unload_layers(self) -> None:
-        """Go back to the engine's own layers; the model is opened anew, inputs stay."""
+        """Unload all layer files and reload the model; inputs stay."""
         opening = self._awaited() or self._as_it_is()
         if self._client.is_process:
-            self._restart_engine()  # what a file has changed is gone with the interpreter
+            self._restart_engine()  # a fresh interpreter, without side effects of the files
         else:
             self._client.ask(UnloadLayersRequest)
         self.workspace.log("info", "layers of your own are unloaded")
@@ -293,14 +292,14 @@ class StudioSession(SessionView):
         sources: Mapping[str, InputSource],
         options: ImageOptions | None = None,
     ) -> None:
-        """Choose the inputs and go to the start.
+        """Set the inputs and go to the start.
 
         Parameters
         ----------
         sources : mapping of str to InputSource
-            By operand name; the others keep theirs.
+            By operand name; other inputs keep their sources.
         options : ImageOptions, optional
-            For pictures; the present ones when not given.
+            For pictures; unchanged by default.
         """
         if options is not None:
             self._image_options = options
@@ -309,7 +308,7 @@ class StudioSession(SessionView):
         self._feed()
 
     def set_source_list(self, sources: Sequence[InputSource]) -> None:
-        """Choose the inputs in order; a single ``.npz``, random or constant serves all."""
+        """Set the inputs in order; a single ``.npz``, random or constant is used for all."""
         if self._graph is not None and sources:
             wanted = [operand.name for operand in self._graph.input_operands]
             self.set_inputs(
@@ -317,7 +316,7 @@ class StudioSession(SessionView):
             )
 
     def set_shapes(self, shapes: InputShapes) -> None:
-        """Choose the sizes of the inputs and go to the start; silent when nothing changes."""
+        """Set the sizes of the inputs and go to the start; silent when nothing changes."""
         if shapes != self._shapes:
             self._shapes = shapes
             self.inputs_changed.emit()
@@ -326,20 +325,20 @@ class StudioSession(SessionView):
     def prepare_source_list(
         self, sources: Sequence[InputSource], options: ImageOptions | None = None
     ) -> None:
-        """Choose the inputs, in order, of the model that is opened next.
+        """Set the inputs, in order, of the model that is opened next.
 
-        A single ``.npz``, random or constant source serves all inputs.
+        A single ``.npz``, random or constant source is used for all inputs.
         """
         self._prepare(sources=tuple(sources))
         if options is not None:
             self._image_options = options
 
     def prepare_shapes(self, texts: Sequence[str]) -> None:
-        """Choose the sizes, as the command line writes them, of the model opened next."""
+        """Set the sizes, in the command line's notation, of the model that is opened next."""
         self._prepare(shapes=tuple(texts))
 
     def prepare_supplies(self, supplies: Sequence[tuple[str, InputSource]]) -> None:
-        """Supply operands, or all outputs of operators, of the model that is opened next.
+        """Override operands, or all outputs of operators, of the model that is opened next.
 
         Parameters
         ----------
@@ -349,22 +348,22 @@ class StudioSession(SessionView):
         self._prepare(supplies=tuple(supplies))
 
     def prepare_breakpoints(self, breakpoints: frozenset[str]) -> None:
-        """Set breakpoints in the model that is opened next, where it has these operators."""
+        """Set breakpoints in the model that is opened next, as far as it has the operators."""
         plan, looks = self._prepared
         self._prepared = plan, replace(looks, breakpoints=breakpoints)
 
     def prepare_labels(self, labels: tuple[str, ...]) -> None:
-        """Choose the class labels of the model that is opened next."""
+        """Set the class labels of the model that is opened next."""
         plan, looks = self._prepared
         self._prepared = plan, replace(looks, labels=labels)
 
-    # Supplying
+    # Overrides
 
     def supply(self, operator: str, source: InputSource) -> None:
-        """Use a file instead of what an operator would compute, and go on from there.
+        """Override the outputs of an operator by a file, and continue after it.
 
-        Also of an operator that could run. The values behind it are dropped. Stays until it
-        is withdrawn or another input is chosen.
+        This also works for an operator that can run. Values downstream are dropped. The
+        override stays until it is cleared or another input is set.
 
         Parameters
         ----------
@@ -380,14 +379,14 @@ class StudioSession(SessionView):
         self._ask(lambda run_id: SupplyRequest(run_id, supply, steps_over=True))
 
     def can_supply(self, operator: str) -> bool:
-        """Whether an operator has outputs that could be supplied."""
+        """Return whether the outputs of an operator can be overridden."""
         if self._graph is None or not operator:
             return False
         found = self._graph.operator(operator)
         return bool(found.outputs) and not found.is_input
 
     def withdraw(self, operator: str) -> None:
-        """Have an operator's outputs computed again that were supplied."""
+        """Clear the override of an operator's outputs."""
         if self._graph is None or self.busy:
             return
         outputs = tuple(operand.name for operand in self._graph.operator(operator).outputs)
@@ -396,7 +395,7 @@ class StudioSession(SessionView):
     # Running
 
     def step(self) -> None:
-        """Run one operator; behind the steps that are under way, if there are not too many."""
+        """Run one operator, after pending steps; ignored if too many are pending."""
         if not self.is_stepping or sum(1 for _ in self._pending()) < _MOST_STEPS:
             self._run(steps=1)
 
@@ -405,7 +404,7 @@ class StudioSession(SessionView):
         self._run()
 
     def run_to(self, operator: str) -> None:
-        """Run until an operator is next; one that has run already is reached from the start."""
+        """Run until an operator is next; from the start if it has already run."""
         if self._graph is None:
             return
         if self._graph.operator(operator).index < self.position:
@@ -429,7 +428,7 @@ class StudioSession(SessionView):
     def stop(self) -> None:
         """Stop a run between operators, or cancel an export; when idle go to the start.
 
-        What does not end by itself is ended with the engine, which is started anew.
+        If the work does not end, kill and restart the engine.
         """
         if self.busy:
             self._stop_running()
@@ -447,11 +446,11 @@ class StudioSession(SessionView):
             self._tell(replace(self._told, breakpoints=self.breakpoints ^ {name}))
 
     def clear_breakpoints(self) -> None:
-        """Delete all breakpoints; silent when there are none."""
+        """Clear all breakpoints; silent when there are none."""
         self._tell(replace(self._told, breakpoints=frozenset()))
 
     def export_dump(self, path: str | Path, options: DumpOptions) -> None:
-        """Write a dump of what has been computed."""
+        """Write a dump of the computed values."""
         if self._graph is not None and not self.busy:
             self._set_progress(Progress(f"Exporting to {Path(path).name}"))
             self._ask(lambda run_id: ExportRequest(run_id, Path(path), options))
@@ -484,7 +483,7 @@ class StudioSession(SessionView):
             self._ask(lambda run_id: ReportRequest(run_id, Path(path)))
 
     def close(self) -> None:
-        """End the engine; the session is of no use afterwards."""
+        """End the engine. The session cannot be used afterwards."""
         self._overdue.stop()
         self.tensors.forget()
         self._files.watch(())
@@ -522,14 +521,14 @@ class StudioSession(SessionView):
         return run_id
 
     def _stop_running(self) -> None:
-        """Ask what runs to end behind the operator that it is at."""
+        """Request that the run stops after the current operator."""
         last = max((run_id for run_id, _ in self._client.pending()), default=0)
         if last > self._cancelled:
             self._cancelled = last
             self._client.send(CancelRequest(last))
 
     def _expect(self, run_id: int) -> None:
-        """End the engine by force if a request, or one before it, is not answered soon."""
+        """Kill the engine unless this request and earlier ones are answered soon."""
         self._expected = run_id
         self._overdue.start()
 
@@ -562,7 +561,7 @@ class StudioSession(SessionView):
     # Opening
 
     def _ask_for(self, opening: Opening) -> None:
-        """Open a model; of those that are asked for and not begun only the last one counts."""
+        """Request to open a model; replaces earlier requests that have not begun."""
         self._stop_running()
         for run_id in list(self._openings)[1:]:
             self._client.send(CancelRequest(opening=run_id))
@@ -578,7 +577,7 @@ class StudioSession(SessionView):
         self._ask(make)
 
     def _load_layers(self, paths: tuple[Path, ...], opening: Opening | None) -> None:
-        """Run files of layers, and open a model when that has worked."""
+        """Run layer files, and open a model if that succeeds."""
         self._stop_running()
         names = ", ".join(path.name for path in paths)
         self._set_progress(Progress(f"Loading layers of {names}"))
@@ -586,7 +585,7 @@ class StudioSession(SessionView):
         if self._client.has_spare:
             run_id = self._client.try_spare(lambda r: LoadLayersRequest(r, paths))
         elif self._client.is_process and loaded:
-            # All of them in a fresh interpreter; the engine stays until that has worked.
+            # Run all of them in a fresh interpreter; keep the engine until that succeeds.
             every = tuple(dict.fromkeys((*loaded, *paths)))
             run_id = self._client.try_spare(lambda r: LoadLayersRequest(r, every))
         else:
@@ -596,7 +595,7 @@ class StudioSession(SessionView):
         self._refresh()
 
     def _reopen(self, kernels_from: Path | None) -> None:
-        """Open the model anew, computed by the kernels of a dump or by the backend."""
+        """Reload the model with the kernels of a dump or with the backend."""
         opening = self._awaited() or self._as_it_is()
         if opening is not None:
             model = replace(
@@ -609,7 +608,7 @@ class StudioSession(SessionView):
             self._ask_for(replace(opening, model=model, takes_seed=takes_seed))
 
     def _as_it_is(self, *, with_place: bool = False) -> Opening | None:
-        """The present model, its inputs, labels, breakpoints and selection."""
+        """Return the open model with its inputs, labels, breakpoints and selection."""
         graph, model = self._graph, self._model
         if graph is None or model is None:
             return None
@@ -626,7 +625,7 @@ class StudioSession(SessionView):
         )
 
     def _place(self) -> tuple[str | None, bool]:
-        """Where the model stands, or is run to, and whether the engine knows better."""
+        """Return the position or destination of the model, and whether to ask the engine."""
         for _, request in self._pending():
             if isinstance(request, OpenRequest) and request.plan.place is not None:
                 return request.plan.place, False
@@ -636,7 +635,7 @@ class StudioSession(SessionView):
         return current.name if current is not None else "", True
 
     def _graph_of(self, answer: Opened) -> RuntimeGraph:
-        """The graph that the engine has opened, as the window has it."""
+        """Make the window's graph of the model that the engine opened."""
         archive = answer.graph.archive
         self._weights = None
         if archive is not None:
@@ -715,7 +714,7 @@ class StudioSession(SessionView):
         self._refresh()
 
     def _fed_soon(self, graph: RuntimeGraph, plan: ResolvedPlan) -> ResolvedPlan:
-        """The plan, with the inputs that were chosen while the model was opened."""
+        """Return the plan with inputs that were set while the model was being opened."""
         for _, request in self._pending():
             if isinstance(request, FeedRequest):
                 later = resolve(graph, request.plan)
@@ -748,7 +747,7 @@ class StudioSession(SessionView):
             log("warning", text)
 
     def _look_at(self, graph: RuntimeGraph, looks: Looks) -> None:
-        """Select what was selected before, or the first operator."""
+        """Restore the selection, or select the first operator."""
         names = [operator.name for operator in graph.operators]
         if names:
             self.select(looks.selected if looks.selected in names else names[0])
@@ -756,12 +755,12 @@ class StudioSession(SessionView):
             self.show_operand(looks.operand)
 
     def _on_stepped(self, answer: Stepped, request: Request, end: Done | None = None) -> None:
-        """Take in what was run, and with the last of it that the run has ended."""
+        """Process executed steps, and with the last ones the end of the run."""
         if self._graph is None:
             return
         goes_back = len(self._told.records) > answer.records[0].index
         self._told = advance(self._told, answer)
-        if goes_back:  # to an output that was supplied
+        if goes_back:  # to an operator that was overridden
             self._failure = None
             self.values_reset.emit()
         for record in answer.records:
@@ -782,11 +781,11 @@ class StudioSession(SessionView):
     def _on_done(self, answer: Done, request: Request) -> None:
         if isinstance(request, CloseRequest):
             return
-        self._openings.pop(answer.run_id, None)  # one that was passed over
+        self._openings.pop(answer.run_id, None)  # a request that was skipped
         if isinstance(request, ReseedRequest):
             self._told = replace(self._told, seed=request.seed)
         if answer.status.generation != self._told.generation:
-            self._refresh()  # of an engine without the model, which was told to do something
+            self._refresh()  # a request to an engine without the model
             return
         if answer.stepped is not None:
             self._on_stepped(answer.stepped, request, answer)
@@ -818,7 +817,7 @@ class StudioSession(SessionView):
             self.workspace.log("info", f"inputs: {shown}")
 
     def _settle(self, reply: Reply, request: Request) -> None:
-        """Take over where the engine stands at the end of a request."""
+        """Update the snapshot at the end of a request."""
         before = self._told
         self._told = advance(before, reply)
         dropped = len(before.records) - len(self._told.records)
@@ -900,7 +899,7 @@ class StudioSession(SessionView):
             self._on_work_failed(answer, request)
 
     def _on_not_opened(self, answer: WorkFailed, opening: Opening) -> None:
-        """A model cannot be opened: what was open stays as it was."""
+        """Report that a model cannot be opened; the open model stays."""
         error, model = answer.error, opening.model
         if isinstance(error, OpenSourceError):
             self._refresh()
@@ -919,7 +918,7 @@ class StudioSession(SessionView):
             and model == self._model
             and isinstance(error, SessionStateError)
         ):
-            # It was reloaded, and the kernels of its dump do not fit it any more.
+            # The reloaded model changed: the kernels of the dump no longer fit.
             self.workspace.log("warning", str(error))
             text = f"the model has changed, and is computed by {self._backend} again"
             self.workspace.announce(text)
@@ -960,7 +959,7 @@ class StudioSession(SessionView):
         if graph is None:
             return
         if isinstance(answer.error, OpenShapeError):
-            # Inputs cannot be made up before their sizes are known; that is no failure.
+            # Random inputs need known sizes; unknown sizes are not a failure.
             self.workspace.log("info", str(answer.error))
             if asked_to_run:
                 self.input_needed.emit()
@@ -1031,10 +1030,10 @@ class StudioSession(SessionView):
         self.workspace.log("warning", notice.title)
         self._set_notice(notice)
 
-    # The engine ends, or is to
+    # End of the engine
 
     def _restart_engine(self) -> None:
-        """Start the engine anew; it has neither model nor layers."""
+        """Restart the engine, without model and layers."""
         self._overdue.stop()
         self._openings.clear()
         self._after_layers.clear()
@@ -1044,7 +1043,7 @@ class StudioSession(SessionView):
 
     @Slot()
     def _on_overdue(self) -> None:
-        """What was stopped goes on, in a single operator perhaps: end the engine."""
+        """Kill the engine, because stopped work did not end."""
         late = any(run_id <= self._expected for run_id, _ in self._client.pending())
         if late and self._client.is_process:
             self._losses.by_force = True
@@ -1052,7 +1051,7 @@ class StudioSession(SessionView):
 
     @Slot(object)
     def _on_lost(self, lost: EngineLost) -> None:
-        """Start the engine anew, and bring the model back to where it was."""
+        """Restart the engine and run the model to its previous position."""
         stopped = self._losses.by_force
         failure = describe_loss(self._graph, lost, stopped=stopped)
         level = "warning" if stopped else "error"
@@ -1064,7 +1063,7 @@ class StudioSession(SessionView):
         layers = tuple(file.path for file in self.workspace.layer_files)
         self._restart_engine()
         if self._losses.note(failure) and opening is not None:
-            if opening.model != self._model:  # what was stopped is of another model
+            if opening.model != self._model:  # another model is being opened
                 self._losses.take_untold()
             self.workspace.set_layer_files(())
             if layers:
@@ -1078,11 +1077,11 @@ class StudioSession(SessionView):
             self._refresh()
 
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
-        """What to open when the engine has been started anew; None for nothing."""
+        """Return what to open after a restart of the engine; None for nothing."""
         first = next((request for _, request in self._client.pending()), None)
         awaited = self._awaited()
         if stopped and awaited is not None and not isinstance(first, OpenRequest):
-            return awaited  # it waited behind what was stopped
+            return awaited  # its request was queued after the stopped one
         opening = self._as_it_is(with_place=True)
         if opening is None:
             return None
@@ -1091,7 +1090,7 @@ class StudioSession(SessionView):
 
     @Slot(object)
     def _on_spare_lost(self, lost: EngineLost) -> None:
-        """Files of layers have ended the interpreter that was to run them."""
+        """Report that layer files ended the interpreter that ran them."""
         reason = "it was stopped" if self._losses.by_force else lost.reason
         self._losses.by_force = False
         self._client.drop_spare()
@@ -1101,7 +1100,7 @@ class StudioSession(SessionView):
         self._report(Failure("The layers cannot be loaded", text))
 
     def _give_up(self, failure: Failure, *, opened: bool) -> None:
-        """Leave the engine without a model: it ends whenever it gets this one."""
+        """Leave the engine without a model, because the model ends it every time."""
         self._losses.take_untold()
         is_open = self._graph is not None
         state = RunState.FAILED if is_open else RunState.EMPTY

@@ -1,4 +1,4 @@
-"""The values of operands, for views: what is here, what is on its way, and why not."""
+"""The values of operands for views: present, being fetched, or the reason why not."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["Tensors"]
 
 
 class Tensors(QObject):
-    """What operands hold in the present pass.
+    """Values of operands in the current pass.
 
     Parameters
     ----------
     client : EngineClient
     outputs_with : callable
-        Gives the outputs of the present pass that an operand is among, None for none.
+        Returns the outputs of the current pass that contain an operand, or None.
 
     Signals
     -------
     recalled
-        Name of an operand whose value or summary has come, or cannot be had.
+        Name of an operand whose value or summary has arrived or cannot be fetched.
     """
 
     recalled = Signal(object)
@@ -52,47 +52,47 @@ class Tensors(QObject):
         self._values = Values(client)
         self._statistics: dict[Key, TensorStatistics] = {}
 
-    # What is known
+    # Present values
 
     def has_value(self, operand: str) -> bool:
-        """Whether an operand has been computed."""
+        """Return whether an operand has been computed."""
         return self._outputs_with(operand) is not None
 
     def metadata(self, operand: str) -> ValueMetadata:
-        """What is known of an operand's value, dropped or not; None when it has none yet."""
+        """Metadata of an operand's value, evicted or not; None if it has no value yet."""
         outputs = self._outputs_with(operand)
         return outputs.metadata(operand) if outputs is not None else None
 
     def at_hand(self, operand: str) -> bool:
-        """Whether an operand has been computed, and `value` gives what came out."""
+        """Return whether an operand has been computed and `value` returns its value."""
         key = self._key(operand)
         return key is not None and self._values.has(key)
 
     def value(self, operand: str) -> Value:
         """Value of an operand, read-only.
 
-        None when it has none yet (see `has_value`), and while it is not here (see `look`).
+        None if it has no value yet (see `has_value`) or it is not fetched (see `look`).
         """
         key = self._key(operand)
         return self._values.value(key) if key is not None else None
 
     def summary(self, operand: str) -> Summary | None:
-        """Range, special values and picture of an operand's value; None until `want` got it."""
+        """Range, special values and picture of an operand's value; None until fetched."""
         key = self._key(operand)
         return self._values.summary(key) if key is not None else None
 
     def is_nonfinite(self, operand: str) -> bool:
-        """Whether an operand is known to hold NaN or Inf, from the summary of its value."""
+        """Return whether an operand has NaN or Inf according to its summary."""
         nonfinite = self._values.nonfinite
         return bool(nonfinite) and self._key(operand) in nonfinite
 
     @property
     def nonfinite(self) -> tuple[str, ...]:
-        """The operands that are known to hold NaN or Inf."""
+        """Operands that are known to have NaN or Inf."""
         return tuple(k.operand for k in self._values.nonfinite if self._key(k.operand) == k)
 
     def statistics(self, operand: str) -> TensorStatistics | None:
-        """Statistics of an operand's value, cached; None where it is no array that is here."""
+        """Statistics of an operand's value, cached; None if it is not a fetched array."""
         key = self._key(operand)
         if key is None:
             return None
@@ -104,15 +104,15 @@ class Tensors(QObject):
             known = self._statistics[key] = statistics(value)
         return known
 
-    # What is fetched
+    # Fetching
 
     def fetch(self, operand: str) -> Value:
-        """Value of an operand, waited for: read-only, or None where there is none.
+        """Wait for the value of an operand; read-only, None if there is none.
 
         Raises
         ------
         EngineError
-            If it cannot be computed again, or the engine ends meanwhile.
+            If it cannot be recomputed, or the engine ends meanwhile.
         """
         key = self._key(operand)
         if key is None:
@@ -130,49 +130,49 @@ class Tensors(QObject):
         return self._values.value(key)
 
     def look(self, operand: str) -> bool:
-        """Have the value of an operand here that the user looks at.
+        """Fetch the value of an operand that the user looks at.
 
         Returns
         -------
         bool
-            Whether it is. Otherwise it comes, and `recalled` tells; see `is_coming` and
-            `is_recomputed`.
+            Whether the value is present. If not, `recalled` is emitted when it arrives; see
+            `is_coming` and `is_recomputed`.
         """
         key = self._key(operand)
         return key is not None and self._values.look(key)
 
     def want(self, operand: str) -> None:
-        """Have the summary of an operand's value made when there is time; `recalled` tells."""
+        """Fetch the summary of an operand's value in the background; emits `recalled`."""
         key = self._key(operand)
         if key is not None:
             self._values.want(key)
 
     def is_coming(self, operand: str) -> bool:
-        """Whether the value of an operand is on its way and will be here in a moment."""
+        """Return whether the value of an operand is being sent."""
         key = self._key(operand)
         return key is not None and self._values.is_coming(key)
 
     def is_recomputed(self, operand: str) -> bool:
-        """Whether a value that a memory limit has dropped is being computed again."""
+        """Return whether an evicted value is being recomputed."""
         key = self._key(operand)
         return key is not None and self._values.is_evicted(key)
 
     @property
     def recalling(self) -> str:
-        """The operand that is being computed again; ``""`` for none."""
+        """Name of the operand that is being recomputed; ``""`` for none."""
         return self._values.recomputing
 
     def why_not(self, operand: str) -> str:
-        """Why the value of an operand is not fetched; ``""`` where it is or will be."""
+        """Reason why the value of an operand is not fetched; ``""`` if it is or will be."""
         key = self._key(operand)
         return self._values.why_not(key) if key is not None else ""
 
     def is_given_up(self, operand: str) -> bool:
-        """Whether the value of an operand was dropped and is not computed again."""
+        """Return whether the value of an operand was evicted and is not recomputed."""
         return bool(self.why_not(operand))
 
     def try_again(self, operand: str) -> bool:
-        """Forget why a value was not computed again; False where nothing was in the way."""
+        """Clear the reason why a value was not recomputed; False if there was none."""
         key = self._key(operand)
         if key is None or not self._values.why_not(key):
             return False
@@ -180,28 +180,28 @@ class Tensors(QObject):
         return True
 
     def cancel(self) -> None:
-        """Have nothing computed again."""
+        """Cancel all recomputations."""
         for operand in self._values.cancel():
             self.recalled.emit(operand)
 
-    # What the session tells
+    # Updates by the session
 
     def put(self, operand: str, value: Value) -> None:
-        """Take a value that came unasked."""
+        """Store a value that was sent without a request."""
         key = self._key(operand)
         if key is not None:
             self._values.put(key, value)
 
     def take(self, answer: Answer) -> str:
-        """Take in an answer of the engine; returns its operand, ``""`` if nobody waits."""
+        """Store an answer of the engine; return its operand, ``""`` if it is obsolete."""
         return self._values.take(answer)
 
     def note_evicted(self, reply: Evicted) -> str:
-        """Take note that a value is computed again; returns its operand."""
+        """Note that a value is being recomputed; return its operand."""
         return self._values.note_evicted(reply.ticket)
 
     def forget(self) -> None:
-        """Let go of everything."""
+        """Drop all values."""
         self._values.forget()
         self._statistics.clear()
 

@@ -1,4 +1,4 @@
-"""Tensors that the window has from the engine, and those that it has asked for."""
+"""Fetched tensors and pending fetches."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Key", "Values"]
 
-_MOST_BYTES: Final = 256 << 20  # of values that nobody looks at any more
-_AT_ONCE: Final = 4  # summaries that the engine is asked for at a time
+_MOST_BYTES: Final = 256 << 20  # of values that are no longer shown
+_AT_ONCE: Final = 4  # summaries that are requested at a time
 _CANCELLED: Final = "Computing it again was cancelled; select it anew to see it."
 
 
@@ -31,10 +31,10 @@ class Key(NamedTuple):
 
 
 class Values:
-    """Values and summaries by operand and execution, fetched as they are wanted.
+    """Values and summaries by operand and execution, fetched on demand.
 
-    What the user looks at is fetched at once. Summaries, of which many may be wanted, are
-    fetched a few at a time, the latest wanted first.
+    Values that the user looks at are fetched at once. Summaries, which may be many, are fetched
+    a few at a time, the last requested first.
 
     Parameters
     ----------
@@ -43,38 +43,38 @@ class Values:
 
     def __init__(self, client: EngineClient) -> None:
         self._client = client
-        self._values: OrderedDict[Key, Value] = OrderedDict()  # the oldest first
+        self._values: OrderedDict[Key, Value] = OrderedDict()  # oldest first
         self._nbytes = 0
         self._summaries: dict[Key, Summary] = {}
         self._nonfinite: set[Key] = set()
-        self._wanted: dict[Key, None] = {}  # whose summaries are
+        self._wanted: dict[Key, None] = {}  # summaries to request
         self._asked: dict[int, tuple[Key, Literal["value", "summary"]]] = {}
-        self._evicted: set[Key] = set()  # that are computed again
+        self._evicted: set[Key] = set()  # being recomputed
         self._refused: dict[Key, str] = {}
 
     def value(self, key: Key) -> Value:
-        """A value that is here; None while it is not."""
+        """Return a fetched value; None if it is not fetched."""
         return self._values.get(key)
 
     def has(self, key: Key) -> bool:
-        """Whether a value is here."""
+        """Return whether a value is fetched."""
         return key in self._values
 
     def summary(self, key: Key) -> Summary | None:
-        """A summary that is here."""
+        """Return a fetched summary, or None."""
         return self._summaries.get(key)
 
     @property
     def nonfinite(self) -> AbstractSet[Key]:
-        """Values that are known to hold NaN or Inf, also of executions before."""
+        """Values that are known to have NaN or Inf, including earlier executions."""
         return self._nonfinite
 
     def put(self, key: Key, value: Value) -> None:
-        """Take a value that came unasked."""
+        """Store a value that was sent without a request."""
         self._keep(key, value)
 
     def look(self, key: Key) -> bool:
-        """Want to see a value now; whether it is here."""
+        """Fetch a value now; return whether it is present."""
         if key in self._values:
             self._values.move_to_end(key)
             return True
@@ -83,7 +83,7 @@ class Values:
         return False
 
     def want(self, key: Key) -> None:
-        """Want a summary when there is time."""
+        """Fetch a summary in the background."""
         if key in self._summaries or key in self._refused:
             return
         if not self._is_asked(key, "summary"):
@@ -91,24 +91,24 @@ class Values:
             self._ask_next()
 
     def is_coming(self, key: Key) -> bool:
-        """Whether a value is on its way, and not computed again."""
+        """Return whether a value is being sent, without a recomputation."""
         return self._is_asked(key, "value") and key not in self._evicted
 
     def is_evicted(self, key: Key) -> bool:
-        """Whether a memory limit has dropped a value, which is computed again."""
+        """Return whether a value was evicted and is being recomputed."""
         return key in self._evicted
 
     def why_not(self, key: Key) -> str:
-        """Why a value is not fetched; ``""`` where it is or will be."""
+        """Reason why a value is not fetched; ``""`` if it is or will be."""
         return self._refused.get(key, "")
 
     @property
     def recomputing(self) -> str:
-        """An operand that is being computed again; ``""`` for none."""
+        """Name of an operand that is being recomputed; ``""`` for none."""
         return next((key.operand for key in self._evicted), "")
 
     def note_evicted(self, ticket: int) -> str:
-        """Take note that a value is computed again; returns its operand."""
+        """Note that a value is being recomputed; return its operand."""
         asked = self._asked.get(ticket)
         if asked is None:
             return ""
@@ -116,7 +116,7 @@ class Values:
         return asked[0].operand
 
     def take(self, answer: Answer) -> str:
-        """Take in an answer; returns its operand, ``""`` for one that nobody waits for."""
+        """Store an answer; return its operand, ``""`` if it is obsolete."""
         asked = self._asked.pop(answer.ticket, None)
         if asked is None:
             return ""
@@ -130,7 +130,7 @@ class Values:
                 self._nonfinite.add(key)
         elif answer.reason:
             self._refused[key] = answer.reason
-        elif key not in self._refused:  # the engine had to do something else first
+        elif key not in self._refused:  # the engine preferred another request
             if what == "value":
                 self._ask(key, "value")
             else:
@@ -139,7 +139,7 @@ class Values:
         return key.operand
 
     def cancel(self) -> tuple[str, ...]:
-        """Have nothing computed again that was dropped; returns what was wanted."""
+        """Cancel recomputations of evicted values; return the operands."""
         keys = list(dict.fromkeys((*self._evicted, *self._wanted)))
         self._refused.update(dict.fromkeys(keys, _CANCELLED))
         self._wanted.clear()
@@ -147,13 +147,13 @@ class Values:
         return tuple(key.operand for key in keys)
 
     def try_again(self, key: Key) -> None:
-        """Forget why a value was not fetched, and that anything was cancelled."""
+        """Clear the reason why a value was not fetched, and cancellations."""
         self._refused.pop(key, None)
         for each in [k for k, reason in self._refused.items() if reason == _CANCELLED]:
             del self._refused[each]
 
     def forget(self) -> None:
-        """Let go of everything: the values of the pass are gone."""
+        """Drop everything, because the values of the pass were dropped."""
         if self._asked:
             self._cancel_tickets()
         for each in (self._values, self._summaries, self._wanted, self._asked, self._refused):

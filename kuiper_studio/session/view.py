@@ -1,4 +1,4 @@
-"""What the views see: the open model, where its run stands, and what the user has chosen."""
+"""The read side of the session: the open model, its run, and the user's settings."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ _STEP_MS: Final = 100  # a run or a step that takes longer is announced
 
 
 class SessionView(QObject):
-    """The read side of `StudioSession`: all that views show, and when it is another one.
+    """The read side of `StudioSession`: everything that views show, and signals of changes.
 
-    Lives on the GUI thread. Names are sent as objects, here and by the views: as a string, Qt
-    would take U+FEFF or U+FFFE at the start of one for a byte order mark.
+    Lives on the GUI thread. All signals send names as objects: in a string, Qt would interpret
+    U+FEFF or U+FFFE at the start as a byte order mark.
 
     Parameters
     ----------
     client : EngineClient
     backend : str
-        Who computes at first.
+        The initial backend.
 
     Attributes
     ----------
@@ -77,49 +77,49 @@ class SessionView(QObject):
     comparing : Comparing
         The comparison with a reference.
     workspace : Workspace
-        Class labels, files of the user's own layers, and the log.
+        Class labels, layer files, and the log.
 
     Signals
     -------
     graph_changed
-        Another model is open, or none.
+        Another model was opened, or the model was closed.
     state_changed
-        `state` is another one. RUNNING is told only when a run or step takes a
-        while: everything would be disabled and enabled again within one frame.
+        `state` changed. RUNNING is sent only if a run or step takes a while; otherwise
+        commands would be disabled and enabled within one frame.
     position_changed
-        Another operator is next.
+        The next operator changed.
     stepped
         Tuple of Record, newly executed, in order.
     stepped_back
         Name of the operator whose step was undone.
     values_reset
-        What was computed was dropped, all of it or from some operator on.
+        Computed values were dropped, all or from some operator on.
     inputs_changed
-        Other input sources, sizes, image options, or their values.
+        Input sources, sizes, image options or input values changed.
     input_needed
         Something was to run, and an input or its size is not known.
     sizes_needed
         A `SizesQuestion`: a file to convert leaves sizes of its inputs open.
     supplies_changed
-        Outputs were supplied or taken back.
+        Overrides were set or cleared.
     seed_changed
-        The random seed is another one.
+        The random seed changed.
     backend_changed
-        The model is computed by another backend, or by the kernels of a dump.
+        The backend changed, or the use of a dump's kernels.
     notes_changed
-        What there is to know of the types of operators is there.
+        The notes on operator types arrived.
     selection_changed
         Name of the selected operator, ``""`` for none.
     operand_changed
         Name of the operand shown as a tensor, ``""`` for none.
     breakpoints_changed
-        The set of breakpoints is another one.
+        The set of breakpoints changed.
     memory_limit_changed
-        Another part of the values is kept, or another number of bytes is the most for them.
+        The memory limit or the memory bound changed.
     self_checked
         A `SelfCheck` that was not cancelled.
     files_changed
-        The files of the open model were written again or are gone, or that is no longer so.
+        `files_notice` changed: files of the open model were rewritten or removed.
     progress_changed
         A `Progress`, or None when nothing long is under way.
     tuning_changed
@@ -127,8 +127,8 @@ class SessionView(QObject):
     failed
         A `Failure`.
     settled
-        After changes that a view may show: once after all that one reply of the engine
-        brings, and after each that the user makes. A view of several things refreshes by it.
+        Emitted after changes: once after all changes by one reply of the engine, and after each
+        change by the user. Views that depend on several signals refresh then.
     """
 
     graph_changed = Signal()
@@ -172,7 +172,7 @@ class SessionView(QObject):
         self._model: Model | None = None
         self._kernels: Mapping[str, str] = {}
         self._kernel_texts: dict[str, str] = {}
-        # What the engine last said, and what is shown of it
+        # The engine's last state, and the shown state
         self._told = self._snapshot = Snapshot()
         self._openings: dict[int, Opening] = {}  # models not open yet, by request
         self._cancelled = 0  # runs up to this number are
@@ -183,7 +183,7 @@ class SessionView(QObject):
         self._long_step.timeout.connect(self.state_changed)
         self._is_replying = False  # one reply brings several changes
         self._is_unsettled = False
-        # What the user has chosen
+        # The user's settings
         self._selected = self._operand = ""
         self._sources: dict[str, InputSource] = {}
         self._shapes = InputShapes()
@@ -200,11 +200,11 @@ class SessionView(QObject):
         ):
             changed.connect(self._on_changed)
 
-    # What there is to see
+    # State
 
     @property
     def snapshot(self) -> Snapshot:
-        """Where the run stands, and what came of it."""
+        """Position and results of the run."""
         return self._snapshot
 
     @property
@@ -219,7 +219,7 @@ class SessionView(QObject):
 
     @property
     def backend(self) -> str:
-        """Name of the backend that models are run on; ``recorded`` for a dump's kernels."""
+        """Name of the backend; ``recorded`` for a dump's kernels."""
         awaited = self._awaited()
         model = awaited.model if awaited is not None else self._model
         return "recorded" if model is not None and model.kernels_from else self._backend
@@ -231,23 +231,23 @@ class SessionView(QObject):
 
     @property
     def kernels_from(self) -> Path | None:
-        """The dump whose kernels compute the model; None where a backend does."""
+        """The dump whose kernels compute the model; None for a backend."""
         return self._model.kernels_from if self._model is not None else None
 
     @property
     def kernels_text(self) -> str:
-        """Whose kernels the dump's are, ``3 by onnxruntime, 8 by numpy``; ``""`` for none."""
+        """The dump's kernels by backend, ``3 by onnxruntime, 8 by numpy``; ``""`` for none."""
         used = (k for k in self._kernels.values() if k not in {"", SUPPLIED})
         counts = Counter(map(backend_of, used))
         return ", ".join(f"{count} by {backend}" for backend, count in counts.most_common())
 
     def pinned_kernel(self, operator: str) -> str:
-        """The kernel that a dump names for an operator; ``""`` for none."""
+        """Return the kernel of an operator in the dump; ``""`` for none."""
         kernel = self._kernels.get(operator, "")
         return "" if kernel == SUPPLIED else kernel
 
     def describe_kernel(self, kernel: str) -> str:
-        """Say in words what the name of a kernel means."""
+        """Describe a kernel by its name."""
         return self._kernel_texts.get(kernel, kernel)
 
     @property
@@ -257,16 +257,16 @@ class SessionView(QObject):
 
     @property
     def memory_limit(self) -> int | None:
-        """Most bytes of computed values to keep; None for all."""
+        """The memory limit in bytes for computed values; None for no limit."""
         return self._memory.limit
 
     @property
     def memory_bound(self) -> int | None:
-        """Most bytes that values may take; None for half of the machine's memory."""
+        """The memory bound in bytes; None for half of the machine's memory."""
         return self._memory.bound
 
     def random_text(self, operator: str) -> str:
-        """``random, seed 7``; ``""`` for an operator that draws nothing, or drew nothing."""
+        """``random, seed 7``; ``""`` for an operator that draws no random numbers."""
         if self._graph is None:
             return ""
         record = self.record(operator)
@@ -276,7 +276,7 @@ class SessionView(QObject):
 
     @property
     def state(self) -> RunState:
-        """What is going on."""
+        """The shown run state."""
         return self._snapshot.state
 
     @property
@@ -286,7 +286,7 @@ class SessionView(QObject):
 
     @property
     def is_stepping(self) -> bool:
-        """Whether nothing but single steps is under way; others can be asked for meanwhile."""
+        """Whether only single steps are pending, so that more steps may be queued."""
         return self.state is RunState.RUNNING and all(
             request.steps == 1
             if isinstance(request, RunRequest)
@@ -301,7 +301,7 @@ class SessionView(QObject):
 
     @property
     def current(self) -> RuntimeOperator | None:
-        """The operator that runs next, or that has failed."""
+        """The next operator, or the failed one."""
         if self._graph is None or self.position >= len(self._graph.operators):
             return None
         return self._graph.operators[self.position]
@@ -328,21 +328,21 @@ class SessionView(QObject):
 
     @property
     def input_shapes(self) -> InputShapes:
-        """The sizes that are asked for."""
+        """The sizes that the user has set."""
         return self._shapes
 
     @property
     def fed_shapes(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of what is fed now, by operand name; empty while nothing is."""
+        """Shapes of the current inputs, by operand name; empty if nothing is fed."""
         return self._snapshot.fed
 
     @property
     def supplied(self) -> Mapping[str, str]:
-        """Operands that were supplied, and where each comes from."""
+        """Sources of overridden operands, by name."""
         return self._snapshot.supplied
 
     def supplied_text(self, operator: str) -> str:
-        """Where the outputs of an operator come from; ``""`` where none was supplied."""
+        """Sources of an operator's overridden outputs; ``""`` if none is overridden."""
         supplied = self.supplied
         if self._graph is None or not supplied:
             return ""
@@ -352,37 +352,37 @@ class SessionView(QObject):
 
     @property
     def image_options(self) -> ImageOptions:
-        """How pictures become tensors."""
+        """The preprocessing of pictures."""
         return self._image_options
 
     @property
     def breakpoints(self) -> frozenset[str]:
-        """Names of operators that a run stops before."""
+        """Names of operators before which a run stops."""
         return self._snapshot.breakpoints
 
     @property
     def failure(self) -> Failure | None:
-        """What failed last and has not been dismissed."""
+        """The last failure, unless it was dismissed."""
         return self._failure
 
     @property
     def files_notice(self) -> FilesNotice | None:
-        """What became of the files of the open model, if that has not been dismissed."""
+        """The notice of changed files of the open model, unless it was dismissed."""
         return self._notice
 
     @property
     def progress(self) -> Progress | None:
-        """Long work under way."""
+        """Progress of long work."""
         return self._progress
 
     def record(self, operator: str) -> Record | None:
-        """Record of an operator in the present pass."""
+        """Record of an operator in the current pass."""
         if self._graph is None or not operator:
             return None
         return self._record_at(self._graph.operator(operator).index)
 
     def status(self, operator: str) -> OperatorStatus:
-        """What became of an operator; UNSUPPORTED is known before it is reached."""
+        """Status of an operator; UNSUPPORTED is known before the run reaches it."""
         record = self.record(operator)
         if record is not None:
             return record.status
@@ -395,28 +395,28 @@ class SessionView(QObject):
 
     @property
     def skipped(self) -> int:
-        """Number of operators passed by without running: without a layer, or blocked."""
+        """Number of skipped operators: without a layer, or blocked."""
         return self._snapshot.records.skipped
 
     def holds_nonfinite(self, operator: str) -> bool:
-        """Whether an output of an operator is known to hold NaN or Inf."""
+        """Return whether an output of an operator is known to have NaN or Inf."""
         record = self.record(operator)
         return record is not None and any(map(self.tensors.is_nonfinite, record.outputs))
 
     @property
     def nonfinite(self) -> frozenset[int]:
-        """Indexes of the operators of which an output is known to hold NaN or Inf."""
+        """Indexes of the operators with an output that is known to have NaN or Inf."""
         if self._graph is None:
             return frozenset()
         found = (self._graph.operand(name).producer for name in self.tensors.nonfinite)
         return frozenset(producer.index for producer in found if producer is not None)
 
     def is_evicted(self, operand: str) -> bool:
-        """Whether a memory limit has dropped a value, which is computed again if looked at."""
+        """Return whether a value was evicted; it is recomputed when it is shown."""
         return operand in self._snapshot.evicted and not self.tensors.at_hand(operand)
 
     def why_dropped(self, operand: str) -> str:
-        """Why the value of an operand is not at hand, in a sentence or two; else ``""``."""
+        """Describe why the value of an operand is not resident; ``""`` if it is."""
         tensors = self.tensors
         if tensors.at_hand(operand):
             return ""
@@ -435,24 +435,24 @@ class SessionView(QObject):
 
     @property
     def engine_pid(self) -> int | None:
-        """Number of the engine's process; None where the engine is a thread."""
+        """Id of the engine's process; None if the engine is a thread."""
         return self._client.pid
 
     def fetch(self, operand: str) -> Value:
-        """Value of an operand, waited for; see `Tensors.fetch`."""
+        """Wait for the value of an operand; see `Tensors.fetch`."""
         return self.tensors.fetch(operand)
 
     def wait_idle(self, seconds: float = 30.0) -> bool:
-        """Handle events until nothing is under way; whether that is so in the end."""
+        """Handle events until no work is pending; return False on timeout."""
         deadline = QDeadlineTimer(round(seconds * 1000))
         waker = QTimer(interval=_WAKE_MS)
         waker.start()
         while self.busy and not deadline.hasExpired():
-            # Asleep between events, or the engine's thread would wait for the interpreter.
+            # Sleep between events, so that the engine's thread gets the interpreter.
             QCoreApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
         return not self.busy
 
-    # Looking
+    # Selection
 
     def select(self, operator: str) -> None:
         """Select an operator and show its output; silent when nothing changes."""
@@ -470,14 +470,14 @@ class SessionView(QObject):
             self.operand_changed.emit(operand)
 
     def dismiss_files_notice(self) -> None:
-        """Take note of what became of the files; the banner goes until they change again."""
+        """Hide the banner of changed files until they change again."""
         self._set_notice(None)
 
     def dismiss_failure(self) -> None:
-        """Take note of a failure; its banner goes."""
+        """Dismiss the failure and its banner."""
         self._failure = None
 
-    # What is shown
+    # Updates
 
     @Slot()
     def _on_changed(self) -> None:
@@ -488,7 +488,7 @@ class SessionView(QObject):
 
     @contextmanager
     def _replying(self) -> Iterator[None]:
-        """Tell that all has settled at the end only, and only after a change."""
+        """Emit `settled` at the end of the block, if anything changed."""
         self._is_replying = True
         try:
             yield
@@ -499,12 +499,12 @@ class SessionView(QObject):
                 self.settled.emit()
 
     def _tell(self, told: Snapshot) -> None:
-        """Take over what the engine or the user says."""
+        """Set the state that the engine or the user reports."""
         self._told = told
         self._refresh()
 
     def _refresh(self) -> None:
-        """Make the snapshot, and tell the views in what it is another one."""
+        """Make the snapshot and emit a signal for each change."""
         before = self._snapshot
         asked = [r.seed for _, r in self._pending() if isinstance(r, ReseedRequest)]
         seed = asked[-1] if asked else self._told.seed
@@ -528,7 +528,7 @@ class SessionView(QObject):
             self._tell_state()
 
     def _want_results(self) -> None:
-        """Have it looked whether what the model gives is finite, whatever is in view."""
+        """Fetch summaries of the model's outputs, to mark NaN and Inf."""
         if self._graph is not None:
             for operand in self._graph.output_operands:
                 self.tensors.want(operand.name)
@@ -541,7 +541,7 @@ class SessionView(QObject):
             self.state_changed.emit()
 
     def _state_shown(self) -> RunState:
-        """What the engine said last, or what it is about to do."""
+        """Return the run state of the last reply, or of pending requests."""
         feeds = False
         for run_id, request in self._pending():
             if isinstance(request, RunRequest) and run_id > self._cancelled:
@@ -565,7 +565,7 @@ class SessionView(QObject):
         return records[index] if index < len(records) else None
 
     def _outputs_with(self, operand: str) -> Outputs | None:
-        """The outputs of the present pass that an operand is among."""
+        """Return the outputs of the current pass that contain an operand."""
         if self._graph is None:
             return None
         found = self._graph.operands.get(operand)
@@ -575,7 +575,7 @@ class SessionView(QObject):
         return record.outputs if record is not None and operand in record.outputs else None
 
     def _report(self, failure: Failure, *, stays: bool = True) -> None:
-        """Log what went wrong, and show it; until it is dismissed if it `stays`."""
+        """Log and show a failure; until it is dismissed if it `stays`."""
         if stays:
             self._failure = failure
         self.workspace.log("error", failure.reason)
@@ -592,13 +592,13 @@ class SessionView(QObject):
             self.progress_changed.emit(progress)
 
     def _show_operand_of(self, operator: RuntimeOperator) -> None:
-        """Show the first output; of an operator that has none, its first input."""
+        """Show the first output, or the first input of an operator without outputs."""
         shown = [o.name for o in operator.outputs] or [o.name for o in operator.inputs]
         if shown:
             self.show_operand(shown[0])
 
     def _follow(self, index: int) -> None:
-        """Select the operator that is next, and show what one computed last."""
+        """Select the next operator and show the last computed output."""
         if self._graph is None:
             return
         last = self._graph.operators[index]
@@ -609,11 +609,11 @@ class SessionView(QObject):
         self._show_operand_of(last)
 
     def _pending(self) -> Iterator[tuple[int, Request]]:
-        """What the user waits for; nobody waits for a model to be closed."""
+        """Yield pending requests that the user waits for, so not closing a model."""
         return (
             each for each in self._client.pending() if not isinstance(each[1], CloseRequest)
         )
 
     def _awaited(self) -> Opening | None:
-        """The model that was asked for last and is not open yet."""
+        """Return the last requested model that is not open yet."""
         return next(reversed(self._openings.values()), None)

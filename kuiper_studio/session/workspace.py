@@ -1,4 +1,4 @@
-"""What belongs to the user and not to a run: class labels, files of layers, the log."""
+"""State of the user that is independent of a run: class labels, layer files, the log."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _LOG_LIMIT: Final = 2000
 
 
 class Workspace(QObject):
-    """Class labels, files of the user's own layers, and the log.
+    """Class labels, layer files, and the log.
 
     Signals
     -------
     labels_changed
-        Other class labels.
+        The class labels changed.
     layers_changed
-        Files of the user's own layers came or went.
+        Layer files were loaded or unloaded.
     logged
         A `LogEntry`.
     announced
-        What was done that leaves no other trace in the window, such as a file that was written.
+        A completed action that is not visible in the window otherwise, such as a written file.
     """
 
     labels_changed = Signal()
@@ -45,22 +45,22 @@ class Workspace(QObject):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Class labels; empty where no file was given."""
+        """Class labels; empty if there is no file."""
         return self._labels
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
-        """Choose class labels; silent when nothing changes."""
+        """Set the class labels; silent when nothing changes."""
         if labels != self._labels:
             self._labels = labels
             self.labels_changed.emit()
 
     @property
     def layer_files(self) -> tuple[LayerFile, ...]:
-        """Files of the user's own layers, in the order they were first loaded."""
+        """Loaded layer files, in the order of first loading."""
         return self._layer_files
 
     def set_layer_files(self, files: tuple[LayerFile, ...]) -> None:
-        """Take note of the files that are loaded."""
+        """Set the loaded layer files."""
         self._layer_files = files
         self.layers_changed.emit()
 
@@ -83,6 +83,6 @@ class Workspace(QObject):
         self.logged.emit(entry)
 
     def announce(self, text: str) -> None:
-        """Log what was done, and tell it to whoever is looking."""
+        """Log a completed action and emit `announced`."""
         self.log("info", text)
         self.announced.emit(text)
