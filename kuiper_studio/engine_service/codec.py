@@ -64,10 +64,10 @@ class _Decoder(pickle.Unpickler):
 
 
 class _Reductions(dict[type, Callable[[Any], Any]]):
-    """How objects are pickled: a frozen dataclass by its fields, to be made from them again.
+    """Reduction functions by type: a frozen dataclass is pickled by its fields.
 
-    A run brings hundreds of records. So they are pickled in a third of the time that the
-    dataclasses' own way takes.
+    A run sends hundreds of records. This takes a third of the time of the default pickling of
+    dataclasses.
     """
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
@@ -77,7 +77,7 @@ class _Reductions(dict[type, Callable[[Any], Any]]):
         found = fields(kind)
         if not all(field.init for field in found):
             raise KeyError(kind)
-        # One name more: attrgetter gives no tuple for a single one.
+        # Add a name, because attrgetter does not return a tuple for a single one.
         get_values = attrgetter(*(field.name for field in found), "__class__")
         self[kind] = lambda message: (kind, get_values(message)[:-1])
         return self[kind]
@@ -110,8 +110,8 @@ def decode(data: bytes, buffers: Sequence[memoryview]) -> object:
     ----------
     data : bytes
     buffers : sequence of memoryview
-        The buffers of `encode`, in which the message's arrays lie. Arrays of read-only memory
-        are read-only.
+        The buffers of `encode`. The message's arrays are views of them, read-only for read-only
+        memory.
 
     Raises
     ------

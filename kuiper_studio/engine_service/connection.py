@@ -1,8 +1,8 @@
 """One end of the connection between a window and the engine's process.
 
 Messages are framed on a Unix socket. Large arrays go through an unnamed file in memory
-(memfd) that is sent along. It has no name that could be left behind, and disappears with the
-last process that has it.
+(memfd) whose descriptor is sent with the message. It has no name, so it never remains after the
+last process that uses it.
 """
 
 from __future__ import annotations

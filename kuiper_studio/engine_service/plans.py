@@ -1,6 +1,7 @@
-"""What a plan means for a model: which input gets what, and where the model is run to.
+"""Resolves a plan for a model: the source of each input, and the operator to run to.
 
-Both ends ask the same function: the engine to carry it out, the window to show it.
+Engine and window call the same function: the engine to carry the plan out, the window to show
+it.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ class ResolvedPlan(NamedTuple):
     Attributes
     ----------
     inputs : dict of str to InputSource
-        By operand name, in order; not for all inputs where the plan has too few sources.
+        By operand name, in order. Incomplete if the plan has too few sources.
     options : ImageOptions
     shapes : InputShapes
     supplies : tuple of Supply
     place : str or None
-        As in `Plan`, but None where that operator is gone.
+        As in `Plan`; None if the model has no such operator.
     misfit : EngineError or None
-        What was asked for and does not fit the model.
+        Error for a request that does not fit the model.
     dropped : tuple of str
-        A sentence for each thing of an earlier model that this one lacks.
+        A sentence for each setting of an earlier model that does not fit this one.
     """
 
     inputs: dict[str, InputSource]
@@ -49,12 +50,12 @@ class ResolvedPlan(NamedTuple):
 
 
 def resolve(graph: RuntimeGraph, plan: Plan) -> ResolvedPlan:
-    """Say what a plan means for a model.
+    """Resolve a plan for a model.
 
     Parameters
     ----------
     graph : RuntimeGraph
-        Only its structure is looked at.
+        Only its structure is used.
     plan : Plan
 
     Returns
@@ -86,7 +87,7 @@ def _find_supplies(
     wanted: Sequence[tuple[str, InputSource] | Supply],
     dropped: list[str],
 ) -> tuple[Supply, ...]:
-    """What can be supplied; a name that the user gave must be there."""
+    """Return the overrides that fit the graph; names given by the user must exist."""
     found = []
     for supply in wanted:
         if isinstance(supply, Supply):
@@ -108,7 +109,7 @@ def _size_pictures(
     shapes: InputShapes,
     options: ImageOptions,
 ) -> tuple[InputShapes, ImageOptions]:
-    """Turn a size of pictures into sizes of the inputs, where those are not asked for."""
+    """Derive the sizes of inputs from the size of pictures, unless they are set."""
     if options.size is None:
         return shapes, options
     sizes = dict(shapes.shapes)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _SET_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of Linux
-# How long the receiving thread waits for the interpreter while another computes in Python.
+# How long the receiving thread waits for the interpreter while another thread runs Python code.
 _SWITCH_SECONDS: Final = 0.001
 
 
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
     server = EngineServer(send, activity.clear)
     watch(activity.write)
     Thread(target=_receive, args=(connection, server), daemon=True).start()
-    # What a model needs is imported while the window imports Qt: all layers, and networkx.
+    # Import all layers and networkx while the window imports Qt.
     registered_types()
     import_module("networkx")
     if param:
@@ -70,7 +70,7 @@ def _receive(connection: Connection, server: EngineServer) -> None:
 
 
 def _die_with_parent() -> None:
-    """Have Linux kill this process with its parent, also while native code is running."""
+    """Request that Linux kills this process with its parent, also in native code."""
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)

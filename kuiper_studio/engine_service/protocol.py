@@ -1,6 +1,7 @@
 """The messages between a window and its engine.
 
-Requests go to the engine, replies and events come back. All are frozen and can be pickled.
+The window sends requests; the engine sends replies and events. All are frozen and can be
+pickled.
 
 A request that has a `run_id` is carried out when those before it are, and answered by one reply
 with the same number: `Done`, `LayersLoaded`, `SelfChecked`, `Compared` or `WorkFailed`. Before
@@ -74,14 +75,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Long work under way.
+    """Progress of long work.
 
     Attributes
     ----------
     label : str
-        What is done, for the status bar.
+        The work, for the status bar.
     done, total : int
-        `total` 0 means that the end is not known.
+        `total` is 0 if it is unknown.
     """
 
     label: str
@@ -91,7 +92,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A file that stands for what operands would hold.
+    """A file that overrides operands.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is opened.
+    """A model to open.
 
     Attributes
     ----------
@@ -115,7 +116,7 @@ class Model:
         The ``.param``, the ``.bin``, their folder, or a TorchScript or ONNX file.
     bin : Path or None
     backend : str
-        Who computes it.
+        Name of the backend.
     kernels_from : Path or None
         The dump whose kernels compute it, instead of the backend.
     conversion : ConversionOptions or None
@@ -134,21 +135,20 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a model is fed, and how far it is run then; see `plans.resolve`.
+    """Inputs and overrides of a model, and the operator to run to; see `plans.resolve`.
 
     Attributes
     ----------
     sources : tuple of InputSource
-        In the order of the inputs; a single one may serve all.
+        In the order of the inputs; a single one may be used for all.
     options : ImageOptions or None
-        For pictures; None for the usual ones.
+        For pictures; None for the defaults.
     shapes : tuple of str
-        Sizes of the inputs, as the command line writes them.
+        Sizes of the inputs in the command line's notation.
     supplies : tuple of (str, InputSource) or Supply
-        Outputs that are supplied; with the name of an operand or operator, or with those of
-        the operands.
+        Overrides: with the name of an operand or operator, or with the names of the operands.
     place : str or None
-        Operator to run to, past all breakpoints; ``""`` for the end, None to stay at the start.
+        Operator to run to, ignoring breakpoints; ``""`` for the end, None to stay at the start.
     """
 
     sources: tuple[InputSource, ...] = ()
@@ -160,7 +160,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where the engine's session stands.
+    """State of the engine's session.
 
     Attributes
     ----------
@@ -168,20 +168,20 @@ class Status:
         Number of the request that opened its model; 0 without a model.
     state : SessionState
     position : int
-        Index of the operator that runs next, or that has failed; the number of operators at
-        the end. What is behind it has no values.
+        Index of the next operator, or of the failed one; the number of operators at the end.
+        Operators from there on have no values.
     stop : StopReason or None
-        Why it stands there; None where it has not run.
+        Why the run stopped there; None if it has not run.
     fed : mapping of str to tuple of int
         Shapes of the inputs, by operand name; empty while nothing is fed.
     supplied : mapping of str to str
-        Operands that are supplied, and where each comes from.
+        Sources of overridden operands, by name.
     supplies : tuple of Supply
-        Where from, so that it can be done again.
+        The overrides, to repeat them.
     seed : int
         The random seed.
     evicted : frozenset of str
-        Operands whose values a memory limit has dropped.
+        Operands whose values were evicted.
     """
 
     generation: int
@@ -197,12 +197,12 @@ class Status:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What one execution of an operator gave, without the elements of its arrays.
+    """Metadata of the outputs of one execution of an operator.
 
     Attributes
     ----------
     serial : int
-        Number of the execution; another one has another.
+        Unique number of the execution.
     by_operand : mapping of str to ValueMetadata
         In order.
     """
@@ -217,7 +217,7 @@ class Outputs:
         return len(self.by_operand)
 
     def metadata(self, name: str) -> ValueMetadata:
-        """What is known of a value without its elements."""
+        """Return the metadata of a value."""
         return self.by_operand[name]
 
 
@@ -235,15 +235,15 @@ class Record:
         Time in the kernel.
     status : OperatorStatus
     kernel : str
-        Who computed it: the backend and, behind a slash, which of its kernels.
+        The backend and, after a slash, its kernel.
     kernel_text : str
-        The same in words.
+        Description of the kernel.
     reason : str
-        Why it did not run; ``""`` when it did.
+        Why it did not run; ``""`` if it ran.
     overrides : mapping of str to str
-        The outputs that the user supplied, and where each comes from.
+        Sources of overridden outputs, by name.
     seed : int or None
-        The seed that it drew random numbers by; None where it drew none.
+        Seed of its random numbers; None if it drew none.
     """
 
     index: int
@@ -259,17 +259,17 @@ class Record:
 
     @property
     def backend(self) -> str:
-        """Who computed it: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or nobody."""
+        """Backend: ``numpy``, ``onnxruntime``, ``ncnn``, ``supplied``, or ``""``."""
         return self.kernel.partition("/")[0]
 
     @property
     def random(self) -> bool:
-        """Whether another seed would have given other numbers."""
+        """Whether the outputs depend on the seed."""
         return self.seed is not None
 
     @property
     def metadata(self) -> tuple[ValueMetadata, ...]:
-        """What is known of the outputs without their elements, in order."""
+        """Metadata of the outputs, in order."""
         return tuple(self.outputs.by_operand.values())
 
 
@@ -278,14 +278,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """Keep at most so many bytes of values, and refuse what needs more. Has no answer.
+    """Set the memory limit and the memory bound. Has no reply.
 
     Attributes
     ----------
     limit : int or None
-        None to keep all.
+        In bytes; None for no limit.
     bound : int or None
-        None for half of the machine's memory.
+        In bytes; None for half of the machine's memory.
     """
 
     limit: int | None
@@ -294,20 +294,19 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Open a model, feed it and run it to where it is wanted.
+    """Open a model, feed it and run it to the requested operator.
 
-    `Opened` comes as soon as the model is there. If that fails, the model before stays open.
+    `Opened` is sent as soon as the model is open. If that fails, the previous model stays open.
 
     Attributes
     ----------
     model : Model
     plan : Plan
     seed : int or None
-        None for that of the dump.
+        None for the dump's seed.
     memory : MemoryRequest
     keeps_place : bool
-        Whether it is run to where the engine's session stands by then, instead of the place
-        in the plan.
+        Whether to run to the current position of the engine's session instead of the plan's.
     """
 
     run_id: int
@@ -320,23 +319,23 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True)
 class CloseRequest:
-    """Let go of the model and its values."""
+    """Close the model and drop its values."""
 
     run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRequest:
-    """End runs between operators; they are answered as if they had come to their end.
+    """Stop runs between operators; their replies are as at a normal end.
 
     Attributes
     ----------
     run_id : int
-        Of the last request that is not to run any further.
+        Number of the last request to stop.
     opening : int
-        Of a request to open a model, which is passed over if it has not begun; 0 for none.
+        Number of a request to open a model, which is skipped if it has not begun; 0 for none.
     ticket : int
-        Of the last value that is not to be computed again.
+        Ticket of the last value that is not to be recomputed.
     """
 
     run_id: int = 0
@@ -348,15 +347,14 @@ class CancelRequest:
 class FetchRequest:
     """Send a value, or a summary of it; answered by an `Answer`.
 
-    A value that a memory limit has dropped is computed again, as soon as there is nothing else
-    to do; `Evicted` tells.
+    An evicted value is recomputed as soon as there is no other work; `Evicted` announces it.
 
     Attributes
     ----------
     ticket : int
     operand : str
     serial : int
-        Of the execution that the value is from.
+        Number of the execution that computed the value.
     what : str
         ``value`` for a `Value`, ``summary`` for a `Summary`.
     """
@@ -375,9 +373,9 @@ class WeightRequest:
     ----------
     ticket : int
     generation : int
-        Of the model that it belongs to; the engine may have opened another by then.
+        Generation of its model; the engine may have opened another one meanwhile.
     offset, nbytes : int
-        Where it lies in the ``.bin``.
+        Position and size in the ``.bin``.
     """
 
     ticket: int
@@ -388,7 +386,7 @@ class WeightRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoadLayersRequest:
-    """Run the user's files of layers, in order, up to the first that is wrong."""
+    """Run layer files, in order, up to the first that fails."""
 
     run_id: int
     paths: tuple[Path, ...]
@@ -396,14 +394,14 @@ class LoadLayersRequest:
 
 @dataclass(frozen=True, slots=True)
 class UnloadLayersRequest:
-    """Go back to the engine's own layers."""
+    """Unload all layer files."""
 
     run_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class FeedRequest:
-    """Feed the model; the session goes to the start, and what was supplied is dropped."""
+    """Feed the model; the session goes to the start and clears overrides."""
 
     run_id: int
     plan: Plan
@@ -411,13 +409,13 @@ class FeedRequest:
 
 @dataclass(frozen=True, slots=True)
 class SupplyRequest:
-    """Use files instead of what an operator would compute; the session goes back to it.
+    """Override outputs of an operator by files; the session goes back to it.
 
     Attributes
     ----------
     supply : Supply
     steps_over : bool
-        Whether it steps over the operator then, if that is the next one.
+        Whether to step over the operator then, if it is the next one.
     """
 
     run_id: int
@@ -427,7 +425,7 @@ class SupplyRequest:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest:
-    """Have operands computed again that were supplied."""
+    """Clear overrides of operands."""
 
     run_id: int
     operands: tuple[str, ...]
@@ -435,7 +433,7 @@ class WithdrawRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReseedRequest:
-    """Take another seed; the session goes back to the first operator that draws by it."""
+    """Set the random seed; the session goes back to the first random operator."""
 
     run_id: int
     seed: int
@@ -457,12 +455,12 @@ class StepBackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Run some operators; nothing where nothing can run.
+    """Run operators, if any can run.
 
     Attributes
     ----------
     steps : int or None
-        How many at most; None for no limit.
+        Largest number; None for no limit.
     until : str or None
         Name of the operator to stop before.
     breakpoints : frozenset of str
@@ -477,7 +475,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """Write a dump of what has been computed."""
+    """Write a dump of the computed values."""
 
     run_id: int
     path: Path
@@ -486,7 +484,7 @@ class ExportRequest:
 
 @dataclass(frozen=True, slots=True)
 class SelfCheckRequest:
-    """Compare every backend with NumPy on the present model and inputs."""
+    """Compare every backend with NumPy on the current model and inputs."""
 
     run_id: int
     tolerance: float
@@ -544,23 +542,23 @@ Request: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A model is open; it is fed next.
+    """A model is open, but not fed yet.
 
     Attributes
     ----------
     graph : GraphDescription
     seconds : float
-        How long that took.
+        Time to open it.
     state : SessionState
-        NEED_INPUT, or READY where the model has no inputs.
+        NEED_INPUT, or READY for a model without inputs.
     kernels : mapping of str to str
-        Those of a dump that it is computed by, by operator; empty without one.
+        Kernels of the dump in use, by operator; empty without one.
     kernel_texts : mapping of str to str
-        Each of them in words.
+        Description of each kernel.
     seed : int
         The random seed of its session.
     is_kept : bool
-        Whether its weights are all there, whatever becomes of the files.
+        Whether all its weights stay available when the files change.
     """
 
     run_id: int
@@ -575,7 +573,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class NotesRead:
-    """What there is to know of the types of operators in a model.
+    """Notes on the operator types of a model.
 
     Attributes
     ----------
@@ -591,7 +589,7 @@ class NotesRead:
 
 @dataclass(frozen=True, slots=True)
 class WeightsKept:
-    """All weights of a model are there by now."""
+    """All weights of a model are read or copied."""
 
     generation: int
 
@@ -617,14 +615,14 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class LayersLoaded:
-    """The user's files of layers have been run.
+    """Layer files were loaded.
 
     Attributes
     ----------
     files : tuple of LayerFile
-        That the request named.
+        Files of the request.
     all : tuple of LayerFile
-        That are loaded now.
+        All loaded files.
     """
 
     run_id: int
@@ -642,8 +640,8 @@ class Stepped:
     position : int
         Index of the operator that runs next.
     values : mapping of str to Value
-        The value that a window shows now: the first output of the last operator, or its first
-        input where it has no output.
+        The value that the window shows next: the first output of the last operator, or its
+        first input if it has no output.
     """
 
     run_id: int
@@ -660,11 +658,11 @@ class Done:
     ----------
     status : Status
     passed_by : tuple of int
-        Indexes of operators that a run has passed by because they have no layer.
+        Indexes of operators that a run skipped because they have no layer.
     text : str
-        What was done, where that leaves no other trace.
+        Description of an action that is not visible otherwise.
     stepped : Stepped or None
-        The last operators of a run, where any have not been reported.
+        The last operators of a run that have not been reported yet.
     """
 
     run_id: int
@@ -676,7 +674,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The value of a `FetchRequest` was dropped; it is computed again before the answer.
+    """The value of a `FetchRequest` was evicted; it is recomputed before the answer.
 
     Attributes
     ----------
@@ -695,11 +693,11 @@ class Answer:
     ----------
     ticket : int
     result : object
-        What was asked for.
+        The requested value.
     found : bool
-        Whether it is there.
+        Whether it exists.
     reason : str
-        Why it is not; ``""`` where it is, or where something else had to be done first.
+        Why it does not; ``""`` if it does, or if other work was more urgent.
     """
 
     ticket: int
@@ -710,7 +708,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class SelfChecked:
-    """A self-check has come to its end, or was cancelled."""
+    """A self-check ended or was cancelled."""
 
     run_id: int
     found: SelfCheck
@@ -744,9 +742,9 @@ class WorkFailed:
     error : Exception
     status : Status
     record : Record or None
-        Of the operator that failed, where one did.
+        Record of the failed operator, if any.
     supply : Supply or None
-        The file that cannot be used, where that is what failed.
+        The override that failed, if any.
     """
 
     run_id: int

@@ -1,7 +1,7 @@
-"""Carries requests out with the engine's session, which nobody else touches.
+"""Carries out requests with the engine's session, which only the server uses.
 
-Requests that change the session wait in a queue, and are carried out one after the other on
-the thread that calls `work`. A second thread sends values and weights, also while a model runs.
+Requests that change the session are queued. The thread that calls `work` carries them out in
+order. A second thread sends values and weights, also while a model runs.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ __all__ = ["EngineServer"]
 
 _log = logging.getLogger(__name__)
 
-# Records are sent in bundles while a model runs freely: a window repaints at most so often.
+# Interval of record bundles during a free run; the window repaints as often.
 _SECONDS_BETWEEN_REPORTS: Final = 1 / 10
-_LONG: Final = 0.2  # seconds, after which computing a value again shows its progress
-# Weights are copied ahead in pieces that take 10 ms, and of files that take a third of a second
-# in all. Larger ones are read when they are needed: the copy takes as much room on the disk.
+_LONG: Final = 0.2  # seconds after which a recomputation shows its progress
+# Weights are copied ahead in pieces of 10 ms, for files that take up to a third of a second.
+# Weights of larger files are read on use, because the copy needs as much disk space.
 _PIECE: Final = 16 << 20
 _LARGEST_AHEAD: Final = 512 << 20
 _ALWAYS_USABLE: Final = frozenset({"auto", "numpy"})
@@ -102,11 +102,11 @@ _RUNNABLE: Final = frozenset({SessionState.READY, SessionState.STOPPED})
 
 
 class _CancelledError(Exception):
-    """The window wants no more of it."""
+    """The window cancelled the work."""
 
 
 class _SupplyError(Exception):
-    """A file cannot stand for what an operator would compute.
+    """A file cannot override the outputs of an operator.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class _SupplyError(Exception):
 
 
 class _NotesWanted(NamedTuple):
-    """A model whose notes are to be sent."""
+    """A model whose notes are still to be sent."""
 
     run_id: int
     graph: RuntimeGraph
@@ -138,14 +138,14 @@ class _Sent(NamedTuple):
 
 
 class EngineServer:
-    """One engine session, behind messages.
+    """Serves one engine session by messages.
 
     Parameters
     ----------
     send : callable
-        Takes replies; called on several threads.
+        Called with each reply, on several threads.
     rested : callable, optional
-        Called when nothing is computed any more.
+        Called when the engine becomes idle.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class EngineServer:
         self._send, self._rest = send, rested
         self._prepared: tuple[Path, Path | None, RuntimeGraph, GraphDescription] | None = None
         self._graph: RuntimeGraph | None = None
-        self._session: Session | None = None  # of the graph, once that is made
+        self._session: Session | None = None  # of the graph, once it is created
         self._generation = 0
         self._stop: StopReason | None = None  # why the session stands where it does
         self._destination: str | None = None  # where an opened model was to be run to
@@ -168,9 +168,9 @@ class EngineServer:
         self._queue: deque[Request] = deque()
         self._arrived = Condition()
         self._closed = False
-        self._evicted: deque[FetchRequest] = deque()  # to be computed again
-        self._cancelled = 0  # runs up to this number are
-        self._passed_over: set[int] = set()  # models that are not to be opened
+        self._evicted: deque[FetchRequest] = deque()  # to be recomputed
+        self._cancelled = 0  # runs up to this number are cancelled
+        self._passed_over: set[int] = set()  # cancelled requests to open models
         self._cancelled_ticket = 0  # and values up to this one
         # Values before summaries, and each in the order of the tickets.
         self._wanted: PriorityQueue[tuple[int, int, _Wanted | None]] = PriorityQueue()
@@ -197,10 +197,10 @@ class EngineServer:
             FetchRequest: self._recompute,
         }
 
-    # Requests come in, on any thread
+    # Receiving requests, on any thread
 
     def receive(self, request: Request) -> None:
-        """Take a request; it is carried out by `work`, or sooner."""
+        """Queue a request for `work`, or carry it out at once."""
         if isinstance(request, CancelRequest):
             self._cancelled = max(self._cancelled, request.run_id)
             self._cancelled_ticket = max(self._cancelled_ticket, request.ticket)
@@ -216,7 +216,7 @@ class EngineServer:
                 self._arrived.notify()
 
     def close(self) -> None:
-        """Carry out no more; what is under way is cancelled."""
+        """Stop serving and cancel the current work."""
         self._cancelled = math.inf  # type: ignore[assignment]
         with self._arrived:
             self._closed = True
@@ -232,7 +232,7 @@ class EngineServer:
             self._prepared = model, bin_path, graph, describe(graph)
 
     def _take_prepared(self, request: OpenRequest) -> _Loaded | None:
-        """What was read before, if it is that model and its files are the same."""
+        """Return the prepared model, if it is the requested one and its files are unchanged."""
         prepared, self._prepared = self._prepared, None
         if prepared is None or prepared[:2] != (request.model.path, request.model.bin):
             return None
@@ -265,7 +265,7 @@ class EngineServer:
         self._reports.close()
 
     def handle(self, request: Request) -> None:
-        """Carry out a request; whatever goes wrong becomes a `WorkFailed`."""
+        """Carry out a request; send any error as a `WorkFailed`."""
         run_id = getattr(request, "run_id", -1)
         try:
             self._handlers[type(request)](request)
@@ -313,8 +313,8 @@ class EngineServer:
         kernels = engine.kernels_of(dump) if dump is not None else {}
         if seed is None:
             seed = _seed_of(dump) if dump is not None else 0
-        # The window draws the graph while backends are imported, if none of them is asked for
-        # that may turn out to be unusable.
+        # The window draws the graph while backends are imported, unless the request names a
+        # backend that may be unusable.
         at_once = dump is None and model.backend in _ALWAYS_USABLE
         session = None if at_once else _make_session(graph, kernels, seed, request)
         place = self._place() if request.keeps_place else request.plan.place
@@ -365,20 +365,20 @@ class EngineServer:
         return graph, describe(graph)
 
     def _archive_to_copy(self) -> Archive | None:
-        """The archive whose weights are to be copied while there is nothing else to do."""
+        """Return the archive whose weights are copied while there is no other work."""
         archive = self._graph.file.archive if self._graph is not None else None
         if not isinstance(archive, Archive) or archive.version.size > _LARGEST_AHEAD:
             return None
         return None if archive.is_kept else archive
 
     def _copy_ahead(self) -> None:
-        """Copy some weights, so that they stay when the model is exported again."""
+        """Copy some weights, so that they stay available when the files are rewritten."""
         archive = self._archive_to_copy()
         if archive is not None:
             archive.copy_ahead(_PIECE)
 
     def _tell_kept(self) -> None:
-        """Tell once that all weights are there: they were copied ahead, or all were used."""
+        """Report once that all weights are available, because they were copied or used."""
         archive = self._graph.file.archive if self._graph is not None else None
         if archive is not None and archive.is_kept and self._kept_told != self._generation:
             self._kept_told = self._generation
@@ -421,7 +421,7 @@ class EngineServer:
             self._untunable = session
 
     def _place(self) -> str | None:
-        """Where the session stands, as in `Plan`."""
+        """Return the position of the session, as in `Plan`."""
         session = self._session
         if self._destination is not None:
             return self._destination
@@ -460,7 +460,7 @@ class EngineServer:
             bound = request.bound
             self._session.memory_bound = default_bound() if bound is None else bound
 
-    # What it is fed
+    # Inputs
 
     def _feed(self, request: FeedRequest) -> None:
         session = self._opened_session()
@@ -481,7 +481,7 @@ class EngineServer:
                 values = load_inputs(sources, operands, plan.options, plan.shapes)
                 session.feed(values)
         except EngineError:
-            session.clear_inputs()  # it must not run on what was fed before
+            session.clear_inputs()  # it must not run with the previous inputs
             raise
         self._fed = {name: value.shape for name, value in values.items()}
 
@@ -535,7 +535,7 @@ class EngineServer:
 
     def _run(self, request: RunRequest) -> None:
         session = self._session
-        # Those behind a request that failed, or behind the end, have nothing to run.
+        # Runs queued after a failure, or after the end, do nothing.
         if session is None or session.state not in _RUNNABLE or self._is_over(request.run_id):
             self._done(request.run_id)
         else:
@@ -560,14 +560,14 @@ class EngineServer:
         finally:
             self._rest()
         self._stop = self._why(session, "step" if request.steps == 1 else "", request.until)
-        # One message: a window would paint between the last operators and the end of the run.
+        # Send one message, so that the window does not paint before the end of the run.
         last = reports.take()
         stepped = self._stepped(request.run_id, last) if last else None
         self._done(request.run_id, self._passed_by(session, first), stepped=stepped)
 
     @staticmethod
     def _passed_by(session: Session, first: int) -> tuple[int, ...]:
-        """Operators without a layer, of those from an operator on that were run."""
+        """Return the operators without a layer that the run skipped, from `first` on."""
         operators = session.graph.operators[first : session.position]
         return tuple(
             operator.index
@@ -577,7 +577,7 @@ class EngineServer:
 
     @staticmethod
     def _why(session: Session, asked: str, until: str | None = None) -> StopReason | None:
-        """Why a run has stopped."""
+        """Return why a run stopped."""
         operators = session.graph.operators
         if session.position == len(operators):
             return StopReason("end")
@@ -600,7 +600,7 @@ class EngineServer:
         return Stepped(run_id, reports, records[-1].index + 1, self._followed(records[-1]))
 
     def _record(self, record: StepRecord) -> Record:
-        """A record as it is sent, and remember what it is of."""
+        """Convert a record to its message, and remember its execution."""
         self._serial += 1
         self._sent[record.index] = _Sent(self._serial, record.outputs)
         metadata = {name: record.outputs.metadata(name) for name in record.outputs}
@@ -618,9 +618,9 @@ class EngineServer:
         )
 
     def _followed(self, record: StepRecord) -> dict[str, Value]:
-        """The value that a window shows now, if it is not too large.
+        """Return the value that the window shows next, if it is not too large.
 
-        That is the first output of the operator; of one that has none, its first input.
+        It is the first output of the operator, or its first input if it has no output.
         """
         outputs, operator = record.outputs, record.operator
         name = next(iter(outputs), None)
@@ -632,7 +632,7 @@ class EngineServer:
         values = outputs.fetch_resident()
         if name is None or values is None:
             return {}
-        value = values.get(name)  # the operator may have been passed by
+        value = values.get(name)  # the operator may have been skipped
         if not isinstance(value, np.ndarray) or value.nbytes > _LARGEST_SENT:
             return {}
         return {name: np.ascontiguousarray(value)}
@@ -738,7 +738,7 @@ class EngineServer:
     # Values and weights, also while a model runs
 
     def _send_wanted(self) -> None:
-        """Send what is asked for; runs on a thread of its own."""
+        """Send requested values and weights; runs on its own thread."""
         while (request := self._wanted.get()[2]) is not None:
             if isinstance(request, _NotesWanted):
                 self._send(NotesRead(request.run_id, collect_notes(request.graph)))
@@ -783,7 +783,7 @@ class EngineServer:
         return None
 
     def _outputs_of(self, request: FetchRequest) -> StepOutputs | None:
-        """What a request means, if that is still of the present pass."""
+        """Return the outputs of a request, if they belong to the current pass."""
         session = self._session
         if session is None:
             return None
@@ -797,12 +797,12 @@ class EngineServer:
         return Answer(request.ticket, result, found=True)
 
     def _recompute(self, request: FetchRequest) -> None:
-        """Compute a value again that a memory limit has dropped, and send it."""
+        """Recompute an evicted value and send it."""
         started, told = time.perf_counter(), False
 
         def check_cancelled() -> None:
             nonlocal told
-            # Something that the user has asked for comes first.
+            # The user's requests are more urgent.
             if self._queue or self._closed or request.ticket <= self._cancelled_ticket:
                 raise _CancelledError
             if not told and time.perf_counter() - started >= _LONG:
@@ -825,12 +825,12 @@ class EngineServer:
 
 
 class _Reports:
-    """Hands on records in bundles, none later than it should be.
+    """Reports records in bundles at regular intervals.
 
     Parameters
     ----------
     report : callable
-        Takes the number of the run and records; called on the thread that runs or on another,
+        Called with the number of the run and records, on the running thread or on another,
         never on both at once.
     """
 
@@ -838,7 +838,7 @@ class _Reports:
         self._report = report
         self._run_id = 0
         self._bundle: list[StepRecord] = []
-        self._due = math.inf  # when the bundle is to be handed on
+        self._due = math.inf  # when to report the bundle
         self._changed = Condition()
         self._closed = False
         self._thread = Thread(target=self._watch, name="reports", daemon=True)
@@ -849,7 +849,7 @@ class _Reports:
         self._run_id = run_id
 
     def add(self, record: StepRecord) -> None:
-        """Take a record."""
+        """Add a record."""
         with self._changed:
             self._bundle.append(record)
             if self._due == math.inf:
@@ -857,14 +857,14 @@ class _Reports:
                 self._changed.notify()
 
     def take(self) -> list[StepRecord]:
-        """Take what has not been handed on."""
+        """Return the records that have not been reported, and clear them."""
         with self._changed:
             bundle, self._bundle = self._bundle, []
             self._due = math.inf
             return bundle
 
     def flush(self) -> None:
-        """Hand on what there is."""
+        """Report the current bundle."""
         with self._changed:
             bundle = self.take()
             if bundle:
@@ -878,7 +878,7 @@ class _Reports:
         self._thread.join()
 
     def _watch(self) -> None:
-        """Hand on a bundle whose last operator takes long."""
+        """Report a bundle that is due while an operator is still running."""
         with self._changed:
             while not self._closed:
                 remaining = self._due - time.monotonic()
@@ -889,7 +889,7 @@ class _Reports:
 
 
 def _packed(value: Value) -> Value:
-    """A value whose arrays lie in their own order, so that pickle does not copy them."""
+    """Make the arrays of a value contiguous, so that pickle does not copy them."""
     if isinstance(value, np.ndarray):
         return np.ascontiguousarray(value) if value.ndim else value
     if isinstance(value, tuple):
@@ -919,7 +919,7 @@ def _describe_kernel(name: str) -> str:
 
 
 def _exclusions_of(graph: RuntimeGraph) -> Mapping[str, frozenset[str]]:
-    """Libraries that ended an engine in an operator of the model before."""
+    """Return the libraries that are excluded from operators after earlier crashes."""
     from engine.exclusions import ExclusionCache, model_key
 
     remembered = ExclusionCache()
@@ -931,7 +931,7 @@ def _exclusions_of(graph: RuntimeGraph) -> Mapping[str, frozenset[str]]:
 
 
 def _seed_of(dump: Path) -> int:
-    # What reads dumps is not needed for the first look at a model.
+    # Imported here: opening a model does not need the reader of dumps.
     from engine.dump import seed_of
 
     return seed_of(dump)

@@ -1,4 +1,4 @@
-"""Carries messages to the engine and back, in this process or to another.
+"""Sends messages to the engine and back, in this process or in another.
 
 Both transports have the same interface and differ only in `pid`. Replies are passed to
 callables on threads of the transport.
@@ -40,7 +40,7 @@ EngineKind: TypeAlias = Literal["process", "thread"]
 _VARIABLE: Final = "KUIPER_STUDIO_ENGINE"
 
 _SECONDS_TO_END: Final = 2.0
-# Signals of crashes in native code, as opposed to those by which a process is ended.
+# Signals of crashes in native code, as opposed to signals that terminate a process.
 _FAULTS: Final = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGTRAP", "SIGSYS")
@@ -59,7 +59,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EngineLost:
-    """The process of an engine has ended by itself.
+    """The process of an engine ended unexpectedly.
 
     Attributes
     ----------
@@ -98,24 +98,24 @@ class Transport(Protocol):
         ...
 
     def send(self, request: Request) -> None:
-        """Send a request; where the engine is gone it is dropped."""
+        """Send a request; it is dropped if the engine has ended."""
         ...
 
     def activity(self) -> Activity | None:
-        """What the engine computes at the moment."""
+        """Return the kernel that the engine is running."""
         ...
 
     def kill(self) -> bool:
-        """End the engine whatever it is at; False where that is impossible."""
+        """Kill the engine; return False if that is impossible."""
         ...
 
     def close(self, *, waits: bool = False) -> None:
-        """End the engine; nothing comes back any more.
+        """End the engine; no more messages are received.
 
         Parameters
         ----------
         waits : bool
-            Whether to return only when it has ended.
+            Whether to wait until it has ended.
         """
         ...
 
@@ -126,7 +126,7 @@ class ThreadTransport:
     Parameters
     ----------
     received : callable
-        Takes each message that comes back.
+        Called with each received message.
     """
 
     pid: Final = None
@@ -147,7 +147,7 @@ class ThreadTransport:
         self._server.receive(request)
 
     def activity(self) -> Activity | None:
-        """What the engine computes at the moment."""
+        """Return the kernel that the engine is running."""
         return self._note.read()
 
     def kill(self) -> bool:
@@ -155,7 +155,7 @@ class ThreadTransport:
         return False
 
     def close(self, *, waits: bool = False) -> None:
-        """End the threads when they have done what they are at; see `Transport`."""
+        """End the threads after their current work; see `Transport`."""
         self._server.close()
         if waits:
             self._thread.join()
@@ -167,9 +167,9 @@ class ProcessTransport:
     Parameters
     ----------
     received : callable
-        Takes each message that comes back.
+        Called with each received message.
     lost : callable
-        Takes an `EngineLost` if the process ends by itself.
+        Called with an `EngineLost` if the process ends unexpectedly.
     """
 
     def __init__(
@@ -183,16 +183,16 @@ class ProcessTransport:
 
     @property
     def pid(self) -> int | None:
-        """Number of the engine's process."""
+        """Id of the engine's process."""
         return self._process.pid
 
     def send(self, request: Request) -> None:
-        """Send a request; where the engine is gone it is dropped."""
+        """Send a request; it is dropped if the engine has ended."""
         with suppress(ConnectionLostError):
             self._connection.send(request)
 
     def activity(self) -> Activity | None:
-        """What the engine computes at the moment."""
+        """Return the kernel that the engine is running."""
         return self._note.read()
 
     def kill(self) -> bool:
@@ -204,7 +204,7 @@ class ProcessTransport:
         """End the process; see `Transport`."""
         self._closing.set()
         self._connection.close()
-        # Native code may keep it for a while, for which no window should stand still.
+        # Native code may delay the end; the window must not wait for it.
         ending = Thread(target=self._end, name="end of an engine")
         ending.start()
         if waits:
@@ -227,7 +227,7 @@ class ProcessTransport:
             if not self._closing.is_set():
                 self._received(message)
         if not self._closing.is_set():
-            self._process.kill()  # it may only have closed its end of the socket
+            self._process.kill()  # it may have closed only its end of the socket
             status = self._process.wait()
             self._lost(EngineLost(status, self._note.read()))
 
