@@ -24,10 +24,10 @@ def _libraries() -> tuple[LibController, ...]:
 
 
 def _set_threads(library: LibController, count: int) -> None:
-    """Set the number for the process, whichever thread set it the last time.
+    """Set the number of threads for the process, from any thread.
 
-    From threadpoolctl 3.8 on the first thread that sets the number of an OpenBLAS keeps the
-    right to, and what others set has no effect; here a lock says whose turn it is.
+    From threadpoolctl 3.8 on only the first thread that sets the number of an OpenBLAS may
+    change it; other threads have no effect. Here a lock makes threads take turns.
     """
     release = getattr(library, "clear_controlling_thread", None)
     if release is not None:

@@ -111,7 +111,7 @@ def rewrite_in_nchwc(
     free : frozenset of str
         Results that may be in NCHWc.
     pairs : collection of (str or None, str), optional
-        Those that must be given in the same order; None is in NCHW.
+        Pairs of values that must have the same layout; None is in NCHW.
 
     Returns
     -------

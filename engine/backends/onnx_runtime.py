@@ -210,7 +210,7 @@ class OnnxCompiledKernel:
         self._session = ort.InferenceSession(
             model.content, options, providers=[_PROVIDER], enable_fallback=False
         )
-        # The wrapper keeps the model, weights and all, to begin anew with other providers.
+        # The wrapper keeps the model with its weights, to restart with other providers.
         self._session._model_bytes = None  # noqa: SLF001
         self._binding = self._session.io_binding()
         self._sources = [(i, operands.index(i.operand)) for i in model.inputs]

@@ -107,16 +107,16 @@ class SubgraphOutput:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What is computed again after a run, element by element, into a result of it.
+    """An output whose inexact elements are recomputed after a run.
 
     Attributes
     ----------
     refine : callable
-        Takes the operand and the result, float32 of shape (N,), and writes into the result.
+        Called with operand and result, float32 of shape (N,); writes to the result.
     output : int
-        Place of the result among the outputs.
+        Index of the output.
     operand : str
-        That the result is computed from.
+        Name of the operand that the output is computed from.
     source : int or None
         Its place among the outputs; None where it is handed over.
     """
@@ -253,8 +253,8 @@ class Subgraph:
         Raises
         ------
         LoweringError
-            If it reads what is refined after the run, and does not sum products of it. In
-            such a sum the error is below the rounding of the other products.
+            If it reads an output that is refined after the run and is not a sum of products.
+            In such a sum the error is below the rounding of the other products.
         """
         output = self._name("v")
         if not self._unrefined.isdisjoint(inputs):
@@ -283,9 +283,9 @@ class Subgraph:
         self._finite = True
 
     def refine(self, operand: Operand, refine: Callable[[Array, Array], None]) -> None:
-        """Have the present operator's result refined after the run, from its operand.
+        """Refine the current operator's result after the run, from its operand.
 
-        For nodes that are inexact for few numbers.
+        For nodes that are inexact for a few numbers.
 
         Parameters
         ----------
@@ -314,7 +314,7 @@ class Subgraph:
         Raises
         ------
         LoweringError
-            If nothing was computed, or the result is not refined, or cannot be.
+            If nothing was computed, or the result is not refined or cannot be.
         """
         if not self._is_computed(result):
             raise LoweringError("nothing is computed")
@@ -357,7 +357,7 @@ class Subgraph:
 
     @property
     def pairs(self) -> list[tuple[str | None, str]]:
-        """Of each refinement, the values that it reads and writes; None for no output."""
+        """Return the values that each refinement reads and writes; None for no output."""
         return [
             (
                 None if r.source is None else self.outputs[r.source].name,
@@ -378,9 +378,9 @@ class Subgraph:
 def keep_pairs(
     free: Collection[str], pairs: Collection[tuple[str | None, str]]
 ) -> frozenset[str]:
-    """Those of some values of which a pair is there, or none of the two.
+    """Return the values whose pair is also free, or that have no pair.
 
-    What a library gives out in an order of its own it must give in that order with its pair.
+    A library that returns a value in its own layout must return its pair in the same layout.
     """
     sources = {source for source, result in pairs if result not in free}
     results = {result for source, result in pairs if source not in free or source in sources}

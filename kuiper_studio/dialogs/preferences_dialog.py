@@ -1,4 +1,4 @@
-"""Ask for what holds for every model: theme, backend, memory, seed, exports."""
+"""Asks for the settings of every model: theme, backend, memory, seed, exports."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ _NCNN_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """What holds for every model.
+    """Settings for every model.
 
     Attributes
     ----------
     scheme : Scheme
     backend : str
     limit, bound : int or None
-        Most bytes of values to keep, and that values may take; None for all, and for half of
-        the machine's memory.
+        Memory limit and memory bound in bytes; None for no limit, and for half of the machine's
+        memory.
     seed : int
     folder : str
-        Where exports go first; ``""`` for the home folder.
+        Initial folder of exports; ``""`` for the home folder.
     format : Format
         Of dumps at first.
     ncnn_options : str
@@ -81,12 +81,12 @@ class PreferencesDialog(Question):
     Parameters
     ----------
     preferences : Preferences
-        The present ones.
+        The current preferences.
 
     Attributes
     ----------
     preferences : Preferences
-        What was asked for; of use once the dialog is accepted.
+        The chosen preferences; valid once the dialog is accepted.
     """
 
     def __init__(self, preferences: Preferences, parent: QWidget | None = None) -> None:
