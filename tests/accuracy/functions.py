@@ -1,4 +1,4 @@
-"""The element-wise functions: as a file has them, in float64, and PyTorch's own."""
+"""The element-wise functions: operator types, float64 references, and PyTorch's functions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Function:
     Attributes
     ----------
     right : callable
-        Takes float64 arrays and gives float64, without loss.
+        The exact function, from float64 arrays to float64.
     eager : str
-        PyTorch's own, as an expression of ``torch``, ``F`` and the tensors ``x`` and ``y``.
+        PyTorch's function, as an expression of ``torch``, ``F`` and the tensors ``x``, ``y``.
     kinds : tuple of (str, mapping)
         Operator types with their parameters.
     operands : int
@@ -44,7 +44,7 @@ def _module(
 
 
 def _called(right: Callable[..., np.ndarray], name: str, operands: int = 1) -> Function:
-    """A function of expressions, and by itself."""
+    """Make a function that is both an operator and part of expressions."""
     arguments = ",".join(f"@{index}" for index in range(operands))
     kinds = ((f"torch.{name}", {}), ("pnnx.Expression", {"expr": f"{name}({arguments})"}))
     tensors = "x" if operands == 1 else "x, y"
@@ -56,7 +56,7 @@ def _expression(right: Callable[..., np.ndarray], text: str, eager: str) -> Func
 
 
 def _each(function: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
-    """A function of Python's `math`."""
+    """Make a reference from a function of Python's `math`."""
 
     def compute(x: np.ndarray) -> np.ndarray:
         return np.fromiter((function(each) for each in x.tolist()), np.float64, x.size)
@@ -70,7 +70,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def _tanh_of_softplus(x: np.ndarray) -> np.ndarray:
-    """``tanh(log(1 + exp(x)))``, without a difference."""
+    """``tanh(log(1 + exp(x)))``, computed without a difference."""
     power = np.exp(np.minimum(x, 40))
     return power * (power + 2) / (power * (power + 2) + 2)
 

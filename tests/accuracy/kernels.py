@@ -1,4 +1,4 @@
-"""Every kernel of a function: single, and among fused operators."""
+"""Every kernel of a function: of the single operator, and in fused subgraphs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["eager_errors", "errors"]
 
-_CHANNELS: Final = 16  # as many as are in a block
-# Segments of ncnn leave what is infinite to the reference, and so averages over such numbers.
+_CHANNELS: Final = 16  # the channels of one block
+# A subgraph of ncnn leaves infinities to the reference. A sum of numbers below this is finite.
 _SUMMABLE: Final = 1e32
 
 
@@ -48,7 +48,7 @@ def errors(function: Function, count: int) -> Iterator[tuple[str, list[float]]]:
 
 
 def eager_errors(function: Function, count: int) -> list[float]:
-    """Largest error of PyTorch's own function, by range."""
+    """Return the largest error of PyTorch's function, by range."""
     import torch
     from torch.nn import functional
 
@@ -74,13 +74,13 @@ def _inputs(function: Function, count: int) -> list[np.ndarray]:
 def _right(function: Function, inputs: list[np.ndarray]) -> np.ndarray:
     with np.errstate(all="ignore"):
         wide = [x.astype(np.float64) for x in inputs]
-        if function.weights:  # those are for channels
+        if function.weights:  # weights are per channel
             return function.right(*wide)
         return function.right(*(x.ravel() for x in wide)).reshape(inputs[0].shape)
 
 
 def _summable(function: Function, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """Replace by 1 what a subgraph of ncnn would leave to the reference."""
+    """Replace numbers by 1 that a subgraph of ncnn would leave to the reference."""
     arrays = [*inputs, _right(function, inputs)]
     usable = np.logical_and.reduce([np.abs(each) < _SUMMABLE for each in arrays])
     return [np.where(usable, x, np.float32(1)) for x in inputs]
@@ -89,7 +89,7 @@ def _summable(function: Function, inputs: list[np.ndarray]) -> list[np.ndarray]:
 def _computed(
     function: Function, graph: RuntimeGraph, inputs: list[np.ndarray]
 ) -> Iterator[tuple[str, list[np.ndarray], np.ndarray]]:
-    """Kernels, what they are given, and what they make of it."""
+    """Yield kernels with their inputs and results."""
     operator = graph.operator("f")
     assert operator.error is None, operator.reason
     yield REFERENCE, inputs, operator.forward(inputs)[0]
@@ -97,7 +97,7 @@ def _computed(
         for variant, make in backend.variants(operator, inputs).items():
             yield f"{backend.name}/{variant}", inputs, make()(inputs)[0]
     last = graph.operator("after").index
-    inputs = [x + np.float32(0) for x in inputs]  # a convolution makes 0 of -0
+    inputs = [x + np.float32(0) for x in inputs]  # a convolution turns -0 into 0
     for strategy in Strategy:
         name = f"{strategy.value}-2@{function.operands}-{last}"
         given = _summable(function, inputs) if strategy is Strategy.ELEMPACK else inputs
@@ -112,7 +112,7 @@ def _computed(
 
 
 def _graph(function: Function, kind: str, text: str, folder: Path) -> RuntimeGraph:
-    """A model of the function between convolutions by 1, which pass numbers on."""
+    """Make a model with the function between 1x1 convolutions that copy their input."""
     given = range(function.operands)
     names = " ".join(f"c{index}" for index in given)
     weights = {f"{name}.weight": _ones() for name in (*(f"conv{i}" for i in given), "after")}

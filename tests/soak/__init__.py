@@ -1,1 +1,1 @@
-"""Random actions on a window, while models and files change underneath; see ``make soak``."""
+"""Random actions on a window while models and files change; see ``make soak``."""

@@ -1,6 +1,6 @@
-"""Does random things to a window for a while, and tells what it should not have done.
+"""Runs random actions on a window for some time, and reports wrong behaviour.
 
-Prints each finding with the seed and the last actions, and ends with status 1 if there is one.
+Prints each finding with the seed and the last actions. Exit status 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ HARMLESS = ("propagateSizeHints", "This plugin does not support")
 
 
 class Soak:
-    """A window, what is done to it, and what was found.
+    """A window, the actions on it, and the findings.
 
     Parameters
     ----------
     window : MainWindow
     actions : Actions
     allowed : float
-        Seconds that the window may not answer.
+        Seconds that the window may be unresponsive.
     """
 
     def __init__(self, window: MainWindow, actions: Actions, allowed: float) -> None:
@@ -60,18 +60,18 @@ class Soak:
 
     @property
     def longest(self) -> float:
-        """Longest time in seconds that the window did not answer."""
+        """Longest time in seconds that the window was unresponsive."""
         return self._longest
 
     def find(self, what: str) -> None:
-        """Note something that may not be."""
+        """Record a finding."""
         self.findings.append(what)
         print(f"FINDING: {what}", flush=True)
         for line in self._latest:
             print(f"    {line}", flush=True)
 
     def act(self, number: int, rng: np.random.Generator) -> None:
-        """Do one thing, and let the window live for some milliseconds."""
+        """Run one action, then the event loop for some milliseconds."""
         try:
             text = self._actions.act()
         except Exception:
@@ -102,14 +102,14 @@ class Soak:
         self._longest = max(self._longest, late)
         if late > self._allowed:
             self.find(f"the window did not answer for {late:.1f} s")
-        # Here, for a modal dialog runs its own event loop within an action.
+        # Check here, because a modal dialog runs its own event loop within an action.
         opened = QApplication.activePopupWidget() or QApplication.activeModalWidget()
         if opened is not None:
             opened.close()
 
 
 def main() -> int:
-    """Soak; the exit status."""
+    """Run the soak and return the exit status."""
     parser = argparse.ArgumentParser(prog="soak", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--actions", type=int, default=20_000)

@@ -1,4 +1,4 @@
-"""What a user may do to a window, at random."""
+"""Random actions of a user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Actions"]
 
 T = TypeVar("T")
 
-# Commands that ask for a file by a dialog of the system, or leave the application.
+# Commands that open a system file dialog or quit the application.
 _LEFT_OUT = frozenset({"file.quit", "help.manual", "help.reportIssue"})
 _KEYS = (
     Qt.Key.Key_F5, Qt.Key.Key_F8, Qt.Key.Key_F9, Qt.Key.Key_F10, Qt.Key.Key_Down, Qt.Key.Key_Up,
@@ -37,7 +37,7 @@ _KEYS = (
 
 
 class Actions:
-    """Random actions on a window; the same for the same seed, as far as threads allow.
+    """Random actions on a window; reproducible by the seed, as far as threads allow.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Actions:
         self._chances = [weight / total for weight, _ in self._weighted]
 
     def act(self) -> str:
-        """Do something; returns what, in a line."""
+        """Run a random action; return its description."""
         place = int(self._rng.choice(len(self._weighted), p=self._chances))
         return self._weighted[place][1]()
 
@@ -215,7 +215,7 @@ class Actions:
         self._session.self_check()
         return "self-check"
 
-    # Looking
+    # Views
 
     def _select(self) -> str:
         operator = self._operator()
@@ -269,10 +269,10 @@ class Actions:
         self._window.resize(width, height)
         return f"resize to {width} by {height}"
 
-    # Choosing
+    # Random choices
 
     def _place(self) -> tuple[QWidget, QPoint]:
-        """A point in a part of the window."""
+        """Return a random point in a widget."""
         parts: tuple[QWidget, ...] = (
             self._window.graph_view.canvas,
             self._window.operators_panel.table.viewport(),

@@ -1,4 +1,4 @@
-"""Whether a window shows what a fresh session computes with NumPy."""
+"""Compares what a window shows with a fresh session of NumPy."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SHOWN = {
 
 
 def differences(window: MainWindow) -> Iterator[str]:
-    """What an idle window shows and is not so.
+    """Return what an idle window shows wrongly.
 
     Parameters
     ----------
     window : MainWindow
-        Whose session has nothing to do.
+        Its session must be idle.
     """
     session = window.session
     snapshot, graph = session.snapshot, session.graph
@@ -48,7 +48,7 @@ def differences(window: MainWindow) -> Iterator[str]:
         return
     yield from _of_views(window)
     if not all(version.is_current() for version in graph.file.versions):
-        return  # what was open is not there any more
+        return  # the open model no longer exists
     fresh = _fresh(session)
     if fresh is None:
         return
@@ -56,7 +56,7 @@ def differences(window: MainWindow) -> Iterator[str]:
 
 
 def _fresh(session: StudioSession) -> Session | None:
-    """A session that has done the same by NumPy; None where nothing is fed."""
+    """Repeat the run in a session of NumPy; None if nothing is fed."""
     graph = session.graph
     assert graph is not None
     _have_layers(session)
@@ -72,7 +72,7 @@ def _fresh(session: StudioSession) -> Session | None:
         try:
             values = load_inputs(sources, operands, session.image_options, session.input_shapes)
         except EngineError:
-            return None  # the file has gone since
+            return None  # the file no longer exists
         fresh.feed(values)
     for supply in snapshot.supplies:
         outputs = [loaded.operand(name) for name in supply.operands]
@@ -86,7 +86,7 @@ def _fresh(session: StudioSession) -> Session | None:
 
 
 def _have_layers(session: StudioSession) -> None:
-    """Load here what the window's engine has loaded."""
+    """Load the layer files of the window's engine in this process."""
     wanted = [file.path for file in session.workspace.layer_files]
     if wanted != [file.path for file in layer_files()]:
         unload_layers()

@@ -1,4 +1,4 @@
-"""The files that a soak works with: models, inputs, layers, and what is none of these."""
+"""The files of a soak: models, inputs, layers and invalid files."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def own(x):
 
 @dataclass(frozen=True)
 class Files:
-    """Where everything is.
+    """Paths of all files.
 
     Attributes
     ----------
     folder : Path
     models : list of Path
-        ``.param`` files that open.
+        Valid ``.param`` files.
     bad : list of Path
-        Files that do not.
+        Invalid files.
     arrays : list of Path
         ``.npy`` and ``.npz`` files; some of them fit some inputs.
     layers, bad_layers : Path
@@ -58,7 +58,7 @@ class Files:
 def write_pair(
     folder: Path, name: str, lines: tuple[str, ...], weights: Mapping[str, np.ndarray]
 ) -> Path:
-    """Write a pair; returns the ``.param``."""
+    """Write a pair; return the path of the ``.param``."""
     operands = {
         operand
         for line in lines
@@ -74,7 +74,7 @@ def write_pair(
 
 
 def write_branches(folder: Path, rng: np.random.Generator, name: str = "branches") -> Path:
-    """A small network of images with a skip; its weights are others each time."""
+    """Write a small network for images with a skip and new random weights."""
     weights = {
         "conv.bias": rng.normal(size=4).astype(np.float32),
         "conv.weight": rng.normal(size=(4, 3, 3, 3)).astype(np.float32),
@@ -93,7 +93,7 @@ def write_branches(folder: Path, rng: np.random.Generator, name: str = "branches
 
 
 def make_files(folder: Path, samples: Path, rng: np.random.Generator) -> Files:
-    """Write everything into an empty folder."""
+    """Write all files into an empty folder."""
     files = Files(folder)
     models = files.models
     models.append(write_branches(folder, rng))
