@@ -543,13 +543,9 @@ class _Walk:
         if self._shift_inputs(operator, operand):
             return
         best: tuple[float, Match, tuple[int, ...]] | None = None
-        for key, evidence, matched_by in self._candidates(operator, operand, result):
-            found = self._matcher.layout(key, self._shapes_of(operand, result))
-            if found is None:
-                continue
-            shape, layout = found
-            if self._is_fused(operand, result, key, layout, shape):
-                continue
+        for key, evidence, matched_by, shape, layout in self._possible(
+            operator, operand, result
+        ):
             score, confidence, why = evidence, min(0.9, 0.3 + 0.15 * evidence), matched_by
             if self._confirms(operand, key, layout, shape):
                 score, confidence = score + _CONFIRMED, min(0.95, 0.8 + 0.05 * evidence)
@@ -566,6 +562,24 @@ class _Walk:
             self._refresh(set())
             return
         self._replace(name, best[1], result, best[2])
+
+    def _possible(
+        self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
+    ) -> Iterator[tuple[str, float, str, tuple[int, ...], Layout]]:
+        """Return the candidates that fit an operand's size, the best first.
+
+        A tensor of an operator downstream, which the reference has fused with ours, is none. If
+        weights or name say that it is ours as well, the reference does not show our operand.
+        """
+        for key, evidence, matched_by in self._candidates(operator, operand, result):
+            found = self._matcher.layout(key, self._shapes_of(operand, result))
+            if found is None:
+                continue
+            shape, layout = found
+            if not self._is_fused(operand, result, key, layout, shape):
+                yield key, evidence, matched_by, shape, layout
+            elif matched_by in {WEIGHTS, NAME}:
+                return
 
     def _replace(
         self, operand: str, match: Match, result: Value, shape: tuple[int, ...]

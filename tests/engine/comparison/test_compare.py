@@ -11,6 +11,7 @@ import engine
 from comparison_network import make_weights, truth
 from engine.comparison import Status, write_corrections
 from engine.comparison.references import Reference, ReferenceOperator, ReferenceTensor
+from engine.comparison.references.reference import hash_weight
 from engine.errors import ReferenceFileError
 
 
@@ -121,8 +122,8 @@ def test_layouts_are_undone(make_session, tensors):
     }
     found = engine.compare(make_session(), reference(turned))
     assert found.verdict == "same"
-    assert [row.layout for row in found.rows[:5]] == ["NHWC"] * 5
-    assert found.rows[-1].layout == "no batch axis"
+    assert [row.layout.name for row in found.rows[:5]] == ["NHWC"] * 5
+    assert found.rows[-1].layout.name == "no batch axis"
     found = engine.compare(
         make_session({"nn.ReLU last": "nn.Sigmoid last"}), reference(turned, outputs=["x7"])
     )
@@ -187,7 +188,10 @@ def test_the_json(make_session, tensors):
     assert facts["verdict"] == "differs"
     (origin,) = facts["origins"]
     assert origin.keys() >= {"operator", "type", "operand", "index", "born", "inherited"}
-    assert (origin["operator"], origin["reasons"]) == ("last", [])
+    (reason,) = origin["reasons"]
+    assert (origin["operator"], reason["kind"]) == ("last", "activation_missing")
+    assert reason["explains"] == 1
+    assert "relu" in reason["text"]
     assert facts["rows"][0].keys() >= {
         "operator", "operand", "reference", "matched_by", "confidence", "max_abs", "max_rel",
         "cosine", "snr_db", "within_permille", "born", "inherited", "status",
@@ -235,3 +239,55 @@ def test_random_numbers_are_no_fault(make_pair):
     found = engine.compare(session, reference(arrays, ["x0"], ["x2"]))
     assert (found.verdict, found.origins) == ("same", ())
     assert statuses(found)["1"] is Status.RANDOM
+
+
+def test_a_fault_in_a_group_that_the_reference_has_fused(make_pair):
+    """The reference shows conv and ReLU as one, as ncnn does; the second ReLU is not taken."""
+    rng = np.random.default_rng(2)
+    weight = rng.standard_normal((4, 4, 3, 3)).astype("f4")
+    image = rng.standard_normal((1, 4, 9, 9)).astype("f4")
+
+    def run(mode, name):
+        size = "(1,4,9,9)f32"
+        conv = (
+            "bias=False dilation=(1,1) groups=1 in_channels=4 kernel_size=(3,3) "
+            f"out_channels=4 padding=(1,1) padding_mode={mode} stride=(1,1) "
+            "@weight=(4,4,3,3)f32"
+        )
+        plain = conv.replace(mode, "zeros")
+        path = make_pair(
+            f"pnnx.Input in 0 1 0 #0={size}",
+            f"nn.Conv2d one 1 1 0 1 {conv} #1={size}",
+            f"nn.ReLU act 1 1 1 2 #2={size}",
+            f"nn.Conv2d two 1 1 2 3 {plain} #3={size}",
+            f"pnnx.Expression sum 2 1 3 0 4 expr=add(@0,@1) #4={size}",
+            f"nn.ReLU last 1 1 4 5 #5={size}",
+            "pnnx.Output out 1 0 5",
+            weights={"one.weight": weight, "two.weight": weight[::-1]},
+            name=name,
+        )
+        session = engine.Session(engine.load(path), backend="numpy")
+        session.feed([image])
+        session.run()
+        return session
+
+    true = run("zeros", "true")
+    shown = [(f"{name}x", true.value(name)) for name in "02345"]  # no output of `one`
+    calls = [
+        ("x1", "Convolution", ("0x",), ("2x",), {"weight": hash_weight(weight)}),
+        ("x2", "Convolution", ("2x",), ("3x",), {"weight": hash_weight(weight[::-1])}),
+    ]
+    fused = Reference(
+        "fused",
+        [ReferenceTensor(key, lambda array=array: array) for key, array in shown],
+        [
+            ReferenceOperator(name, kind, given, made, lambda hashes=hashes: hashes)
+            for name, kind, given, made, hashes in calls
+        ],
+        inputs=("0x",),
+        outputs=("5x",),
+    )
+    found = engine.compare(run("reflect", "faulty"), fused)
+    (origin,) = found.origins
+    assert {origin.operator.name, *(each.name for each in origin.among)} >= {"one"}
+    assert {row.operand: row.reference for row in found.rows}["2"] == "2x"

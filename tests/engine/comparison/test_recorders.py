@@ -174,5 +174,5 @@ def test_ncnn(make_session, tmp_path, image):
     rows = {row.operand: row for row in compared.rows}
     assert compared.verdict == "same"
     assert rows["2"].reference.endswith("c")  # the last of the group
-    assert rows["3"].layout == "no batch axis"
+    assert rows["3"].layout.name == "no batch axis"
     assert "1" not in rows
