@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ROW_ROLE",
     "STATUS_ROLE",
+    "UNMATCHED",
     "ComparisonRowsModel",
     "DifferenceColumn",
     "DifferenceFilterModel",
@@ -81,6 +82,8 @@ _LOOKS: Final = {
     "float16 weights": DifferenceLook("≈", "text2", "float16 weights", _K.EQUAL),
     "not compared": DifferenceLook("?", "text2", "not compared", _K.OTHER),
 }
+UNMATCHED: Final = DifferenceLook("?", "text2", "not matched", _K.OTHER)
+"""How an operand without a counterpart looks, which has no row."""
 
 
 def look_of(row: Row) -> DifferenceLook:

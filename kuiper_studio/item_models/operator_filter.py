@@ -7,10 +7,11 @@ blanks::
     type:Conv name:layer1 family:pool
     #12  #10-20         index
     ms>1  ms<=0.5       measured time
+    diff>1e-4           difference from the reference, relative to its maximum
     shape:64  shape:64x56x56   a dimension, or consecutive dimensions, of an output
     kernel:ncnn         the kernel that computed it, e.g. onnxruntime/all-2
     state:failed        next, run, pending, failed, blocked, unsupported, breakpoint, problem,
-                        nonfinite, random
+                        nonfinite, random; after a comparison born, inherited, equal, other
 """
 
 from __future__ import annotations
@@ -61,6 +62,11 @@ class OperatorFacts(Protocol):
         ...
 
     @property
+    def diff(self) -> float | None:
+        """Difference from the reference, relative to its maximum; None if not compared."""
+        ...
+
+    @property
     def kernel(self) -> str:
         """Kernel that computed it; ``""`` before it ran."""
         ...
@@ -79,6 +85,11 @@ STATES: Final = (
     "problem",
     NONFINITE.word,
     "random",
+    # Of a comparison with a reference
+    "born",
+    "inherited",
+    "equal",
+    "other",
 )
 
 
@@ -118,9 +129,9 @@ def _parse_word(word: str) -> Test:
     word = word.replace('"', "")
     if word.startswith("#"):
         return _index_test(word)
-    compared = re.fullmatch(r"(ms)(<=|>=|<|>|=)(.*)", word, re.IGNORECASE)
+    compared = re.fullmatch(r"(ms|diff)(<=|>=|<|>|=)(.*)", word, re.IGNORECASE)
     if compared:
-        return _ms_test(compared[2], compared[3])
+        return _number_test(compared[1].lower(), compared[2], compared[3])
     key, colon, value = word.partition(":")
     # "::" is part of names such as aten::add.
     if not colon or not key or value.startswith(":"):
@@ -128,7 +139,7 @@ def _parse_word(word: str) -> Test:
     make = _KEYED.get(key.lower())
     if make is None:
         known = ", ".join(f"{name}:" for name in _KEYED)
-        raise FilterError(f"{key}: is unknown; use {known} #index or ms>1")
+        raise FilterError(f"{key}: is unknown; use {known} #index, ms>1 or diff>1e-4")
     if not value:
         raise FilterError(f"{key}: needs a value after the colon")
     return make(value)
@@ -209,14 +220,24 @@ _COMPARE: Final = {
     "=": operator.eq,
 }
 
+_EXAMPLES: Final = {
+    "ms": "a time; write ms>1 or ms<=0.5",
+    "diff": "a number; write diff>1e-4",
+}
 
-def _ms_test(sign: str, value: str) -> Test:
+
+def _number_test(key: str, sign: str, value: str) -> Test:
     try:
         limit = float(value)
     except ValueError:
-        raise FilterError(f"ms{sign}{value} is not a time; write ms>1 or ms<=0.5") from None
-    compare = _COMPARE[sign]
-    return lambda facts: facts.ms is not None and bool(compare(facts.ms, limit))
+        raise FilterError(f"{key}{sign}{value} is not {_EXAMPLES[key]}") from None
+    compare, number = _COMPARE[sign], operator.attrgetter(key)
+
+    def holds(facts: OperatorFacts) -> bool:
+        found = number(facts)
+        return found is not None and bool(compare(found, limit))
+
+    return holds
 
 
 _KEYED: Final[dict[str, Callable[[str], Test]]] = {

@@ -20,6 +20,7 @@ from typing_extensions import override
 from engine.text import format_duration, format_milliseconds, format_shape
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
+from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.operator_filter import (
     FilterError,
     OperatorFacts,
@@ -59,12 +60,13 @@ class OperatorColumn(IntEnum):
 
     BREAKPOINT = 0
     STATE = 1
-    INDEX = 2
-    FAMILY = 3
-    TYPE = 4
-    NAME = 5
-    OUTPUT = 6
-    MS = 7
+    DIFFERENCE = 2  # of a comparison
+    INDEX = 3
+    FAMILY = 4
+    TYPE = 5
+    NAME = 6
+    OUTPUT = 7
+    MS = 8
 
 
 class OperatorRole(IntEnum):
@@ -78,11 +80,13 @@ class OperatorRole(IntEnum):
     BREAKPOINT = Qt.ItemDataRole.UserRole + 6  # bool
     IS_RANDOM = Qt.ItemDataRole.UserRole + 7  # bool
     IS_NONFINITE = Qt.ItemDataRole.UserRole + 8  # bool
+    MARK = Qt.ItemDataRole.UserRole + 9  # DifferenceMark or None
 
 
 _HEADERS: Final = {
     OperatorColumn.BREAKPOINT: ("", "Breakpoint"),
     OperatorColumn.STATE: ("", "State"),
+    OperatorColumn.DIFFERENCE: ("", "Equal to the reference (=), or different (≠)"),
     OperatorColumn.INDEX: ("#", "Index in execution order"),
     OperatorColumn.FAMILY: ("", "Family"),
     OperatorColumn.TYPE: ("Type", "Operator type"),
@@ -107,10 +111,12 @@ def output_shapes(
 class _RowFacts:
     """Properties of one operator for filters, computed on demand."""
 
-    __slots__ = ("_operator", "_session", "index", "name", "type")
+    __slots__ = ("_mark", "_operator", "_session", "index", "name", "type")
 
-    def __init__(self, session: StudioSession, operator: RuntimeOperator) -> None:
-        self._session, self._operator = session, operator
+    def __init__(
+        self, session: StudioSession, operator: RuntimeOperator, mark: DifferenceMark | None
+    ) -> None:
+        self._session, self._operator, self._mark = session, operator, mark
         self.index, self.type, self.name = operator.index, operator.type, operator.name
 
     @property
@@ -130,12 +136,18 @@ class _RowFacts:
             words.add("problem")
         if self._session.random_text(self.name):
             words.add("random")
+        if self._mark is not None:
+            words.add(self._mark.kind.value.lower())
         return frozenset(words)
 
     @property
     def ms(self) -> float | None:
         record = self._session.record(self.name)
         return record.seconds * 1e3 if record is not None else None
+
+    @property
+    def diff(self) -> float | None:
+        return self._mark.relative if self._mark is not None else None
 
     @property
     def kernel(self) -> str:
@@ -162,6 +174,7 @@ class OperatorsModel(QAbstractTableModel):
         self._operators: tuple[RuntimeOperator, ...] = ()
         self._current_row = -1
         self._breakpoints: frozenset[str] = frozenset()
+        self._marks: dict[str, DifferenceMark] = {}
         self._answers = self._answer_table()
         session.graph_changed.connect(self._on_graph_changed)
         session.stepped.connect(self._on_stepped)
@@ -172,6 +185,7 @@ class OperatorsModel(QAbstractTableModel):
         session.seed_changed.connect(self._on_values_reset)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.tensors.recalled.connect(self._on_recalled)
+        session.comparing.changed.connect(self._on_compared)
         self._on_graph_changed()
 
     def row_of(self, name: str) -> int:
@@ -192,7 +206,8 @@ class OperatorsModel(QAbstractTableModel):
 
     def facts(self, row: int) -> OperatorFacts:
         """Return the properties of a row for filters."""
-        return _RowFacts(self._session, self._operators[row])
+        operator = self._operators[row]
+        return _RowFacts(self._session, operator, self._marks.get(operator.name))
 
     # Slots
 
@@ -203,6 +218,7 @@ class OperatorsModel(QAbstractTableModel):
         self._operators = graph.operators if graph is not None else ()
         self._current_row = self._find_current()
         self._breakpoints = self._session.breakpoints
+        self._marks = operator_marks(self._session)
         self.endResetModel()
 
     @Slot(object)
@@ -225,6 +241,11 @@ class OperatorsModel(QAbstractTableModel):
 
     @Slot()
     def _on_values_reset(self) -> None:
+        self._announce(0, len(self._operators) - 1)
+
+    @Slot()
+    def _on_compared(self) -> None:
+        self._marks = operator_marks(self._session)
         self._announce(0, len(self._operators) - 1)
 
     @Slot(object)
@@ -257,6 +278,9 @@ class OperatorsModel(QAbstractTableModel):
 
     def _display(self, operator: RuntimeOperator, column: int) -> str:
         match column:
+            case OperatorColumn.DIFFERENCE:
+                mark = self._marks.get(operator.name)
+                return mark.look.glyph if mark is not None else ""
             case OperatorColumn.INDEX:
                 return str(operator.index)
             case OperatorColumn.TYPE:
@@ -277,8 +301,8 @@ class OperatorsModel(QAbstractTableModel):
             case OperatorColumn.BREAKPOINT:
                 stops = operator.name in self._breakpoints
                 return "breakpoint: runs stop before it" if stops else ""
-            case OperatorColumn.STATE:
-                return self._status_text(operator)
+            case OperatorColumn.STATE | OperatorColumn.DIFFERENCE:
+                return self._state_text(operator, column)
             case OperatorColumn.FAMILY:
                 return family_of(operator.type).label
             case OperatorColumn.TYPE | OperatorColumn.NAME:
@@ -299,6 +323,12 @@ class OperatorsModel(QAbstractTableModel):
             case _:
                 return self._display(operator, column)
 
+    def _state_text(self, operator: RuntimeOperator, column: int) -> str:
+        if column == OperatorColumn.STATE:
+            return self._status_text(operator)
+        mark = self._marks.get(operator.name)
+        return mark.text if mark is not None else ""
+
     def _status_text(self, operator: RuntimeOperator) -> str:
         status = operator_status(self._session, operator.name)
         record = self._session.record(operator.name)
@@ -315,7 +345,7 @@ class OperatorsModel(QAbstractTableModel):
         match column:
             case OperatorColumn.BREAKPOINT:
                 return "breakpoint" if operator.name in self._breakpoints else ""
-            case OperatorColumn.STATE | OperatorColumn.FAMILY:
+            case OperatorColumn.STATE | OperatorColumn.DIFFERENCE | OperatorColumn.FAMILY:
                 return self._tool_tip(operator, column)
             case OperatorColumn.NAME:
                 return self._tool_tip(operator, column).replace("\n", ", ")
@@ -333,6 +363,7 @@ class OperatorsModel(QAbstractTableModel):
             OperatorRole.OPERATOR: lambda operator: operator,
             OperatorRole.BREAKPOINT: lambda operator: operator.name in self._breakpoints,
             OperatorRole.IS_RANDOM: lambda operator: bool(session.random_text(operator.name)),
+            OperatorRole.MARK: lambda operator: self._marks.get(operator.name),
             OperatorRole.IS_NONFINITE: lambda operator: session.holds_nonfinite(operator.name),
         }
 

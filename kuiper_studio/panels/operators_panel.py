@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
 )
 from typing_extensions import override
 
+from kuiper_studio.badges import paint_badge
 from kuiper_studio.icons import icon, mark_as_search, pixmap
 from kuiper_studio.item_models import (
     OperatorColumn,
@@ -54,19 +55,19 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QContextMenuEvent, QFont, QKeyEvent, QResizeEvent, QShowEvent
 
     from engine.runtime import RuntimeOperator
+    from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.session import StudioSession
     from kuiper_studio.theme import Theme
 
 __all__ = ["OperatorsPanel"]
 
 COMFORTABLE_ROW_HEIGHT: Final = 28
+MARK_SIZE: Final = 14.0  # of a comparison's mark
 RANDOM_MARK: Final = 12  # side of the die beside a random operator
 TIME_WIDTH: Final = 30
 END_GAP: Final = 5  # to the right of the times without a scroll bar
 SAMPLED_ROWS: Final = 500  # number of rows that decide the column widths
-_COPIED: Final = tuple(
-    c for c in OperatorColumn if c not in {OperatorColumn.BREAKPOINT, OperatorColumn.FAMILY}
-)
+_NOT_COPIED: Final = frozenset({OperatorColumn.BREAKPOINT, OperatorColumn.FAMILY})
 
 
 class OperatorDelegate(RowDelegate):
@@ -88,6 +89,8 @@ class OperatorDelegate(RowDelegate):
                 look = NONFINITE if nonfinite else STATUS_LOOKS[status]
                 token = "selTxt" if selected and status in QUIET else look.token
                 self._draw_icon(painter, rect, look.icon, token, look.size)
+            case OperatorColumn.DIFFERENCE:
+                self._draw_mark(painter, rect, index.data(OperatorRole.MARK))
             case OperatorColumn.FAMILY:
                 bar = QRectF(rect.right() - 6, rect.center().y() - 6.5, 3, 14)
                 painter.fillRect(bar, self.theme.color(index.data(OperatorRole.FAMILY).token))
@@ -124,6 +127,14 @@ class OperatorDelegate(RowDelegate):
             area.setRight(area.right() - RANDOM_MARK - 3)
         # Names of one module begin alike.
         self.draw_text(painter, area, text, self.mono, color, cut=Qt.TextElideMode.ElideLeft)
+
+    def _draw_mark(self, painter: QPainter, rect: QRect, mark: DifferenceMark | None) -> None:
+        if mark is not None:
+            painter.save()
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            centre = QRectF(rect).center()
+            paint_badge(painter, self.theme, mark.look, centre, MARK_SIZE)
+            painter.restore()
 
     def _draw_random_mark(self, painter: QPainter, area: QRect, *, selected: bool) -> None:
         """Paint a die at the right end of the name."""
@@ -173,6 +184,7 @@ class OperatorTable(Table):
         widths = {
             OperatorColumn.BREAKPOINT: 20,
             OperatorColumn.STATE: 14,
+            OperatorColumn.DIFFERENCE: 20,
             OperatorColumn.INDEX: round(6.6 * digits) + 3,
             OperatorColumn.FAMILY: 10,
             OperatorColumn.OUTPUT: min(max(44, 6 * output_characters + 2), 102),
@@ -185,6 +197,11 @@ class OperatorTable(Table):
         # The next operator's is bold.
         self._good_type_width = _widest(types, self._theme.ui_font(weight=600)) + 8
         self._wanted_name_width = _widest(names, self._theme.mono_font()) + 4
+        self._share_width()
+
+    def show_differences(self, *, shown: bool) -> None:
+        """Show or hide the marks of a comparison."""
+        self.setColumnHidden(OperatorColumn.DIFFERENCE, not shown)
         self._share_width()
 
     def select_row(self, index: Index) -> None:
@@ -249,10 +266,10 @@ def _short_type(type_: str, font: QFont, width: int) -> str:
     return type_ if fits else type_.rpartition(".")[2]
 
 
-def _line(model: QAbstractItemModel, row: int) -> str:
+def _line(model: QAbstractItemModel, row: int, columns: Iterable[OperatorColumn]) -> str:
     """A row as text, its cells apart by tabs."""
     role = Qt.ItemDataRole.AccessibleTextRole
-    return "\t".join(str(model.index(row, c).data(role)) for c in _COPIED)
+    return "\t".join(str(model.index(row, c).data(role)) for c in columns)
 
 
 def _widest(texts: Iterable[str], font: QFont) -> int:
@@ -336,7 +353,8 @@ class OperatorsPanel(Panel):
         box.setAccessibleName("Filter operators")
         box.setToolTip(
             "All words must match, e.g. relu  type:Conv  name:layer1  family:pool  #10-20\n"
-            "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word negates a word"
+            "ms>1  shape:64x56x56  state:failed  kernel:ncnn; -word negates a word\n"
+            "after a comparison: diff>1e-4  state:born  state:inherited"
         )
         mark_as_search(box, self.theme)
         return box
@@ -390,6 +408,8 @@ class OperatorsPanel(Panel):
         self.session.graph_changed.connect(self._on_graph_changed)
         self.session.position_changed.connect(self._on_position_changed)
         self.session.selection_changed.connect(self._on_selection_changed)
+        self.session.comparing.changed.connect(self._on_compared)
+        self._on_compared()
         self._on_graph_changed()
 
     # Slots of session signals
@@ -429,6 +449,11 @@ class OperatorsPanel(Panel):
         if index.row() != self.table.currentIndex().row() or not self.table.selectedIndexes():
             self.table.select_row(index)
         self.table.bring_into_view(index)
+
+    @Slot()
+    def _on_compared(self) -> None:
+        self.table.show_differences(shown=self.session.comparing.comparison is not None)
+        self._show_counts()
 
     # Slots of widgets
 
@@ -493,11 +518,16 @@ class OperatorsPanel(Panel):
         if operator is not None:
             self._show_output(operator)
 
+    @property
+    def _copied(self) -> tuple[OperatorColumn, ...]:
+        hidden = self.table.isColumnHidden
+        return tuple(c for c in OperatorColumn if c not in _NOT_COPIED and not hidden(c))
+
     def copy_line(self) -> None:
         """Copy the selected operator's line of the table."""
         operator = self._selected()
         if operator is not None:
-            QGuiApplication.clipboard().setText(_line(self.model, operator.index))
+            QGuiApplication.clipboard().setText(_line(self.model, operator.index, self._copied))
 
     def copy_name(self) -> None:
         """Copy the selected operator's name."""
@@ -539,8 +569,9 @@ class OperatorsPanel(Panel):
 
     @Slot()
     def _copy_table(self) -> None:
-        lines = ["\t".join(c.name.lower() for c in _COPIED)]
-        lines += [_line(self.rows, row) for row in range(self.rows.rowCount())]
+        columns = self._copied
+        lines = ["\t".join(c.name.lower() for c in columns)]
+        lines += [_line(self.rows, row, columns) for row in range(self.rows.rowCount())]
         QGuiApplication.clipboard().setText("\n".join(lines))
 
     @Slot()
