@@ -5,13 +5,14 @@ A box never changes its size with its state, so stepping moves nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPainterPath, QPen
 
-from engine.text import format_short_count
+from engine.text import format_brief, format_short_count
+from kuiper_studio.badges import BADGE_SIZE, paint_badge
 from kuiper_studio.engine_service.summary import THUMBNAIL, Summary
 from kuiper_studio.graph_view.glyphs import paint_glyph
 from kuiper_studio.graph_view.scene import (
@@ -24,9 +25,11 @@ from kuiper_studio.graph_view.scene import (
     fonts,
 )
 from kuiper_studio.graph_view.text import format_range
+from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
+    from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.theme import Theme
 
 __all__ = ["BoxLook", "BoxPainter", "detail_lines"]
@@ -40,6 +43,8 @@ _BASELINES: Final = {"label": 15.0, "type": 31.0, "name": 46.0, "first": 67.0, "
 _GLYPH_SIZE: Final = 10.0
 _BADGE: Final = 15.0
 _BREAKPOINT: Final = 18.0
+_SMALL_BADGE: Final = 12.0
+_BADGE_GAP: Final = 3.0
 _MOSTLY_ZERO: Final = 0.5
 _PREFIXES: Final = ("nn.", "F.", "torch.", "Tensor.", "pnnx.", "ncnn.", "aten::", "prim::")
 
@@ -83,6 +88,14 @@ STYLES: Final = {
     ),
 }
 
+# Of boxes where a difference is born, if no status says more by its border.
+_BORN_STYLES: Final = {
+    status: replace(style, border="div", width=2.0)
+    for status, style in STYLES.items()
+    if style == replace(style, border="ctl", width=1.0, dash=None)
+}
+_DIFFERING: Final = frozenset({DifferenceKind.BORN, DifferenceKind.INHERITED})
+
 # Their lines begin at the left.
 _WITHOUT_PICTURE: Final = frozenset({DisplayStatus.PLAIN, DisplayStatus.UNSUPPORTED})
 
@@ -106,6 +119,8 @@ class BoxLook:
         The key that steps, shown in the current box.
     supplied : bool
         Whether the user overrides the operator's output.
+    mark : DifferenceMark or None
+        What a comparison says about the operator; None without one.
     """
 
     box: Box
@@ -116,6 +131,32 @@ class BoxLook:
     suspect: bool = False
     key: str = "F10"
     supplied: bool = False
+    mark: DifferenceMark | None = None
+
+    @property
+    def style(self) -> _Style:
+        """Return colours and strokes of the box."""
+        if self.is_born:
+            return _BORN_STYLES.get(self.status, STYLES[self.status])
+        return STYLES[self.status]
+
+    @property
+    def is_born(self) -> bool:
+        """Whether a difference from a reference is born in the operator."""
+        return self.mark is not None and self.mark.kind is DifferenceKind.BORN
+
+    @property
+    def difference(self) -> str:
+        """Return the difference from a reference as the second line says it, or nothing.
+
+        Only a value has a difference: other boxes say what their status is.
+        """
+        mark = self.mark
+        if mark is None or mark.relative is None or self.status is not DisplayStatus.EXECUTED:
+            return ""
+        if self.is_born:
+            return f"BORN {format_brief(mark.relative, 1)}"
+        return f"Δ {format_brief(mark.relative, 2)}"
 
     @property
     def glyph(self) -> tuple[str, str]:
@@ -137,10 +178,24 @@ def detail_lines(look: BoxLook) -> tuple[str, str]:
     if look.status is DisplayStatus.BLOCKED:
         return STATUS_LOOKS[look.status].text.lower(), ""
     if look.status is DisplayStatus.EXECUTED:
-        if look.summary is None:
-            return look.shape or first, ""
-        return _value_lines(look.summary, look.box.room)
+        first, second = look.shape or first, ""
+        if look.summary is not None:
+            first, second = _value_lines(look.summary, look.box.room)
+        return first, look.difference[: look.box.room] or second
     return first, second
+
+
+def _second_line_look(look: BoxLook) -> tuple[QFont, str]:
+    """Return font and token of the second line beside the thumbnail."""
+    faces = fonts()
+    if look.difference:
+        differs = look.mark is not None and look.mark.kind in _DIFFERING
+        return (
+            faces.word if look.is_born else faces.detail,
+            "div" if differs else look.style.text,
+        )
+    special = look.summary is not None and bool(look.summary.nan)
+    return faces.detail, "nan" if special else look.style.text
 
 
 def _value_lines(summary: Summary, room: int) -> tuple[str, str]:
@@ -193,7 +248,7 @@ class BoxPainter:
 
     def paint(self, painter: QPainter, look: BoxLook) -> None:
         """Paint a whole box."""
-        style = STYLES[look.status]
+        style = look.style
         frame = QRectF(0, 0, look.box.width, BOX_HEIGHT)
         self._paint_frame(painter, frame, look, style)
         self._paint_thumbnail(painter, look)
@@ -206,7 +261,7 @@ class BoxPainter:
 
     def paint_small(self, painter: QPainter, look: BoxLook, zoom: float) -> None:
         """Paint label and type only, in a legible size; in view coordinates."""
-        style = STYLES[look.status]
+        style = look.style
         frame = QRectF(0, 0, look.box.width * zoom, BOX_HEIGHT * zoom)
         self._paint_frame(painter, frame, look, style)
         left = style.width + _BAND + 2
@@ -225,6 +280,9 @@ class BoxPainter:
         painter.drawText(QPointF(left, 25), shown)
         if look.breakpoint:
             self._paint_breakpoint(painter, 12)
+        if look.mark is not None:
+            corner = QPointF(frame.width() - 1, 0.0)
+            paint_badge(painter, self._theme, look.mark.look, corner, _SMALL_BADGE)
 
     # Parts
 
@@ -287,19 +345,22 @@ class BoxPainter:
             write(faces.word, STATUS_LOOKS[look.status].token, left, "first", first)
         else:
             write(faces.detail, style.text, left, "first", first)
-        special = look.summary is not None and bool(look.summary.nan)
-        write(faces.detail, "nan" if special else style.text, left, "second", second)
+        font, token = _second_line_look(look)
+        write(font, token, left, "second", second)
         painter.restore()
 
     def _paint_corners(self, painter: QPainter, look: BoxLook) -> None:
         if look.breakpoint:
             self._paint_breakpoint(painter, _BREAKPOINT)
         x = look.box.width - 2.0
+        if look.mark is not None:
+            paint_badge(painter, self._theme, look.mark.look, QPointF(x, -4.0), BADGE_SIZE)
+            x -= (BADGE_SIZE + _BADGE) / 2 + _BADGE_GAP
         for glyph, token in _badges(look):
             centre = QPointF(x, -4.0)
             self._disc(painter, centre, token)
             self._glyph(painter, glyph, centre, _BADGE * 0.55, "base")
-            x -= _BADGE + 3
+            x -= _BADGE + _BADGE_GAP
 
     def _disc(self, painter: QPainter, centre: QPointF, token: str) -> None:
         painter.setPen(QPen(self._theme.color("base"), 2.0))

@@ -174,6 +174,7 @@ class GraphCanvas(QWidget):
         session.supplies_changed.connect(self._on_supplies_changed)
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
+        session.comparing.changed.connect(self._on_compared)
         self._theme.changed.connect(self._on_theme_changed)
 
     # What is shown
@@ -655,6 +656,12 @@ class GraphCanvas(QWidget):
     @Slot()
     def _on_breakpoints_changed(self) -> None:
         self._state.follow_breakpoints()
+        self.update()
+
+    @Slot()
+    def _on_compared(self) -> None:
+        self._state.follow_comparison()
+        self._describe()
         self.update()
 
     @Slot()

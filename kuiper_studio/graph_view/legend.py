@@ -9,11 +9,14 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QFontMetricsF, QPainter
 
 from engine.text import format_count
+from kuiper_studio.badges import paint_badge
 from kuiper_studio.graph_view.glyphs import paint_glyph
+from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
     from kuiper_studio.graph_view.state import SceneState
+    from kuiper_studio.item_models.comparison_rows import DifferenceLook
     from kuiper_studio.theme import Theme
 
 __all__ = ["LEGEND_HEIGHT", "Entry", "legend_entries", "paint_legend"]
@@ -21,23 +24,40 @@ __all__ = ["LEGEND_HEIGHT", "Entry", "legend_entries", "paint_legend"]
 LEGEND_HEIGHT: Final = 26.0
 _INSET: Final = 12.0
 _GLYPH: Final = 9.0
+_BADGE: Final = 13.0
 _GLYPH_ROOM: Final = 14.0
 _GAP: Final = 16.0
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A mark, its colour and its meaning."""
+    """A mark, its colour and its meaning.
+
+    Attributes
+    ----------
+    glyph, token, text : str
+    badge : DifferenceLook or None
+        Painted instead of the glyph.
+    """
 
     glyph: str
     token: str
     text: str
+    badge: DifferenceLook | None = None
+
+
+_DIFFERENCES: Final = {
+    DifferenceKind.EQUAL: "equal",
+    DifferenceKind.BORN: "born here",
+    DifferenceKind.INHERITED: "inherited",
+    DifferenceKind.OTHER: "not compared",
+}
 
 
 def legend_entries(state: SceneState) -> list[Entry]:
-    """Return the marks that the graph shows now."""
+    """Return the marks that the graph shows now, those of a comparison first."""
     blocked = state.count(DisplayStatus.BLOCKED)
-    entries = [_entry(DisplayStatus.EXECUTED)]
+    entries = [*_difference_entries(state), _entry(DisplayStatus.EXECUTED)]
     if state.count(DisplayStatus.FAILED):
         entries.append(_entry(DisplayStatus.FAILED))
     else:
@@ -51,6 +71,17 @@ def legend_entries(state: SceneState) -> list[Entry]:
     if state.breakpoints:
         entries.append(Entry("octagon", "bp", "breakpoint"))
     return entries
+
+
+def _difference_entries(state: SceneState) -> list[Entry]:
+    looks: dict[DifferenceKind, DifferenceLook] = {}
+    for mark in state.marks.values():
+        looks.setdefault(mark.kind, mark.look)
+    return [
+        Entry(looks[kind].glyph, looks[kind].token, text, looks[kind])
+        for kind, text in _DIFFERENCES.items()
+        if kind in looks
+    ]
 
 
 def _entry(status: DisplayStatus, more: str = "") -> Entry:
@@ -70,7 +101,10 @@ def paint_legend(painter: QPainter, theme: Theme, entries: list[Entry], strip: Q
         if x + width > strip.right() - _INSET:
             return
         centre = QPointF(x + _GLYPH / 2, middle)
-        paint_glyph(painter, entry.glyph, centre, _GLYPH, theme.color(entry.token))
+        if entry.badge is not None:
+            paint_badge(painter, theme, entry.badge, centre, _BADGE)
+        else:
+            paint_glyph(painter, entry.glyph, centre, _GLYPH, theme.color(entry.token))
         painter.setPen(theme.color("text2"))
         painter.drawText(QPointF(x + _GLYPH_ROOM, baseline), entry.text)
         x += width + _GAP

@@ -20,6 +20,7 @@ from kuiper_studio.graph_view.geometry import to_rects
 from kuiper_studio.graph_view.raster import MOST_LINES, Raster, fill_cells
 from kuiper_studio.graph_view.scene import BOX_HEIGHT, TEXT_SCALE, fonts
 from kuiper_studio.graph_view.state import NONE
+from kuiper_studio.item_models.comparison_rows import DifferenceKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +47,9 @@ _CACHE_BYTES: Final = 96 * 1024 * 1024
 _RING_DISTANCE: Final = 4.0
 _DOT_RADIUS: Final = 2.6
 _DASH: Final = (4.0, 3.0)
+_PENDING: Final = ("ctl", 1.4)
+_PENS: Final = (("text2", 1.8), ("div", 2.0), ("div", 3.0))
+"""Token and width of an edge with a value, by `SceneState.carried`."""
 _LABEL_DISTANCE: Final = 4.0
 _LABEL_HEIGHT: Final = 11.0
 
@@ -105,6 +109,7 @@ class ScenePainter:
             index == state.suspect,
             self.step_key,
             index in state.supplied,
+            state.marks.get(index),
         )
 
     # Whole scene
@@ -255,16 +260,18 @@ class ScenePainter:
     ) -> None:
         state = self._state
         self._visible = visible
-        pending, computed = self._pens()
-        done = state.computed_among(near)
-        self._draw_edges(painter, near[~done].tolist(), pending)
-        self._draw_edges(painter, near[done].tolist(), computed)
+        kinds = 2 * state.carried[near] + state.computed_among(near)
+        for kind in sorted(set(kinds.tolist())):
+            carried, computed = divmod(kind, 2)
+            pen = self._pen(carried=carried, computed=bool(computed))
+            self._draw_edges(painter, near[kinds == kind].tolist(), pen)
         if lit:
             pen = QPen(self._theme.color("focus"), 2.5)
             self._draw_edges(painter, sorted(lit), pen, whole=True)
         hovered = self.hovered_edge
         if hovered != NONE:
-            pen = QPen(computed if state.computed(hovered) else pending)
+            carried = int(state.carried[hovered])
+            pen = self._pen(carried=carried, computed=state.computed(hovered))
             if hovered in lit:
                 pen = QPen(self._theme.color("focus"), 2.5)
             pen.setWidthF(pen.widthF() + 1)
@@ -296,13 +303,14 @@ class ScenePainter:
         ink = self._theme.color(token).rgba()
         return self._raster.paint((segments - corner) * zoom, ink, base)
 
-    def _pens(self) -> tuple[QPen, QPen]:
-        pending = QPen(self._theme.color("ctl"), 1.4)
-        pending.setCapStyle(Qt.PenCapStyle.FlatCap)
-        pending.setDashPattern([length / 1.4 for length in _DASH])
-        computed = QPen(self._theme.color("text2"), 1.8)
-        computed.setCapStyle(Qt.PenCapStyle.FlatCap)
-        return pending, computed
+    def _pen(self, *, carried: int, computed: bool) -> QPen:
+        """Return the pen of an edge; see `SceneState.carried`."""
+        token, width = _PENS[carried] if computed or carried else _PENDING
+        pen = QPen(self._theme.color(token), width)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if not computed:
+            pen.setDashPattern([length / width for length in _DASH])
+        return pen
 
     def _draw_edges(
         self, painter: QPainter, edges: Iterable[int], pen: QPen, *, whole: bool = False
@@ -396,7 +404,7 @@ class ScenePainter:
             for color in np.unique(colors).tolist():
                 painter.setBrush(QColor.fromRgba(color))
                 painter.drawRects(to_rects(rects[colors == color]))
-        self._paint_far_breakpoints(painter, zoom)
+        self._paint_far_marks(painter, zoom)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _paint_pixels(
@@ -419,9 +427,15 @@ class ScenePainter:
             return self._geometry.rects[boxes]
         return self._geometry.grown(boxes, _LEAST_CELL / zoom, _LEAST_CELL_ALONG / zoom)
 
-    def _paint_far_breakpoints(self, painter: QPainter, zoom: float) -> None:
-        painter.setBrush(self._theme.color("bp"))
+    def _paint_far_marks(self, painter: QPainter, zoom: float) -> None:
+        """Mark breakpoints, and where differences are born."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for index, mark in self._state.marks.items():
+            if mark.kind is DifferenceKind.BORN:
+                corner = self._geometry.rect(index).topRight()
+                painter.setBrush(self._theme.color("div"))
+                painter.drawEllipse(corner, 5 / zoom, 5 / zoom)
+        painter.setBrush(self._theme.color("bp"))
         for index in self._state.breakpoints:
             corner = self._geometry.rect(index).topLeft()
             painter.drawEllipse(corner, 4 / zoom, 4 / zoom)

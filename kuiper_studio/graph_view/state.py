@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from engine.text import format_shape
+from kuiper_studio.item_models.comparison_rows import DifferenceKind, look_of
+from kuiper_studio.item_models.difference_marks import DifferenceMark, operator_marks
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 from kuiper_studio.session import RunState
 
@@ -30,6 +32,7 @@ _PLAIN: Final = DisplayStatus.PLAIN
 _FAILED: Final = DisplayStatus.FAILED
 _CURRENT: Final = DisplayStatus.CURRENT
 _SHOWN: Final = tuple(DisplayStatus)  # by number
+_CARRIED: Final = {DifferenceKind.INHERITED: 1, DifferenceKind.BORN: 2}
 _HAS_NEXT: Final = frozenset({RunState.READY, RunState.STOPPED, RunState.RUNNING})
 
 
@@ -59,6 +62,11 @@ class SceneState:
     breakpoints : frozenset of int
     supplied : frozenset of int
         Boxes of operators whose output is overridden.
+    marks : dict of int to DifferenceMark
+        What a comparison says about boxes; empty without a comparison.
+    carried : ndarray of shape (E,), int8
+        For each edge 1 if it carries an inherited difference, 2 if one that is born at its
+        source, else 0.
     summaries : dict of int to Summary
     generation : int
         Number of times that values were dropped.
@@ -76,12 +84,15 @@ class SceneState:
         self.picked = ""
         self.breakpoints: frozenset[int] = frozenset()
         self.supplied: frozenset[int] = frozenset()
+        self.marks: dict[int, DifferenceMark] = {}
+        self.carried: npt.NDArray[np.int8] = np.zeros(len(scene.edges), np.int8)
         self.summaries: dict[int, Summary] = {}
         self.generation = 0
         self._shapes: dict[str, str] = {}
         self._sources = np.array([edge.source for edge in scene.edges], np.intp)
         if session is not None:
             self.refresh()
+            self.follow_comparison()
 
     # Following the session
 
@@ -164,6 +175,22 @@ class SceneState:
         for index in before ^ self.supplied:
             self.states[index] = DISPLAY_STATUS[session.status(self.scene.boxes[index].name)]
 
+    def follow_comparison(self) -> None:
+        """Read what the comparison with a reference says."""
+        session = self._session
+        if session is None:
+            return
+        index = self.scene.index
+        self.marks = {
+            index[name]: mark for name, mark in operator_marks(session).items() if name in index
+        }
+        self.carried[:] = 0
+        rows = session.comparing.rows if self.marks else {}
+        for number, edge in enumerate(self.scene.edges if rows else ()):
+            row = rows.get(edge.operand)
+            if row is not None:
+                self.carried[number] = _CARRIED.get(look_of(row).kind, 0)
+
     def _block_behind(self, failed: int) -> None:
         """Mark boxes that can no longer run; boxes are in execution order."""
         blocked = {failed}
@@ -220,7 +247,8 @@ class SceneState:
         """Return the highlighted edges.
 
         These are the clicked edge, or the edges of the selected box. While the selection only
-        follows the run, no edge is highlighted.
+        follows the run, no edge is highlighted. An edge that carries a difference keeps its
+        colour unless it was clicked.
         """
         edges: set[int] = set()
         if self.picked:
@@ -230,7 +258,8 @@ class SceneState:
                 if edge.operand == self.picked
             )
         elif self.selected not in (NONE, self.position):
-            edges.update(self.scene.edges_of[self.selected])
+            beside = self.scene.edges_of[self.selected]
+            edges.update(n for n in beside if not self.marks or not self.carried[n])
         return edges
 
     def count(self, state: DisplayStatus) -> int:

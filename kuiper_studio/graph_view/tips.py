@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from engine.text import format_brief, format_count, format_dtype, format_duration, format_shape
 from kuiper_studio.graph_view.state import NONE
+from kuiper_studio.item_models.comparison_rows import look_of
+from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.statuses import STATUS_LOOKS, DisplayStatus
 
 if TYPE_CHECKING:
@@ -29,7 +31,11 @@ def box_tip(state: SceneState, session: StudioSession, box: int) -> str:
     supplied = session.supplied_text(shown.name)
     random = session.random_text(shown.name)
     dropped = _evicted_text(session, shown.operand)
-    return "\n".join(filter(None, (*lines, word, random, supplied or reason, dropped)))
+    mark = state.marks.get(box)
+    compared = mark.text if mark is not None else ""
+    return "\n".join(
+        filter(None, (*lines, word, compared, random, supplied or reason, dropped))
+    )
 
 
 def _evicted_text(session: StudioSession, operand: str) -> str:
@@ -65,6 +71,9 @@ def edge_tip(state: SceneState, session: StudioSession, edge: int) -> str:
         lines.append(f"NaN {summary.nan} · Inf {summary.pinf + summary.ninf}")
     elif metadata is None:
         lines.append("not computed yet")
+    row = session.comparing.rows.get(shown.operand)
+    if row is not None:
+        lines.append(f"beside the reference: {look_of(row).word}")
     lines.append(_evicted_text(session, shown.operand))
     if shown.count > 1:
         lines.append(f"used {format_count(shown.count, 'time')}")
@@ -75,9 +84,13 @@ def describe(state: SceneState) -> str:
     """Return a description of the graph in a sentence or two."""
     count = len(state.scene.boxes)
     text = f"{format_count(count, 'operator')}, {state.count(DisplayStatus.EXECUTED)} executed."
+    if state.marks:
+        text += f" Beside the reference: {count_text(state.marks.values())}."
     for name, box in (("Next", state.current), ("Selected", state.selected)):
         if box != NONE:
             shown = state.scene.boxes[box]
             status = STATUS_LOOKS[state.shown(box)].text.lower()
-            text += f" {name}: {shown.type} {shown.name}, {status}."
+            mark = state.marks.get(box)
+            compared = f", {mark.text}" if mark is not None else ""
+            text += f" {name}: {shown.type} {shown.name}, {status}{compared}."
     return text

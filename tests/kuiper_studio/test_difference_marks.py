@@ -7,6 +7,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
+from kuiper_studio.graph_view.boxes import detail_lines
+from kuiper_studio.graph_view.legend import legend_entries
 from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.difference_marks import count_text, operator_marks
@@ -103,3 +105,68 @@ def test_a_copied_row_has_the_mark(window):
     window.operators_panel.copy_line()
     cells = QApplication.clipboard().text().split("\t")
     assert any(cell.startswith("inherited from upstream") for cell in cells)
+
+
+def test_boxes_and_edges(window):
+    state = window.graph_view.canvas._state
+    looks = [window.graph_view.canvas._painter.look(box) for box in range(5)]
+    assert [look.mark.look.glyph if look.mark else "" for look in looks] == GLYPHS
+    assert [(look.style.border, look.style.width) for look in looks] == [
+        ("ctl", 1.0), ("div", 2.0), ("ctl", 1.0), ("ctl", 1.0), ("ctl", 1.0),
+    ]  # fmt: skip
+    seconds = [detail_lines(look)[1] for look in looks]
+    assert seconds[:3] == ["Δ 0", "BORN 0.5", "Δ 0.43"]
+    # Operands 0 to 3: equal, born, inherited, not compared.
+    carried = {edge.operand: state.carried[i] for i, edge in enumerate(state.scene.edges)}
+    assert carried == {"0": 0, "1": 2, "2": 1, "3": 0}
+    assert [entry.text for entry in legend_entries(state)][:4] == [
+        "equal", "born here", "inherited", "not compared",
+    ]  # fmt: skip
+
+
+def test_edges_are_painted_in_the_colour_of_the_difference(window):
+    canvas, full = window.graph_view.canvas, window.theme.color("div")
+    canvas.reduced_motion = True
+    canvas.set_orientation("left-right")
+    canvas.zoom_reset()
+    canvas.center_on("plus")
+    window.session.select("out")  # so that no other edge is highlighted
+    shot = canvas.grab().toImage()
+    widths = {}
+    for source, target in (("in", "times"), ("times", "plus"), ("plus", "sign")):
+        left, right = canvas.box_rect(source), canvas.box_rect(target)
+        x = round(left.right() + 0.3 * (right.left() - left.right()))
+        found = [shot.pixelColor(x, y) for y in range(round(left.top()), round(left.bottom()))]
+        yellow = [max(0, color.red() - color.blue()) for color in found]
+        widths[source] = sum(yellow) / (full.red() - full.blue())
+    assert widths["in"] == 0
+    assert widths["times"] == pytest.approx(3, abs=0.3)
+    assert widths["plus"] == pytest.approx(2, abs=0.3)
+
+
+def test_a_selected_box_keeps_the_colour_of_its_edges(window):
+    state = window.graph_view.canvas._state
+    numbers = {edge.operand: i for i, edge in enumerate(state.scene.edges)}
+    window.session.select("times")
+    assert state.lit() == {numbers["0"]}  # its output carries the difference
+    state.picked = "1"
+    assert state.lit() == {numbers["1"]}
+
+
+def test_texts_of_the_graph(window):
+    canvas = window.graph_view.canvas
+    window.session.select("times")
+    description = canvas.accessibleDescription()
+    assert "1 born, 1 inherited, 1 equal, 1 not compared" in description
+    assert "born here, difference 0.5" in description.partition("Selected")[2]
+    assert "born here, difference 0.5" in canvas.tip_at(canvas.box_rect("times").center())
+
+
+def test_the_graph_forgets_a_comparison(window):
+    canvas = window.graph_view.canvas
+    window.session.comparing.clear()
+    assert canvas._state.marks == {}
+    assert not canvas._state.carried.any()
+    assert canvas._painter.look(1).mark is None
+    assert legend_entries(canvas._state)[0].text == "executed"
+    assert "reference" not in canvas.accessibleDescription()
