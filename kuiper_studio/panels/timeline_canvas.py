@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from typing_extensions import override
 
 from engine.text import format_amount, format_count, format_duration
+from kuiper_studio.item_models.difference_marks import count_text
 from kuiper_studio.item_models.module_runs import module_runs
 from kuiper_studio.item_models.statuses import (
     DISPLAY_STATUS,
@@ -18,6 +19,7 @@ from kuiper_studio.item_models.statuses import (
     STATUS_LOOKS,
     DisplayStatus,
 )
+from kuiper_studio.panels.timeline_errors import ErrorPainter
 from kuiper_studio.panels.timeline_model import Measure, Scale, TimelineModel
 from kuiper_studio.panels.timeline_painter import Geometry, TimelinePainter
 from kuiper_studio.session import RunState
@@ -135,13 +137,13 @@ class TimelineCanvas(QWidget):
         return Geometry(self.width(), self.height(), len(self.model))
 
     def operator_at(self, x: float) -> RuntimeOperator | None:
-        """Return the operator at a position; of several in a bar the costliest."""
+        """Return the operator at a position; of several in a bar the one it shows."""
         if not len(self.model):
             return None
         bar = self.geometry_of_bars().bar_at(x)
         if bar < 0:
             return None
-        index = int(self._current_painter().bars.costliest[bar])
+        index = int(self._current_painter().shown[bar])
         return self.model.operators[index]
 
     def tip(self, operator: RuntimeOperator) -> str:
@@ -155,7 +157,8 @@ class TimelineCanvas(QWidget):
         if size > 1:
             first = index - index % size
             last = min(first + size, len(self.model)) - 1
-            lines.insert(0, f"#{first} to #{last}, of which the costliest is:")
+            word = "worst" if self._measure is Measure.ERROR else "costliest"
+            lines.insert(0, f"#{first} to #{last}, of which the {word} is:")
         return "<p style='white-space: pre'>" + "<br>".join(lines) + "</p>"
 
     def _facts(self, operator: RuntimeOperator) -> str:
@@ -165,6 +168,9 @@ class TimelineCanvas(QWidget):
             parts.append(format_amount(macs, "MAC"))
         if operator.index in self.model.nonfinite:
             parts.append(NONFINITE.detail)
+        mark = self.model.marks.get(operator.name)
+        if mark is not None:
+            parts.append(mark.text)
         return " · ".join(filter(None, parts))
 
     def _time_text(self, operator: RuntimeOperator) -> str:
@@ -187,6 +193,8 @@ class TimelineCanvas(QWidget):
         session = self._session
         text = f"{format_count(len(self.model), 'operator')} in execution order, "
         text += f"{session.position - session.skipped} executed."
+        if self.model.marks:
+            text += f" Beside the reference: {count_text(self.model.marks.values())}."
         if session.graph is not None and session.selected:
             operator = session.graph.operator(session.selected)
             text += f" Selected: #{operator.index} {operator.type} {operator.name}"
@@ -203,9 +211,13 @@ class TimelineCanvas(QWidget):
 
     def _current_painter(self) -> TimelinePainter:
         if self._picture is None or self._painted is None:
-            self._painted = TimelinePainter(
-                self._theme, self.geometry_of_bars(), self.model, self._measure, self._scale
-            )
+            space = self.geometry_of_bars()
+            if self._measure is Measure.ERROR:
+                self._painted = ErrorPainter(self._theme, space, self.model)
+            else:
+                self._painted = TimelinePainter(
+                    self._theme, space, self.model, self._measure, self._scale
+                )
         return self._painted
 
     def _current_picture(self) -> QPixmap:

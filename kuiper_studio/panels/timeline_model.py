@@ -19,22 +19,28 @@ from engine.cost import cost
 from engine.states import OperatorStatus
 from engine.values import ArrayMetadata
 from kuiper_studio.families import family_of
+from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.statuses import DISPLAY_STATUS, DisplayStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from engine.cost import Cost, ValueSource
     from engine.runtime import RuntimeOperator
     from engine.values import ValueMetadata
     from kuiper_studio.engine_service.protocol import Outputs
+    from kuiper_studio.item_models.difference_marks import DifferenceMark
     from kuiper_studio.session import Record
 
 __all__ = [
+    "LEAST_ERROR",
     "Bars",
+    "ErrorBars",
     "Measure",
     "Scale",
     "TimelineModel",
+    "error_fractions",
+    "error_top",
     "fractions",
     "round_ticks",
 ]
@@ -49,6 +55,7 @@ class Measure(Enum):
 
     TIME = "time"
     MACS = "MACs"
+    ERROR = "error"
 
 
 class Scale(Enum):
@@ -59,7 +66,13 @@ class Scale(Enum):
     LOG = "Logarithmic"
 
 
+LEAST_ERROR: Final = 1e-8
+"""The foot of the scale of errors, below the rounding of float32."""
+_MOST_ERROR: Final = 1e8
 _DECADES: Final = 4
+_K = DifferenceKind
+# The worst operator of a bar decides; None for an operator that has no output.
+_SEVERITY: Final = (None, _K.EQUAL, _K.OTHER, _K.INHERITED, _K.BORN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,31 @@ class Bars:
     nonfinite: Flags
 
 
+@dataclass(frozen=True, slots=True)
+class ErrorBars:
+    """Bars of differences from a reference, one per operator or several.
+
+    Attributes
+    ----------
+    size : int
+        Operators per bar; the last may have fewer.
+    worst : ndarray, (B,) int64
+        Index of the operator that a bar shows.
+    errors : ndarray, (B,) float64
+        Largest difference over the reference's largest element; NaN where there is none.
+    born : ndarray, (B,) float64
+        The part of it that is born in the operator; NaN where it was not measured.
+    kinds : tuple of (DifferenceKind or None)
+        None where there is nothing to compare.
+    """
+
+    size: int
+    worst: Ints
+    errors: Floats
+    born: Floats
+    kinds: tuple[DifferenceKind | None, ...]
+
+
 class TimelineModel:
     """Costs and states of the operators of one model.
 
@@ -110,6 +148,10 @@ class TimelineModel:
         Members of `DisplayStatus`.
     nonfinite : frozenset of int
         Indexes of operators that are known to have given NaN or Inf.
+    marks : mapping of str to DifferenceMark
+        What a comparison says about operators, by name.
+    tolerance : float
+        Of that comparison.
     """
 
     def __init__(self, operators: Sequence[RuntimeOperator] = ()) -> None:
@@ -137,6 +179,8 @@ class TimelineModel:
         )
         self._ends = np.array([o.is_input or o.is_output for o in operators], np.bool_)
         self.nonfinite: frozenset[int] = frozenset()
+        self.marks: Mapping[str, DifferenceMark] = {}
+        self.tolerance = 0.0
         self.forget()
 
     def __len__(self) -> int:
@@ -265,6 +309,50 @@ class TimelineModel:
             all_of(self.status == DisplayStatus.BLOCKED),
             any_of(nonfinite),
         )
+
+    def error_bars(self, size: int = 1) -> ErrorBars:
+        """Make bars of the comparison, of `size` operators each.
+
+        Parameters
+        ----------
+        size : int
+            At least 1.
+        """
+        marks = [self.marks.get(operator.name) for operator in self.operators]
+        kinds = [mark.kind if mark is not None else None for mark in marks]
+        errors, born = (
+            np.array([getattr(mark, name, None) for mark in marks], np.float64)
+            for name in ("relative", "born")
+        )
+        severity = np.array([_SEVERITY.index(kind) for kind in kinds], np.float64)
+        shares = error_fractions(errors, _MOST_ERROR)
+        count = len(range(0, len(self), size))
+        padded = np.full(count * size, -1.0)
+        padded[: len(self)] = severity + 0.5 * shares  # the larger error among equals
+        worst = np.arange(count) * size + padded.reshape(-1, size).argmax(axis=1)
+        return ErrorBars(
+            size, worst, errors[worst], born[worst], tuple(kinds[place] for place in worst)
+        )
+
+
+def error_fractions(errors: Floats, top: float) -> Floats:
+    """Map errors to heights from 0 to 1 on a logarithmic scale; NaN to 0.
+
+    Parameters
+    ----------
+    errors : ndarray
+    top : float
+        Greater than `LEAST_ERROR`, which has height 0.
+    """
+    bounded = np.clip(np.nan_to_num(errors, nan=0.0, posinf=top), LEAST_ERROR, top)
+    return np.asarray(np.log10(bounded / LEAST_ERROR) / math.log10(top / LEAST_ERROR))
+
+
+def error_top(errors: Floats, tolerance: float) -> float:
+    """Return the power of ten, 1 or more, that is the top of a scale of errors."""
+    finite = errors[np.isfinite(errors)]
+    largest = max(float(finite.max(initial=0.0)), tolerance, 1.0)
+    return min(10.0 ** math.ceil(math.log10(largest) - 1e-9), _MOST_ERROR)
 
 
 def fractions(values: npt.NDArray[Any], top: float, scale: Scale) -> Floats:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kuiper_studio.item_models.module_runs import ModuleRun
-    from kuiper_studio.panels.timeline_model import Bars, TimelineModel
+    from kuiper_studio.panels.timeline_model import Bars, Ints, TimelineModel
     from kuiper_studio.theme import Theme
 
 __all__ = ["Geometry", "TimelinePainter", "axis_unit", "elide_start"]
@@ -27,12 +27,12 @@ LEFT: Final = 46
 RIGHT: Final = 18  # for the playhead's flag at the end
 TOP: Final = 14
 BELOW: Final = 28
-_ROOM_PER_TICK: Final = 24
+ROOM_PER_TICK: Final = 24
 _LEAST_SLOT: Final = 4.0
-_LEAST_BAR: Final = 3
+LEAST_BAR: Final = 3
 _LEAST_MARKED_BAR: Final = 9
 _GAP: Final = 5.0
-_ESTIMATE: Final = 0.16
+ESTIMATE: Final = 0.16
 _LEAST_LABEL: Final = 36  # pixels, for the end of a name that tells its module from others
 _BETWEEN_WORDS: Final = re.compile(r"[._]+(?=.)")
 _UNITS: Final = {
@@ -111,7 +111,7 @@ def axis_unit(measure: Measure, top: float) -> tuple[float, str]:
 
 
 class TimelinePainter:
-    """Paints one picture of a model.
+    """Paints one picture of a model's costs.
 
     Parameters
     ----------
@@ -119,8 +119,16 @@ class TimelinePainter:
     geometry : Geometry
     model : TimelineModel
         Not empty.
-    measure : Measure
+    measure : {Measure.TIME, Measure.MACS}
     scale : Scale
+
+    Attributes
+    ----------
+    bars : Bars
+    heights : ndarray, (B,) int64
+        In pixels; 0 for no bar.
+    shown : ndarray, (B,) int64
+        Index of the operator that a bar stands for.
     """
 
     def __init__(
@@ -135,15 +143,16 @@ class TimelinePainter:
         self._measure, self._scale = measure, scale
         self.bars: Bars = model.bars(measure, geometry.bar_size)
         self._top = float(self.bars.total.max())
+        self.shown: Ints = self.bars.costliest
         self._has_unit = measure is Measure.MACS or model.any_measured
-        self.heights = self._heights()
+        self.heights: Ints = self._heights()
 
-    def _heights(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    def _heights(self) -> Ints:
         if self._top <= 0:
             shares = np.zeros(len(self.bars.total))
         else:
             shares = fractions(self.bars.total, self._top, self._scale)
-        heights = np.maximum(np.rint(shares * self._geometry.room), _LEAST_BAR)
+        heights = np.maximum(np.rint(shares * self._geometry.room), LEAST_BAR)
         marked = self.bars.failed | self.bars.unsupported
         heights[marked] = np.maximum(heights[marked], _LEAST_MARKED_BAR)
         heights[self.bars.blocked] = 0
@@ -193,7 +202,7 @@ class TimelinePainter:
         caption = f"{_SCALE_WORDS[self._scale]}{unit}"
         painter.drawText(QRectF(6, 0, 80, TOP), Qt.AlignmentFlag.AlignVCenter, caption)
         right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        count = max(2, space.room // _ROOM_PER_TICK)
+        count = max(2, space.room // ROOM_PER_TICK)
         for tick in round_ticks(self._top / factor, self._scale, count):
             share = float(fractions(np.array([tick * factor]), self._top, self._scale)[0])
             y = space.base - round(share * space.room)
@@ -227,7 +236,7 @@ class TimelinePainter:
 
     def _paint_estimate(self, painter: QPainter, rect: QRect, token: str, solid: int) -> None:
         color = self._theme.color(token)
-        painter.fillRect(rect, self._theme.color(token, _ESTIMATE))
+        painter.fillRect(rect, self._theme.color(token, ESTIMATE))
         painter.setPen(color)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(rect.adjusted(0, 0, -1, -1))

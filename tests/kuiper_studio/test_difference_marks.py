@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 
 from kuiper_studio.graph_view.boxes import detail_lines
@@ -13,6 +13,7 @@ from kuiper_studio.item_models import OperatorColumn
 from kuiper_studio.item_models.comparison_rows import DifferenceKind
 from kuiper_studio.item_models.difference_marks import count_text, operator_marks
 from kuiper_studio.item_models.operator_filter import STATES
+from kuiper_studio.panels.timeline_model import Measure
 
 # Ours triples what the reference doubles: [3, 6, 9] beside [2, 4, 6] differs by 3 of 6, and one
 # more by 3 of 7. The reference lacks what `sign` gives.
@@ -126,11 +127,10 @@ def test_boxes_and_edges(window):
 
 def test_edges_are_painted_in_the_colour_of_the_difference(window):
     canvas, full = window.graph_view.canvas, window.theme.color("div")
+    window.session.select("out")  # so that no other edge is highlighted
     canvas.reduced_motion = True
     canvas.set_orientation("left-right")
-    canvas.zoom_reset()
-    canvas.center_on("plus")
-    window.session.select("out")  # so that no other edge is highlighted
+    canvas.fit()
     shot = canvas.grab().toImage()
     widths = {}
     for source, target in (("in", "times"), ("times", "plus"), ("plus", "sign")):
@@ -138,7 +138,7 @@ def test_edges_are_painted_in_the_colour_of_the_difference(window):
         x = round(left.right() + 0.3 * (right.left() - left.right()))
         found = [shot.pixelColor(x, y) for y in range(round(left.top()), round(left.bottom()))]
         yellow = [max(0, color.red() - color.blue()) for color in found]
-        widths[source] = sum(yellow) / (full.red() - full.blue())
+        widths[source] = sum(yellow) / (full.red() - full.blue()) / canvas.zoom
     assert widths["in"] == 0
     assert widths["times"] == pytest.approx(3, abs=0.3)
     assert widths["plus"] == pytest.approx(2, abs=0.3)
@@ -170,3 +170,66 @@ def test_the_graph_forgets_a_comparison(window):
     assert canvas._painter.look(1).mark is None
     assert legend_entries(canvas._state)[0].text == "executed"
     assert "reference" not in canvas.accessibleDescription()
+
+
+def test_the_timeline_returns_to_costs(window):
+    panel = window.timeline_panel
+    panel.set_measure(Measure.MACS)
+    window.session.comparing.clear()
+    assert panel.canvas.measure is Measure.MACS
+    assert panel.measure_box.count() == 2
+    assert panel.measure_box.currentText() == "Height: MACs"
+    assert "measured" in panel.legend.accessibleName()
+
+
+def test_errors_on_the_timeline(window, qtbot):
+    panel, canvas = window.timeline_panel, window.timeline_panel.canvas
+    assert panel.measure_box.currentText() == "Height: error"
+    assert panel.summary.text() == "1 born, 1 inherited, 1 equal, 1 not compared"
+    assert "tolerance" in panel.legend.accessibleName()
+    painted = canvas._current_painter()
+    room = canvas.geometry_of_bars().room
+    # Eight decades, from 1e-8 to 1.
+    decades = [np.log10(error / 1e-8) for error in (3 / 6, 3 / 7)]
+    assert painted.heights.tolist() == [3, *(round(d / 8 * room) for d in decades), 13, 0]
+
+    space, theme = canvas.geometry_of_bars(), window.theme
+    shot = canvas.grab().toImage()
+
+    def color_at(bar, y):
+        left, right = space.bar_span(bar)
+        return shot.pixelColor(round((left + right) / 2), y)
+
+    assert color_at(0, space.base - 2) == theme.color("ctl")
+    assert color_at(1, space.base - 2) == theme.color("div")
+    outline = space.bar_rect(2, int(painted.heights[2]))
+    assert color_at(2, outline.top()) == theme.color("div")
+    assert color_at(2, space.base - 4) != theme.color("div")
+
+    left, right = space.bar_span(2)
+    point = QPoint(round((left + right) / 2), space.base - 4)
+    qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=point)
+    assert window.session.selected == "plus"
+    assert "inherited from upstream" in canvas.accessibleDescription()
+    assert "1 born, 1 inherited" in canvas.accessibleDescription()
+    assert "born here" in canvas.tip(window.session.graph.operator("times"))
+
+
+def test_another_choice_of_height_stays_until_the_next_comparison(window, tmp_path):
+    panel, session = window.timeline_panel, window.session
+    panel.set_measure(Measure.TIME)
+    session.step_back()
+    assert session.wait_idle(10)
+    assert panel.canvas.measure is Measure.TIME
+    assert "measured" in panel.legend.accessibleName()
+    session.compare(tmp_path / "reference.npz")
+    assert session.wait_idle(20)
+    assert panel.canvas.measure is Measure.ERROR
+    assert panel.measure_box.count() == 3
+
+
+def test_both_themes_paint_all_of_it(window):
+    """Nothing is painted by a glyph or token that does not exist."""
+    for scheme in ("Light", "Dark"):
+        window.actions_by_id[f"view.theme{scheme}"].trigger()
+        assert not window.grab().isNull()

@@ -11,11 +11,15 @@ import engine
 from engine.session import OperatorStatus, StepRecord
 from engine.store import StepOutputs
 from engine.values import metadata_of
+from kuiper_studio.item_models.comparison_rows import DifferenceKind, DifferenceLook
+from kuiper_studio.item_models.difference_marks import DifferenceMark
 from kuiper_studio.item_models.statuses import DisplayStatus
 from kuiper_studio.panels.timeline_model import (
     Measure,
     Scale,
     TimelineModel,
+    error_fractions,
+    error_top,
     fractions,
     round_ticks,
 )
@@ -183,3 +187,38 @@ def test_linear_ticks_are_one_to_three_and_below_the_top(top):
     ticks = round_ticks(top, Scale.LINEAR)
     assert 1 <= len(ticks) <= 2
     assert ticks[-1] <= top * (1 + 1e-9)
+
+
+def mark(kind, relative=None, born=None):
+    return DifferenceMark(DifferenceLook("≠", "div", "", kind), relative, born)
+
+
+def test_bars_of_errors(model):
+    kind = DifferenceKind
+    model.marks = {
+        "in": mark(kind.EQUAL, 0.0, 0.0),
+        "a": mark(kind.INHERITED, 1e-3, 1e-6),
+        "b": mark(kind.INHERITED, 1e-2, 1e-7),
+        "r": mark(kind.BORN, 1e-4, 1e-4),
+        "odd": mark(kind.OTHER),
+    }
+    single = model.error_bars()
+    assert single.worst.tolist() == [0, 1, 2, 3, 4, 5]
+    np.testing.assert_array_equal(single.errors, [0, 1e-3, 1e-2, 1e-4, np.nan, np.nan])
+    assert single.kinds[4:] == (kind.OTHER, None)
+    # Of three operators: the larger of two inherited ones; where it is born before all others.
+    triple = model.error_bars(3)
+    assert triple.worst.tolist() == [2, 3]
+    np.testing.assert_array_equal(triple.born, [1e-7, 1e-4])
+    assert triple.kinds == (kind.INHERITED, kind.BORN)
+    assert model.error_bars(4).worst.tolist() == [3, 4]  # two bars, the last of two operators
+
+
+def test_scale_of_errors():
+    errors = np.array([0, 1e-9, 1e-8, 1e-4, 1, 50, np.inf, np.nan])
+    shares = error_fractions(errors, 1.0)
+    np.testing.assert_allclose(shares, [0, 0, 0, 0.5, 1, 1, 1, 0])
+    assert error_top(errors, 1e-4) == 100
+    assert error_top(np.array([1e-6, np.nan]), 1e-4) == 1
+    assert error_top(np.array([]), 1000.0) == 1000
+    assert error_top(np.array([1e300]), 1e-4) == 1e8
