@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.conversion.records import ConversionOptions
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
+    from engine.precision import choose_float32, simulate_precision
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.self_check import self_check
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
@@ -33,12 +34,14 @@ __all__ = [
     "SessionState",
     "StepRecord",
     "Tensor",
+    "choose_float32",
     "compare",
     "kernels_of",
     "load",
     "load_layers",
     "open_reference",
     "self_check",
+    "simulate_precision",
     "write_dump",
 ]
 
@@ -53,12 +56,14 @@ _HOME = {
     "SessionState": "engine.session",
     "StepRecord": "engine.session",
     "Tensor": "engine.tensor",
+    "choose_float32": "engine.precision",
     "compare": "engine.comparison",
     "kernels_of": "engine.dump",
     "load": "engine.runtime",
     "load_layers": "engine.layers",
     "open_reference": "engine.comparison",
     "self_check": "engine.self_check",
+    "simulate_precision": "engine.precision",
     "write_dump": "engine.dump",
 }
 

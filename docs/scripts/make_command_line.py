@@ -24,8 +24,9 @@ HEAD: Final = """\
 `.param` file, the `.bin` file or their folder, or a `.pt` or `.onnx` that pnnx converts.
 
 Results go to standard output. What goes wrong is one sentence on standard error, with exit
-status 2. Exit status 0 means done, 1 means that `check` found differences, and 128 and more
-that the user or the system asked the command to end.
+status 2. Exit status 0 means done, 1 means that `check` found differences or
+that `precision` did not reach the wanted error, and 128 and more that the user or the system
+asked the command to end.
 
 Long work shows a bar with rate and time left, on a terminal only.
 

@@ -44,7 +44,7 @@ def window_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="A desktop debugger for neural networks in PNNX form.",
         epilog="commands without a display (kuiper-studio COMMAND --help explains them):\n"
-        + "\n".join(f"  {name:<9}{summary}" for name, summary in COMMANDS.items()),
+        + "\n".join(f"  {name:<10}{summary}" for name, summary in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser, required=False)
@@ -206,6 +206,34 @@ def recorder_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def precision_parser() -> argparse.ArgumentParser:
+    """Arguments of ``precision``."""
+    from engine.precision import FORMATS
+
+    parser = _parser(
+        "precision",
+        "Weights and outputs are rounded to the format; operators compute in float32.",
+    )
+    _add_model(parser)
+    _add_inputs(parser, "0")
+    _add_memory_limit(parser)
+    _add_memory_bound(parser)
+    parser.epilog = "Exit status: 0 done, 1 the error of --keep is not reached, 2 error."
+    parser.set_defaults(backend="numpy", backend_from=None)
+    parser.add_argument(
+        "--format", choices=FORMATS, default="float16",
+        help="int8 has one scale per tensor, int8-per-channel one per output channel of a "
+        "weight; default %(default)s",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep", metavar="ERROR", type=_tolerance, default=None,
+        help="choose operators to keep in float32, so that no output is off by more than this "
+        "share of the largest, and print what ncnn takes",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print all results as JSON")
+    return parser
+
+
 def render_parser() -> argparse.ArgumentParser:
     """Arguments of ``render``."""
     from kuiper_studio.layout import FILE_FORMATS
@@ -291,6 +319,7 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "run": run_parser,
     "dump": dump_parser,
     "check": check_parser,
+    "precision": precision_parser,
     "convert": convert_parser,
     "compare": compare_parser,
     "recorder": recorder_parser,

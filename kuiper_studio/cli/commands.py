@@ -11,6 +11,7 @@ COMMANDS: Final = {
     "run": "Run a model once and write its outputs.",
     "dump": "Run a model and write the tensors of every operator.",
     "check": "Compare every backend with NumPy, operator by operator.",
+    "precision": "Simulate float16, bfloat16 or int8, operator by operator.",
     "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
     "compare": "Compare a run with a reference and name where they begin to differ.",
     "recorder": "Write a script that records a reference with another library.",

@@ -275,6 +275,25 @@ def _check(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _precision(arguments: argparse.Namespace) -> int:
+    from engine.precision import choose_float32, simulate_precision
+    from kuiper_studio.cli.precision import precision_facts, say_precision
+
+    session = make_fed_session(arguments)
+    kept = None
+    with progress_shown("simulating", "operators") as show:
+        if arguments.keep is None:
+            (found,) = simulate_precision(session, (arguments.format,), progress=show)
+        else:
+            kept = choose_float32(session, arguments.format, arguments.keep, progress=show)
+            found = kept.simulation
+    if arguments.json:
+        _say_json(precision_facts(found, kept))
+    else:
+        say_precision(found, kept)
+    return DONE if kept is None or kept.reached else DIFFERENT
+
+
 def _convert(arguments: argparse.Namespace) -> int:
     from engine.conversion.convert import convert
     from engine.conversion.failures import find_ncnn_losses
@@ -456,6 +475,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "run": _run,
     "dump": _dump,
     "check": _check,
+    "precision": _precision,
     "convert": _convert,
     "compare": _compare,
     "recorder": _recorder,

@@ -1,0 +1,222 @@
+"""Chooses the operators to keep in float32 for a wanted error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.errors import SessionStateError
+from engine.precision.formats import format_of
+from engine.precision.lowered_runs import CancelledError, LoweredRuns
+from engine.precision.simulation import PASSES, Simulation, simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from engine.precision.formats import Format, FormatName
+    from engine.precision.loss import Loss
+    from engine.runtime import OperatorLabel
+    from engine.session import Session
+
+__all__ = ["KeptOperators", "KeptStep", "choose_float32"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptStep:
+    """One step of the choice.
+
+    Attributes
+    ----------
+    added, removed : tuple of OperatorLabel
+        What this step keeps in float32, or gives back to the format.
+    output : Loss
+        Measured at the model's outputs, with all that is then kept.
+    """
+
+    added: tuple[OperatorLabel, ...]
+    removed: tuple[OperatorLabel, ...]
+    output: Loss
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOperators:
+    """The choice of operators to keep in float32.
+
+    Attributes
+    ----------
+    simulation : Simulation
+        Of the format, which the order comes from.
+    wanted_error : float
+    steps : tuple of KeptStep
+        The first keeps nothing.
+    kept : tuple of OperatorLabel
+        In execution order.
+    output : Loss
+        Measured with these in float32 and all others in the format.
+    passes : float
+        Work of all, in passes of the model.
+    cancelled : bool
+    """
+
+    simulation: Simulation
+    wanted_error: float
+    steps: tuple[KeptStep, ...] = field(repr=False)
+    kept: tuple[OperatorLabel, ...]
+    output: Loss
+    passes: float
+    cancelled: bool = False
+
+    @property
+    def format(self) -> Format:
+        """The format of all other operators."""
+        return self.simulation.format
+
+    @property
+    def reached(self) -> bool:
+        """Whether the measured error is at most the wanted one."""
+        return self.output.relative <= self.wanted_error
+
+
+def choose_float32(
+    session: Session,
+    format: FormatName,  # noqa: A002 - the field's word
+    wanted_error: float,
+    passes: float = PASSES,
+    progress: Callable[[int, int], None] | None = None,
+    cancelled: Callable[[], bool] | None = None,
+) -> KeptOperators:
+    """Choose few operators to keep in float32 for a wanted error at the model's output.
+
+    Greedy: the next operator is the one that does most harm alone, by `simulate_precision`. The
+    error is measured again after each, with one pass at most. An output beyond the format is
+    kept together with the operators that read it, because an operator in the format reads in
+    it. In the end each kept operator is given back where the error allows. The choice is small,
+    but not always the smallest.
+
+    Parameters
+    ----------
+    session : Session
+        Fed; it stays as it is.
+    format : {"float16", "bfloat16", "int8", "int8-per-channel"}
+    wanted_error : float
+        Relative: largest difference of an output by the largest output.
+    passes : float
+        Most passes of the model, for the simulation and again for the choice.
+    progress, cancelled : callable, optional
+        As for `simulate_precision`; progress is that of the simulation.
+
+    Returns
+    -------
+    KeptOperators
+        With the error reached, also where it is not the wanted one.
+
+    Raises
+    ------
+    EngineError, SessionStateError, InferenceError
+        As for `simulate_precision`, and if the work was cancelled before it began.
+    """
+    chosen = format_of(format)
+    try:
+        runs = LoweredRuns(session, cancelled)
+    except CancelledError as exc:
+        raise SessionStateError("cancelled before the model ran to its end") from exc
+
+    def tell(done: int) -> None:
+        if progress is not None:
+            progress(done, len(runs.operators))
+
+    simulation = simulate(runs, chosen, passes, tell)
+    choice = _Choice(runs, simulation, wanted_error, runs.passes + passes)
+    ended = simulation.cancelled
+    if not ended:
+        try:
+            choice.add()
+            choice.give_back()
+        except CancelledError:
+            ended = True
+    return choice.result(cancelled=ended)
+
+
+class _Choice:
+    """A choice that is being made.
+
+    Parameters
+    ----------
+    runs : LoweredRuns
+    simulation : Simulation
+    wanted : float
+    most : float
+        Passes of `runs` to stop at.
+    """
+
+    def __init__(
+        self, runs: LoweredRuns, simulation: Simulation, wanted: float, most: float
+    ) -> None:
+        self._runs, self._simulation = runs, simulation
+        self._wanted, self._most = wanted, most
+        self._of_index = {each.operator.index: each for each in simulation.operators}
+        self._kept: list[int] = []
+        self._steps = [KeptStep((), (), simulation.output)]
+
+    @property
+    def _output(self) -> Loss:
+        return self._steps[-1].output
+
+    def add(self) -> None:
+        """Keep the most harmful operators until the error is the wanted one."""
+        for each in self._simulation.by_harm:
+            if self._output.relative <= self._wanted or self._runs.passes >= self._most:
+                return
+            new = [i for i in self._with_readers(each.operator.index) if i not in self._kept]
+            if new:
+                self._kept.extend(new)
+                output = self._measure(self._kept)
+                self._steps.append(KeptStep(self._labels(new), (), output))
+
+    def give_back(self) -> None:
+        """Give kept operators back to the format, the least harmful first."""
+        if self._output.relative > self._wanted:
+            return
+        for index in reversed(self._kept.copy()):
+            if self._runs.passes >= self._most:
+                return
+            fewer = [each for each in self._kept if each != index]
+            output = self._measure(fewer)
+            if output.relative <= self._wanted:
+                self._kept = fewer
+                self._steps.append(KeptStep((), self._labels([index]), output))
+
+    def result(self, *, cancelled: bool) -> KeptOperators:
+        """Return what was chosen so far."""
+        return KeptOperators(
+            self._simulation,
+            self._wanted,
+            tuple(self._steps),
+            self._labels(sorted(self._kept)),
+            self._output,
+            self._runs.passes,
+            cancelled,
+        )
+
+    def _measure(self, kept: list[int]) -> Loss:
+        lowered = self._of_index.keys() - set(kept)
+        return self._runs.measure(lowered, self._simulation.format)
+
+    def _labels(self, indexes: list[int]) -> tuple[OperatorLabel, ...]:
+        return tuple(self._of_index[index].operator for index in indexes)
+
+    def _with_readers(self, first: int) -> list[int]:
+        """Return an operator, and those that must not read its outputs in the format."""
+        operators = self._runs.reference.graph.operators
+        found, next_ones = [first], [first]
+        while next_ones:
+            index = next_ones.pop()
+            outputs = self._of_index[index].outputs
+            if outputs is None or outputs.headroom is None or outputs.headroom >= 1:
+                continue
+            for operand in operators[index].outputs:
+                for reader in operand.consumers:
+                    if reader.index in self._of_index and reader.index not in found:
+                        found.append(reader.index)
+                        next_ones.append(reader.index)
+        return found
