@@ -19,9 +19,16 @@ __all__ = ["ncnn_lines"]
 _NO_FP16: Final = (1 << 0) | (1 << 1)  # no fp16 arithmetic, no fp16 storage
 _NO_BF16: Final = 1 << 2  # no bf16 storage
 _MASKS: Final = {"float16": _NO_FP16, "bfloat16": _NO_BF16}
-# Of what ncnn2table quantises, those that pnnx makes Convolution, ConvolutionDepthWise and
-# InnerProduct.
-_IN_TABLE: Final = frozenset({"nn.Conv2d", "nn.Linear"})
+# Convolutions and products that ncnn2table quantises, as PNNX and as ncnn call them.
+_IN_TABLE: Final = frozenset(
+    {
+        "nn.Conv2d",
+        "nn.Linear",
+        "ncnn.Convolution",
+        "ncnn.ConvolutionDepthWise",
+        "ncnn.InnerProduct",
+    }
+)
 
 
 def ncnn_lines(
