@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.dump import DumpOptions, kernels_of, write_dump
     from engine.layers import load_layers
     from engine.precision import choose_float32, simulate_precision
+    from engine.reproducer import write_reproducer
     from engine.runtime import GraphState, RuntimeGraph, load
     from engine.self_check import self_check
     from engine.session import OperatorStatus, Session, SessionState, StepRecord
@@ -43,6 +44,7 @@ __all__ = [
     "self_check",
     "simulate_precision",
     "write_dump",
+    "write_reproducer",
 ]
 
 _HOME = {
@@ -65,6 +67,7 @@ _HOME = {
     "self_check": "engine.self_check",
     "simulate_precision": "engine.precision",
     "write_dump": "engine.dump",
+    "write_reproducer": "engine.reproducer",
 }
 
 

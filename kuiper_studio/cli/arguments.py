@@ -44,7 +44,7 @@ def window_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="A desktop debugger for neural networks in PNNX form.",
         epilog="commands without a display (kuiper-studio COMMAND --help explains them):\n"
-        + "\n".join(f"  {name:<10}{summary}" for name, summary in COMMANDS.items()),
+        + "\n".join(f"  {name:<11}{summary}" for name, summary in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_model(parser, required=False)
@@ -128,6 +128,32 @@ def dump_parser() -> argparse.ArgumentParser:
         help="hash every array, not only the inputs; takes longer",
     )  # fmt: skip
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier dump")
+    return parser
+
+
+def reproduce_parser() -> argparse.ArgumentParser:
+    """Arguments of ``reproduce``."""
+    parser = _parser(
+        "reproduce",
+        "The folder has inputs, expected outputs, and a script that checks them with whatever "
+        "is installed of Kuiper Studio, PyTorch and ncnn.",
+    )
+    _add_model(parser)
+    _add_inputs(parser, _SEED_OF_A_RUN)
+    _add_backend(parser)
+    _add_memory_limit(parser)
+    _add_memory_bound(parser)
+    parser.add_argument("--output", metavar="DIR", required=True, help="folder to write")
+    parser.add_argument(
+        "--operators", metavar="PATTERN", nargs="+", required=True,
+        help="names, types or indices, with * and ?, also joined by commas; the model runs "
+        "only as far as needed",
+    )  # fmt: skip
+    parser.add_argument(
+        "--expected", metavar="FILE.npz",
+        help="what the outputs are to be, by operand; default what the model computes",
+    )  # fmt: skip
+    parser.add_argument("--overwrite", action="store_true", help="replace an earlier one")
     return parser
 
 
@@ -323,6 +349,7 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "convert": convert_parser,
     "compare": compare_parser,
     "recorder": recorder_parser,
+    "reproduce": reproduce_parser,
     "render": render_parser,
     "ops": ops_parser,
 }

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
     "compare": "Compare a run with a reference and name where they begin to differ.",
     "recorder": "Write a script that records a reference with another library.",
+    "reproduce": "Write some operators as a model of their own, with data and a check.",
     "render": "Draw the graph of a model, or write its layout as data.",
     "ops": "List the operator types that have a layer, or explain some.",
 }

@@ -250,6 +250,43 @@ def _dump(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from engine.dump import select_operators
+    from engine.errors import InferenceError
+    from engine.numpy_files import read_npz
+    from engine.reproducer import write_reproducer
+
+    session = make_fed_session(arguments)
+    patterns = _separate(session.graph, arguments.operators)
+    selected = select_operators(session.graph, patterns)  # reports wrong names before the run
+    expected = None
+    if arguments.expected is not None:
+        expected = read_npz(
+            Path(arguments.expected), lambda names: {name: name for name in names}
+        )
+    with suppress(InferenceError):  # what the failed one takes may be all that is needed
+        run_session(session, max(op.index for op in selected) + 1, arguments)
+    written = write_reproducer(
+        session,
+        patterns,
+        arguments.output,
+        expected=expected,
+        overwrite=arguments.overwrite,
+    )
+    say(f"written to {written}; python check.py in it checks it")
+    return DONE
+
+
+def _separate(graph: RuntimeGraph, patterns: Sequence[str]) -> list[str]:
+    """Separate patterns at commas, except in the name of an operator."""
+    names = {operator.name for operator in graph.operators}
+    return [
+        part
+        for pattern in patterns
+        for part in ([pattern] if pattern in names else filter(None, pattern.split(",")))
+    ]
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from engine.self_check import self_check
     from kuiper_studio.cli.check import check_facts, say_check
@@ -324,8 +361,6 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    from contextlib import suppress
-
     from engine.comparison import Tolerances, compare, open_reference
     from engine.errors import InferenceError, ReferenceFileError
     from kuiper_studio.cli.compare import say_comparison
@@ -479,6 +514,7 @@ _COMMANDS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "convert": _convert,
     "compare": _compare,
     "recorder": _recorder,
+    "reproduce": _reproduce,
     "render": _render,
     "ops": _ops,
 }

@@ -1,0 +1,151 @@
+"""Writes the folder of a reproducer, whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from engine.array_files import write_npz
+from engine.atomic import format_os_error, written_beside
+from engine.dump import clean_name, select_operators
+from engine.errors import DumpExistsError, ExportError
+from engine.pnnx import save
+from engine.reproducer.extraction import extract
+from engine.text import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from engine.reproducer.extraction import Extract
+    from engine.session import Session
+    from engine.values import Value
+
+__all__ = ["write_reproducer"]
+
+_STEM: Final = "reproducer.pnnx"
+_README: Final = """# Reproducer
+
+{count} of `{model}`: {types}. `inputs.npz` has what they take, `expected.npz` what
+they are to give.
+
+    python check.py
+
+compares the expected numbers with those of Kuiper Studio, PyTorch and ncnn, as far as they are
+installed. It needs NumPy. Exit status: 0 the same, 1 differences, 2 nothing could be checked.
+{layers}"""
+_LAYERS: Final = """
+Layers of {files} are not in this folder; give them with `python check.py --layers FILE`.
+"""
+
+
+def write_reproducer(
+    session: Session,
+    operators: Sequence[str],
+    folder: str | Path,
+    *,
+    expected: Mapping[str, Value] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write some operators as a pair of their own, with inputs, expected outputs and a check.
+
+    Parameters
+    ----------
+    session : Session
+        It has run as far as the inputs of the operators; what it computed is expected.
+    operators : sequence of str
+        Names, types or execution indexes, with ``*`` and ``?``. Constants that they take come
+        along; whatever else they take becomes an input.
+    folder : path
+        Destination.
+    expected : mapping of str to array_like, or to tuple of array_like, optional
+        What outputs are to be instead, by operand, for example a reference's. Needed for an
+        operator that failed.
+    overwrite : bool, optional
+        Replace what is a reproducer already.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UnknownNameError
+        If a pattern matches no operator.
+    ExportError
+        If the operators cannot be written by themselves (a value is missing, random numbers
+        are drawn), or the folder cannot; no partial folder is left behind.
+    ModelFileError
+        If the weights cannot be read.
+    """
+    destination = Path(folder)
+    _check_destination(destination, overwrite=overwrite)
+    found = extract(session, select_operators(session.graph, operators), expected)
+    if not session.graph.has_weights and any(op.attrs for op in found.graph.operators):
+        raise ExportError(
+            "there are no weights to write: the model was opened without its .bin"
+        )
+    try:
+        with written_beside(destination, replace=overwrite) as partial:
+            partial.mkdir()
+            save(found.graph, partial / f"{_STEM}.param", partial / f"{_STEM}.bin")
+            write_npz(partial / "inputs.npz", found.inputs.items())
+            write_npz(partial / "expected.npz", found.expected.items())
+            (partial / "README.md").write_text(_readme(session, found), encoding="utf-8")
+            (partial / "check.py").write_text(_script(), encoding="utf-8")
+    except FileExistsError as exc:
+        raise _exists(destination) from exc
+    except (OSError, MemoryError) as exc:
+        reason = format_os_error(exc) if isinstance(exc, OSError) else "not enough memory"
+        raise ExportError(f"{destination} was not written: {reason}") from exc
+    return destination
+
+
+def _check_destination(path: Path, *, overwrite: bool) -> None:
+    if not path.parent.is_dir():
+        raise ExportError(f"{path.parent} is not a folder; create it, or choose another one")
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise ExportError(f"{path} is a file; name a folder")
+    names = {entry.name for entry in path.iterdir()}
+    if names and not overwrite:
+        raise _exists(path)
+    foreign = sorted(names - _FILES)
+    if foreign:
+        raise ExportError(
+            f"{path} holds {foreign[0]!r}, which is no part of a reproducer; choose another "
+            "folder, or move it away"
+        )
+
+
+_FILES: Final = frozenset(
+    [f"{_STEM}.param", f"{_STEM}.bin", "inputs.npz", "expected.npz", "README.md", "check.py"]
+)
+
+
+def _exists(path: Path) -> DumpExistsError:
+    return DumpExistsError(f"{path} already exists; choose another or overwrite it")
+
+
+def _script() -> str:
+    script = resources.files("engine.reproducer") / "check_script.py"
+    return script.read_text(encoding="utf-8")
+
+
+def _readme(session: Session, found: Extract) -> str:
+    types = sorted({_word(operator.type) for operator in found.operators})
+    files = sorted({clean_name(op.layer_file.name) for op in found.operators if op.layer_file})
+    return _README.format(
+        count=format_count(len(found.operators), "operator"),
+        model=clean_name(session.graph.param_path.name),
+        types=", ".join(f"`{name}`" for name in types),
+        layers=_LAYERS.format(files=", ".join(f"`{name}`" for name in files)) if files else "",
+    )
+
+
+def _word(kind: str) -> str:
+    """Return a type without what Markdown would read."""
+    return re.sub(r"[^\w.:]", "_", kind)
