@@ -56,22 +56,29 @@ FUNCTIONS = frozenset(
 TENSOR_FUNCTIONS = frozenset(
     """
     abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin asin asinh atan
-    atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or bitwise_xor block_diag bmm
+    atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor block_diag bmm
     broadcast_tensors cat ceil chunk clamp clone column_stack complex concat conj cos cosh cross
     cummax cummin cumprod cumsum diag diff div dot dstack einsum eq erf erfc exp exp2 expm1
-    flatten flip floor floor_divide fmod frac gather ge gt hstack imag index_select isfinite
-    isinf isnan kron le lerp log log10 log1p log2 logaddexp logical_and logical_not logical_or
+    fill flatten flip floor floor_divide fmod frac gather ge gt hstack imag index_select isfinite
+    isinf isnan kron le lerp lgamma log log10 log1p log2 logaddexp logical_and logical_not logical_or
     logical_xor logsumexp lt masked_fill masked_select matmul max maximum mean median min
     minimum mm movedim mul mv narrow ne neg negative norm outer permute polar positive pow prod
-    real reciprocal remainder reshape roll round rsqrt rsub scatter scatter_add select sigmoid
-    sign sin sinh sort split sqrt square squeeze stack std std_mean sub sum swapaxes t take tan
+    real reciprocal remainder repeat_interleave reshape roll round rsqrt rsub scatter scatter_add select sigmoid
+    sign sin sinh sort split sqrt square squeeze stack std std_mean stft istft sub sum swapaxes t take tan
     tanh tensor_split tensordot tile topk transpose tril triu trunc unbind unflatten unsqueeze
     var var_mean view_as_complex view_as_real vstack where
     """.split()
 )
+TRANSFORMS = frozenset(
+    """
+    fft fft2 fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft
+    irfft2 irfftn rfft rfft2 rfftn
+    """.split()
+)
 METHODS = TENSOR_FUNCTIONS | frozenset(
     """
-    contiguous expand expand_as fill masked_fill repeat reshape_as select to type_as unfold view
+    contiguous expand expand_as masked_fill repeat reshape_as select to type_as unfold view
     view_as
     """.split()
 )
@@ -85,10 +92,11 @@ ARITHMETIC = {
     "remainder": arithmetic.mod, "neg": arithmetic.neg, "eq": arithmetic.eq,
     "ne": arithmetic.ne, "lt": arithmetic.lt, "le": arithmetic.le, "gt": arithmetic.gt,
     "ge": arithmetic.ge, "and": arithmetic.and_, "or": arithmetic.or_, "xor": arithmetic.xor,
+    "lshift": arithmetic.lshift, "rshift": arithmetic.rshift,
 }  # fmt: skip
 OF_EXPRESSIONS = frozenset(
     """
-    abs acos acosh asin asinh atan atan2 atanh ceil cos cosh erf exp floor fmod log log10
+    abs acos acosh asin asinh atan atan2 atanh ceil cos cosh erf exp expm1 floor fmod log log10 log1p
     logaddexp max maximum min minimum round rsqrt sign sin sinh sqrt square tan tanh trunc
     """.split()
 )
@@ -242,10 +250,12 @@ class TorchRun:
     def __init__(self, torch):
         self.torch = torch
         self.values = {}
+        self.unpacked = set()
 
     def run(self, operators, arrays):
         """Return the outputs, by operand."""
         given = iter(operator_inputs(operators, arrays))
+        self.unpacked = {o.inputs[0] for o in operators if o.type == "prim::TupleUnpack"}
         found = []
         with self.torch.no_grad():
             for operator in operators:
@@ -271,6 +281,8 @@ class TorchRun:
                 result = self.function(
                     getattr(self.torch.nn.functional, name), operator, inputs
                 )
+            elif family == "torch" and name.startswith("fft.") and name[4:] in TRANSFORMS:
+                result = self.function(getattr(self.torch.fft, name[4:]), operator, inputs)
             elif family == "torch" and name in TENSOR_FUNCTIONS:
                 result = self.tensor_function(operator, name, inputs)
             elif family == "Tensor" and name in METHODS:
@@ -281,8 +293,9 @@ class TorchRun:
             raise NotCheckedError(f"{operator.type} {operator.name!r}: {exc}") from exc
         return self.spread(operator, family, result)
 
-    @staticmethod
-    def spread(operator, family, result):
+    def spread(self, operator, family, result):
+        if operator.outputs[:1] and operator.outputs[0] in self.unpacked:
+            return [result]
         if len(operator.outputs) > 1:
             return flatten([result])[: len(operator.outputs)]
         named = isinstance(result, tuple) and hasattr(result, "values")
@@ -292,9 +305,11 @@ class TorchRun:
 
     def options(self, operator):
         """Return parameters as PyTorch takes them."""
-        return {
-            key: self.option(value) for key, value in operator.params.items() if key != "device"
-        }
+        options = {k: self.option(v) for k, v in operator.params.items() if k != "device"}
+        size = options.get("output_size")
+        if "daptive" in operator.type and isinstance(size, tuple):  # pnnx writes 0 for None
+            options["output_size"] = tuple(each or None for each in size)
+        return options
 
     def option(self, value):
         if not isinstance(value, str) or not value.startswith("torch."):
@@ -331,6 +346,8 @@ class TorchRun:
         return function(inputs, **self.options(operator))
 
     def method(self, operator, name, inputs):
+        if not hasattr(inputs[0], name):
+            return self.tensor_function(operator, name, inputs)
         method = getattr(inputs[0], name)
         options = self.options(operator)
         if name in TAKE_SIZES and len(inputs) == 1 and len(options) == 1:
