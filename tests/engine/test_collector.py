@@ -110,12 +110,16 @@ def test_on_request_pauses_hold(on_request):
 
 
 def test_on_request_what_is_old_is_collected_as_it_grows(on_request):
-    kept, dead = [], weakref.ref(old := Cycle())
-    gc.collect()
-    del old  # only a collection of everything finds it
-    for _ in range(60):
-        kept += [[] for _ in range(10_000)]
-        collect_due()
+    gc.freeze()  # how much is old decides when it is due: not the objects of other tests
+    try:
+        kept, dead = [], weakref.ref(old := Cycle())
+        gc.collect()
+        del old  # only a collection of everything finds it
+        for _ in range(60):
+            kept += [[] for _ in range(10_000)]
+            collect_due()
+    finally:
+        gc.unfreeze()
     assert dead() is None
 
 

@@ -254,7 +254,8 @@ class TestSessions:
         session = session_of(param, backend)
         session.run(until="relu")
         WAYS[way](bin_of(param))
-        if size == "large" and way not in STAYS:
+        # A subgraph, of which `auto` makes one for the three, has read the weights of all.
+        if size == "large" and way not in STAYS and backend != "auto":
             self.assert_fails_at_two(session, bin_of(param))
             return
         session.run()

@@ -143,11 +143,12 @@ def test_boxes_get_their_thumbnails(qtbot, window):
 
 
 def test_tips_say_what_is_dropped(qtbot, window):
-    limited, free = window(), window(limit=None)
-    tips = [
-        each.graph_view.canvas.tip_at(each.graph_view.box_rect("op20").center())
-        for each in (limited, free)
-    ]
+    tips = []
+    for limit in (0, None):
+        canvas = window(limit=limit).graph_view.canvas
+        canvas.reduced_motion = True
+        canvas.center_on("op20")
+        tips.append(canvas.tip_at(canvas.box_rect("op20").center()))
     sentence = "evicted by the memory limit, recomputed when you look at it"
     assert [sentence in tip for tip in tips] == [True, False]
 

@@ -47,11 +47,12 @@ def test_the_origin_is_named(run, faulty, digits, dump):
     folder, name = faulty
     ended = run("compare", folder, "--reference", dump)
     assert (ended.status, ended.err) == (1, "")
-    *_, origin, verdict = ended.out.splitlines()
+    *_, origin, reason, verdict = ended.out.splitlines()
     assert origin.startswith("origin: ")
+    assert reason.startswith("  100% activation_missing: ")
     assert f"{name!r} differs on the reference's inputs by " in origin
     assert verdict.startswith("differs: 1 origin; ")
-    rows = [line.split() for line in ended.out.splitlines()[1:-3]]
+    rows = [line.split() for line in ended.out.splitlines()[1:-4]]
     assert [row[-1] for row in rows if row[2] == name] == ["origin"]
     assert {row[-1] for row in rows if row[2] != name} == {"inherited"}
 

@@ -35,7 +35,7 @@ def test_one_type_in_full(run):
     assert lines[:2] == ["nn.MaxPool2d — torch.nn.MaxPool2d", "Largest value of each window."]
     text = "\n".join(lines)
     assert (
-        "\n  stride (parameter): int or tuple of int, optional. kernel_size without.\n" in text
+        "\n  stride (parameter): int or tuple of int, optional. kernel_size by default.\n" in text
     )
     assert "\n  ceil_mode (parameter, default False): bool. Whether a last window may" in text
     assert "also for: F.max_pool1d" in text

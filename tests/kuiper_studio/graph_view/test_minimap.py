@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QPointF, QRectF, QSizeF
 from PySide6.QtGui import QImage, QPainter
 
 from kuiper_studio.graph_view.geometry import Geometry
@@ -35,7 +35,9 @@ def state(geometry):
 
 @pytest.fixture
 def minimap(theme, geometry, state):
-    return Minimap(theme, geometry, state)
+    made = Minimap(theme, geometry, state)
+    made.place(QSizeF(900, 600))
+    return made
 
 
 def painted(minimap):

@@ -42,11 +42,11 @@ def test_what_it_computes_and_the_models_values(show):
     assert "kernel_size (2, 2)" in " ".join(lines)
     text = "\n".join(lines).replace("\u2028", "\n")
     assert (
-        "ceil_mode True\nbool\nWhether a last window may reach over the end of the image."
+        "ceil_mode True\nbool\nWhether a last window may extend beyond the image."
         in text
     )
     assert "dilation 1 by default" in text
-    assert "stride\nint or tuple of int, optional\nkernel_size without." in text
+    assert "stride\nint or tuple of int, optional\nkernel_size by default." in text
     assert "input operand 0" in text
     assert "Same code as F.max_pool1d," in text
     assert "and 1 more" not in text
