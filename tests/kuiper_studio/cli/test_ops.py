@@ -34,9 +34,8 @@ def test_one_type_in_full(run):
     lines = run("ops", "nn.MaxPool2d").lines
     assert lines[:2] == ["nn.MaxPool2d — torch.nn.MaxPool2d", "Largest value of each window."]
     text = "\n".join(lines)
-    assert (
-        "\n  stride (parameter): int or tuple of int, optional. kernel_size by default.\n" in text
-    )
+    stride = "\n  stride (parameter): int or tuple of int, optional. kernel_size by default.\n"
+    assert stride in text
     assert "\n  ceil_mode (parameter, default False): bool. Whether a last window may" in text
     assert "also for: F.max_pool1d" in text
     assert lines[-1] == "https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool2d.html"

@@ -92,8 +92,6 @@ def test_tool_tips_say_what_a_parameter_means(make_pair):
     model.show_operator(graph.operator("p"))
     tips = [model.index(row, 0).data(3) for row in range(model.rowCount())]  # ToolTipRole
     (tip,) = [tip for tip in tips if tip.startswith("ceil_mode")]
-    assert tip == (
-        "ceil_mode = True\nbool\nWhether a last window may extend beyond the image."
-    )
+    assert tip == ("ceil_mode = True\nbool\nWhether a last window may extend beyond the image.")
     model.show_operator(graph.operator("s"))
     assert model.index(0, 0).data(3) == "size = 3\nint"

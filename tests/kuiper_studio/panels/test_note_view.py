@@ -41,10 +41,7 @@ def test_what_it_computes_and_the_models_values(show):
     assert "In PyTorch torch.nn.MaxPool2d" in lines
     assert "kernel_size (2, 2)" in " ".join(lines)
     text = "\n".join(lines).replace("\u2028", "\n")
-    assert (
-        "ceil_mode True\nbool\nWhether a last window may extend beyond the image."
-        in text
-    )
+    assert "ceil_mode True\nbool\nWhether a last window may extend beyond the image." in text
     assert "dilation 1 by default" in text
     assert "stride\nint or tuple of int, optional\nkernel_size by default." in text
     assert "input operand 0" in text
