@@ -8,16 +8,14 @@ from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QSortFilterProxyModel,
     Qt,
 )
 from typing_extensions import override
 
 from engine.text import format_brief, format_shape
+from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ __all__ = [
     "look_of",
 ]
 
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 ROW_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 STATUS_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 _SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 3
@@ -119,14 +115,14 @@ _HEADERS: Final = {
     _C.BORN: ("born", "Difference of this operator alone, on the reference's inputs"),
     _C.INHERITED: ("inherited", "The rest of the difference, from operators upstream"),
 }
-_TEXTS: Final = frozenset({_C.STATUS, _C.OPERATOR, _C.MATCHED})
+_NUMBERS: Final = frozenset(_C) - {_C.STATUS, _C.OPERATOR, _C.MATCHED}
 
 
-class ComparisonRowsModel(QAbstractTableModel):
+class ComparisonRowsModel(RowsModel):
     """Rows of a `Comparison`, in execution order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__([_HEADERS[column] for column in DifferenceColumn], _NUMBERS, parent)
         self._rows: tuple[Row, ...] = ()
 
     def show(self, comparison: Comparison | None) -> None:
@@ -172,15 +168,11 @@ class ComparisonRowsModel(QAbstractTableModel):
         number = _number(row, column)
         return -math.inf if number is None else number
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._rows)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(DifferenceColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -200,27 +192,6 @@ class ComparisonRowsModel(QAbstractTableModel):
             case _ if role == STATUS_ROLE:
                 return look_of(row)
         return self._sort_key(row, column) if role == _SORT_ROLE else None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        if orientation is not Qt.Orientation.Horizontal or section not in _HEADERS:
-            return None
-        title, tip = _HEADERS[DifferenceColumn(section)]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return title
-            case Qt.ItemDataRole.ToolTipRole:
-                return tip
-            case Qt.ItemDataRole.TextAlignmentRole:
-                flag = Qt.AlignmentFlag
-                side = flag.AlignLeft if section in _TEXTS else flag.AlignRight
-                return flag.AlignVCenter | side
-        return None
 
 
 def _number(row: Row, column: int) -> float | None:

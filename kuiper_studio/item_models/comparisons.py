@@ -6,10 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QSortFilterProxyModel,
     Qt,
 )
@@ -17,6 +14,7 @@ from typing_extensions import override
 
 from engine.self_check import Verdict
 from engine.text import format_brief, format_count, format_milliseconds
+from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -32,8 +30,6 @@ __all__ = [
     "ComparisonsModel",
 ]
 
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 COMPARISON_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _SORT_ROLE: Final = Qt.ItemDataRole.UserRole + 2
 
@@ -93,11 +89,11 @@ _NUMBERS: Final = frozenset(
 )  # fmt: skip
 
 
-class ComparisonsModel(QAbstractTableModel):
+class ComparisonsModel(RowsModel):
     """Rows of a `SelfCheck`, in execution order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__([_HEADERS[column] for column in ComparisonColumn], _NUMBERS, parent)
         self._rows: tuple[Comparison, ...] = ()
 
     def show_result(self, found: SelfCheck) -> None:
@@ -156,15 +152,11 @@ class ComparisonsModel(QAbstractTableModel):
         }
         return keys[column]
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._rows)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(ComparisonColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -177,35 +169,10 @@ class ComparisonsModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return tip_text(row.sentence)
             case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(column)
+                return self.alignment(column)
         if role == COMPARISON_ROLE:
             return row
         return self._sort_key(row, column) if role == _SORT_ROLE else None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        if orientation is not Qt.Orientation.Horizontal or section not in _HEADERS:
-            return None
-        title, tip = _HEADERS[ComparisonColumn(section)]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return title
-            case Qt.ItemDataRole.ToolTipRole:
-                return tip
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(section)
-        return None
-
-
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    flag = Qt.AlignmentFlag
-    side = flag.AlignRight if column in _NUMBERS else flag.AlignLeft
-    return flag.AlignVCenter | side
 
 
 class ComparisonsFilterModel(QSortFilterProxyModel):

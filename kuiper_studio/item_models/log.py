@@ -6,15 +6,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
     Slot,
 )
 from typing_extensions import override
 
+from kuiper_studio.item_models.rows_model import ROOT, Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVEL_ROLE", "LogColumn", "LogModel"]
 
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 LEVEL_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 LIMIT: Final = 2000
 
@@ -36,10 +32,10 @@ class LogColumn(IntEnum):
     TEXT = 2
 
 
-_HEADERS: Final = ("Time", "Level", "Text")
+_HEADERS: Final = (("Time", ""), ("Level", ""), ("Text", ""))
 
 
-class LogModel(QAbstractTableModel):
+class LogModel(RowsModel):
     """Lines of the log, oldest first; beyond a limit the oldest are dropped.
 
     Parameters
@@ -48,7 +44,7 @@ class LogModel(QAbstractTableModel):
     """
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(_HEADERS, parent=parent)
         self._entries: list[LogEntry] = list(session.workspace.log_entries)[-LIMIT:]
         session.workspace.logged.connect(self._on_logged)
 
@@ -66,11 +62,11 @@ class LogModel(QAbstractTableModel):
     @Slot(object)
     def _on_logged(self, entry: LogEntry) -> None:
         if len(self._entries) >= LIMIT:
-            self.beginRemoveRows(_ROOT, 0, 0)
+            self.beginRemoveRows(ROOT, 0, 0)
             del self._entries[0]
             self.endRemoveRows()
         row = len(self._entries)
-        self.beginInsertRows(_ROOT, row, row)
+        self.beginInsertRows(ROOT, row, row)
         self._entries.append(entry)
         self.endInsertRows()
 
@@ -79,15 +75,11 @@ class LogModel(QAbstractTableModel):
         time = f"{entry.time:%H:%M:%S}.{entry.time.microsecond // 1000:03d}"
         return time, entry.level, entry.text
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._entries)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._entries)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(LogColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -100,15 +92,3 @@ class LogModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return tip_text(entry.text) if index.column() == LogColumn.TEXT else None
         return entry.level if role == LEVEL_ROLE else None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        horizontal = orientation is Qt.Orientation.Horizontal
-        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
-            return _HEADERS[section]
-        return None

@@ -7,16 +7,14 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
 )
 from typing_extensions import override
 
 from engine.text import format_dtype, format_shape
 from engine.values import ArrayMetadata
+from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import tip_text
 
 if TYPE_CHECKING:
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from kuiper_studio.session import StudioSession
 
 __all__ = ["OperandColumn", "OperandRow", "OperandsModel"]
-
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 
 
 class OperandColumn(IntEnum):
@@ -41,7 +36,13 @@ class OperandColumn(IntEnum):
     PEER = 4
 
 
-_HEADERS: Final = ("", "Operand", "Shape", "Type", "Producer or consumer")
+_HEADERS: Final = (
+    ("", ""),
+    ("Operand", ""),
+    ("Shape", ""),
+    ("Type", ""),
+    ("Producer or consumer", ""),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class OperandRow:
     peer: RuntimeOperator | None
 
 
-class OperandsModel(QAbstractTableModel):
+class OperandsModel(RowsModel):
     """Operands of the operator given by `show_operator`.
 
     Parameters
@@ -75,7 +76,7 @@ class OperandsModel(QAbstractTableModel):
     """
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(_HEADERS, parent=parent)
         self._session = session
         self._rows: tuple[OperandRow, ...] = ()
 
@@ -133,15 +134,11 @@ class OperandsModel(QAbstractTableModel):
                 return f"{seen}\nexported as {exported}" if exported else seen
         return ""
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._rows)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(OperandColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -153,18 +150,6 @@ class OperandsModel(QAbstractTableModel):
                 return self._display(row, index.column())
             case Qt.ItemDataRole.ToolTipRole:
                 return tip_text(self._tool_tip(row, index.column())) or None
-        return None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        horizontal = orientation is Qt.Orientation.Horizontal
-        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
-            return _HEADERS[section]
         return None
 
 

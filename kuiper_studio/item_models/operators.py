@@ -6,10 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QSortFilterProxyModel,
     Qt,
     Signal,
@@ -27,6 +24,7 @@ from kuiper_studio.item_models.operator_filter import (
     OperatorFilter,
     parse_filter,
 )
+from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.statuses import (
     NONFINITE,
     PROBLEMS,
@@ -50,9 +48,6 @@ __all__ = [
     "OperatorsModel",
     "output_shapes",
 ]
-
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 
 
 class OperatorColumn(IntEnum):
@@ -160,7 +155,7 @@ class _RowFacts:
         return tuple(tuple(shape) for shape in shapes if shape is not None)
 
 
-class OperatorsModel(QAbstractTableModel):
+class OperatorsModel(RowsModel):
     """Operators in execution order, following the session.
 
     Parameters
@@ -169,7 +164,7 @@ class OperatorsModel(QAbstractTableModel):
     """
 
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__([_HEADERS[column] for column in OperatorColumn], _RIGHT, parent)
         self._session = session
         self._operators: tuple[RuntimeOperator, ...] = ()
         self._current_row = -1
@@ -367,15 +362,11 @@ class OperatorsModel(QAbstractTableModel):
             OperatorRole.IS_NONFINITE: lambda operator: session.holds_nonfinite(operator.name),
         }
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._operators)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._operators)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(OperatorColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -393,32 +384,8 @@ class OperatorsModel(QAbstractTableModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._accessible(operator, column)
             case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(column)
+                return self.alignment(column)
         return None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        if orientation is not Qt.Orientation.Horizontal or section not in _HEADERS:
-            return None
-        text, tip = _HEADERS[OperatorColumn(section)]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return text
-            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
-                return tip
-            case Qt.ItemDataRole.TextAlignmentRole:
-                return _alignment(section)
-        return None
-
-
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    flag = Qt.AlignmentFlag
-    return flag.AlignVCenter | (flag.AlignRight if column in _RIGHT else flag.AlignLeft)
 
 
 class OperatorsFilterModel(QSortFilterProxyModel):

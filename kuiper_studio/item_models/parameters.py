@@ -7,15 +7,13 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import (
-    QAbstractTableModel,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
     Qt,
 )
 from typing_extensions import override
 
 from kuiper_studio.item_models.explanation import parameter_meanings
+from kuiper_studio.item_models.rows_model import Index, RowsModel
 from kuiper_studio.item_models.text import param_text, tip_text
 
 if TYPE_CHECKING:
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ParameterColumn", "ParametersModel"]
 
-Index = QModelIndex | QPersistentModelIndex
-_ROOT: Final = QModelIndex()
 _TIP_WIDTH: Final = 60  # characters in a line of a tool tip
 
 
@@ -35,14 +31,14 @@ class ParameterColumn(IntEnum):
     VALUE = 1
 
 
-_HEADERS: Final = ("Parameter", "Value")
+_HEADERS: Final = (("Parameter", ""), ("Value", ""))
 
 
-class ParametersModel(QAbstractTableModel):
+class ParametersModel(RowsModel):
     """Parameters of the operator given by `show_operator`, in the file's order."""
 
     def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(_HEADERS, parent=parent)
         self._rows: tuple[tuple[str, str, str], ...] = ()
         self._meanings: dict[str, str] = {}
 
@@ -57,15 +53,11 @@ class ParametersModel(QAbstractTableModel):
         self._meanings = parameter_meanings(operator) if operator is not None else {}
         self.endResetModel()
 
+    @override
+    def count_rows(self) -> int:
+        return len(self._rows)
+
     # Overrides of Qt methods
-
-    @override
-    def rowCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(self._rows)
-
-    @override
-    def columnCount(self, parent: Index = _ROOT) -> int:
-        return 0 if parent.isValid() else len(ParameterColumn)
 
     @override
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -78,16 +70,4 @@ class ParametersModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 meaning = textwrap.fill(self._meanings.get(name, ""), _TIP_WIDTH)
                 return tip_text(f"{name} = {value}\n{kind}\n{meaning}".rstrip())
-        return None
-
-    @override
-    def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
-    ) -> Any:
-        horizontal = orientation is Qt.Orientation.Horizontal
-        if horizontal and role == Qt.ItemDataRole.DisplayRole and section < len(_HEADERS):
-            return _HEADERS[section]
         return None

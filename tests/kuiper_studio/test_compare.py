@@ -61,6 +61,9 @@ def test_the_origin_is_shown(compared):
     assert panel.isVisible()
     assert panel.verdict.text() == "≠ Differs: 1 origin"
     assert "#1 times" in panel.detail.text()
+    titles = [panel.model.headerData(c, Qt.Orientation.Horizontal) for c in DifferenceColumn]
+    assert titles[DifferenceColumn.BORN] == "born"
+    assert titles[DifferenceColumn.MAX_ABS] == "max abs"
     assert shown(panel, DifferenceColumn.STATUS) == ["=", "≠", "≠", "≠"]
     assert shown(panel, DifferenceColumn.OPERATOR) == ["in", "times", "plus", "sign"]
     assert shown(panel, DifferenceColumn.MAX_ABS) == ["0", "3", "3", "3"]
