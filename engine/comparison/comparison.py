@@ -120,7 +120,7 @@ def compare(
         fed = [run.value(operand.name) for operand in run.graph.input_operands]
         reference = open_reference(reference, fed, backend=session.backend)
     if corrections is None:
-        corrections = read_corrections(run.graph.param_path, reference.title)
+        corrections = read_corrections(run.graph.source_path, reference.title)
     index = FingerprintIndex(reference)
     matcher = Matcher(run.graph, reference, index, corrections)
     alignment = align(run, reference, index, matcher, progress)

@@ -95,7 +95,7 @@ def reference_of_session(session: Session, title: str = "") -> Reference:
     ]
     known = {tensor.key for tensor in tensors}
     return Reference(
-        title or graph.param_path.name,
+        title or graph.source_path.name,
         tensors,
         [_operator(operator, known) for operator in graph.operators],
         [operand.name for operand in graph.input_operands],

@@ -114,7 +114,7 @@ class _Page:
         self._rows = {row.operand: row for row in comparison.rows}
 
     def lines(self) -> Iterator[str]:
-        name = self._session.graph.param_path.name
+        name = self._session.graph.source_path.name
         style = resources.files("engine.comparison.report").joinpath("report.css")
         yield "<!DOCTYPE html>"
         yield '<html lang="en"><head><meta charset="utf-8">'
