@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -110,16 +111,13 @@ def test_on_request_pauses_hold(on_request):
 
 
 def test_on_request_what_is_old_is_collected_as_it_grows(on_request):
-    gc.freeze()  # how much is old decides when it is due: not the objects of other tests
-    try:
-        kept, dead = [], weakref.ref(old := Cycle())
-        gc.collect()
-        del old  # only a collection of everything finds it
-        for _ in range(60):
-            kept += [[] for _ in range(10_000)]
-            collect_due()
-    finally:
-        gc.unfreeze()
+    kept, dead = [], weakref.ref(old := Cycle())
+    gc.collect()
+    del old  # only a collection of everything finds it
+    before = sys.getallocatedblocks()  # those of other tests, too
+    while dead() is not None and sys.getallocatedblocks() < 2 * before:
+        kept += [[] for _ in range(10_000)]
+        collect_due()
     assert dead() is None
 
 
