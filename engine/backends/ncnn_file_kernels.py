@@ -218,7 +218,8 @@ class LayerKernel:
 
     def _extract(self, extractor: Any, name: str) -> Array:  # noqa: ANN401 - untyped
         status, blob = extractor.extract(name)
-        if status or blob.empty() or blob.n != 1:
+        batch = getattr(blob, "n", 1)  # the oldest ncnn that we use has no batches
+        if status or blob.empty() or batch != 1:
             reason = "ncnn returned no result" if status or blob.empty() else "it has a batch"
             raise _refusal(self._operator, f"{reason} for {name}, status {status}")
         array: Array = np.array(blob)
