@@ -62,7 +62,7 @@ class SideBar(QWidget):
 
     def show_side(self, side: Side) -> None:
         """Check the button of a side."""
-        self._group.button(list(Side).index(side)).setChecked(True)
+        self.button(side).setChecked(True)
 
     def button(self, side: Side) -> QToolButton:
         """Return the button of a side."""
