@@ -247,8 +247,8 @@ class MainWindow(QMainWindow):
         session = self.session
         session.graph_changed.connect(self._on_graph_changed)
         for changed in (
-            session.state_changed, session.position_changed, session.selection_changed,
-            session.backend_changed, session.supplies_changed, session.comparing.changed,
+            session.settled, session.backend_changed, session.supplies_changed,
+            session.comparing.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         for dropped in (session.stepped, session.values_reset, session.stepped_back):

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from engine.inputs import ImageOptions, InputSource
     from engine.layers import LayerFile
     from engine.layers.notes import OperatorNote
-    from engine.runtime import OperatorLabel
     from engine.runtime.description import GraphDescription
     from engine.self_check import SelfCheck
     from engine.states import OperatorStatus, SessionState, StopReason
@@ -229,7 +228,6 @@ class Record:
     ----------
     index : int
         Position in execution order.
-    operator : OperatorLabel
     outputs : Outputs
     seconds : float
         Time in the kernel.
@@ -247,7 +245,6 @@ class Record:
     """
 
     index: int
-    operator: OperatorLabel
     outputs: Outputs = field(repr=False)
     seconds: float
     status: OperatorStatus

@@ -606,7 +606,6 @@ class EngineServer:
         metadata = {name: record.outputs.metadata(name) for name in record.outputs}
         return Record(
             record.index,
-            record.operator.label,
             Outputs(self._serial, metadata),
             record.seconds,
             record.status,

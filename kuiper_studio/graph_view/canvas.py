@@ -175,6 +175,7 @@ class GraphCanvas(QWidget):
         session.selection_changed.connect(self._on_selection_changed)
         session.breakpoints_changed.connect(self._on_breakpoints_changed)
         session.comparing.changed.connect(self._on_compared)
+        session.settled.connect(self._describe)
         self._theme.changed.connect(self._on_theme_changed)
 
     # What is shown
@@ -615,7 +616,6 @@ class GraphCanvas(QWidget):
             current = self._state.position
         if current not in (before, NONE):
             self._reveal(current)
-        self._describe()
         self.update()
 
     @Slot(object)
@@ -632,7 +632,6 @@ class GraphCanvas(QWidget):
         self._asked.discard((self._state.generation, box))
         if self._minimap is not None:
             self._minimap.forget()
-        self._describe()
         self.update()
 
     @Slot()
@@ -641,7 +640,6 @@ class GraphCanvas(QWidget):
         self._asked.clear()
         if self._minimap is not None:
             self._minimap.forget()
-        self._describe()
         self.update()
 
     @Slot(object)
@@ -650,7 +648,6 @@ class GraphCanvas(QWidget):
         self._state.picked = ""
         if self._state.selected != NONE and self._pointer.idle:
             self._reveal(self._state.selected)
-        self._describe()
         self.update()
 
     @Slot()
@@ -695,6 +692,7 @@ class GraphCanvas(QWidget):
         """Adapt to the canvas's new size."""
         self._lay_out_if_turned()
 
+    @Slot()
     def _describe(self) -> None:
         self.setAccessibleDescription(describe(self._state) if self._scene.boxes else "")
 

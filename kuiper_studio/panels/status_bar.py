@@ -116,8 +116,8 @@ class StatusBar(QStatusBar):
     def _connect(self) -> None:
         session, theme = self._session, self._theme
         for changed in (
-            session.state_changed, session.position_changed, session.graph_changed,
-            session.backend_changed, session.memory_limit_changed, theme.changed,
+            session.settled, session.graph_changed, session.backend_changed,
+            session.memory_limit_changed, theme.changed,
         ):  # fmt: skip
             changed.connect(self._on_state_changed)
         session.progress_changed.connect(self._on_progress_changed)

@@ -59,8 +59,8 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
         hint, suspect = hint_for(graph, error), suspect_for(graph, error)
         changed = not all(version.is_current() for version in graph.versions)
         return Failure(title, error.reason, hint, error.operator, suspect, reload=changed)
-    if answer.record is not None:
-        name = answer.record.operator.name
+    if answer.record is not None and graph is not None:
+        name = graph.operators[answer.record.index].name
         return Failure(f"{name} failed", str(error), operator=name)
     reason = str(error) or type(error).__name__
     if isinstance(error, FeedError):

@@ -969,9 +969,10 @@ class StudioSession(SessionView):
             if record is not None:
                 self.stepped.emit((record,))
                 self.position_changed.emit()
-                self._selected = record.operator.name
+                failed = graph.operators[record.index]
+                self._selected = failed.name
                 self.selection_changed.emit(self._selected)
-                self._show_operand_of(graph.operators[record.index])
+                self._show_operand_of(failed)
             self._report(describe_failure(graph, answer))
 
     def _on_weights_kept(self, answer: WeightsKept) -> None:

@@ -523,9 +523,9 @@ class SessionView(QObject):
         if after.breakpoints != before.breakpoints:
             self.breakpoints_changed.emit()
         if after.state is not before.state:
+            self._tell_state()
             if after.state is RunState.FINISHED:
                 self._want_results()
-            self._tell_state()
 
     def _want_results(self) -> None:
         """Fetch summaries of the model's outputs, to mark NaN and Inf."""

@@ -29,6 +29,7 @@ MICROSECONDS, MEGABYTES = 40, 2  # two copies of the input are 1.2
 PASSES = 5  # in a round
 _WARMING = 4  # passes until nothing is found out any more
 _REST = 0.3  # seconds in which a window draws what a run has left
+_UNTIL_TUNED = 3.0  # seconds of rest, in which an engine that has something to tune tells of it
 
 
 def rows(bench: Bench) -> Iterator[Row]:
@@ -128,15 +129,15 @@ def runs_in_window(path: str, size: int, rounds: int) -> dict[str, float]:
         settings = QSettings(f"{folder}/settings.ini", QSettings.Format.IniFormat)
         window = make_window(path, [image], settings=settings, engine="process")
     window.show()
-    shown, loop, ended = window.session, QEventLoop(window), [0.0]
+    shown, loop, ended, tuning = window.session, QEventLoop(window), [0.0], [""]
 
     def note_end() -> None:
         if shown.state is RunState.FINISHED:
             ended[0] = time.perf_counter()
             loop.quit()
 
-    def rest() -> None:
-        QTimer.singleShot(round(1e3 * _REST), loop.quit)
+    def rest(seconds: float = _REST) -> None:
+        QTimer.singleShot(round(1e3 * seconds), loop.quit)
         loop.exec()
 
     def in_window() -> float:
@@ -148,6 +149,12 @@ def runs_in_window(path: str, size: int, rounds: int) -> dict[str, float]:
         rest()  # what is left to draw is not the session's
         return ended[0] - started
 
+    def let_it_tune() -> None:
+        in_window()
+        rest(_UNTIL_TUNED)
+        while tuning[0]:
+            rest()
+
     def alone() -> float:
         session.feed([image])
         started = time.perf_counter()
@@ -155,6 +162,9 @@ def runs_in_window(path: str, size: int, rounds: int) -> dict[str, float]:
         return time.perf_counter() - started
 
     shown.state_changed.connect(note_end)
+    shown.tuning_changed.connect(lambda text: tuning.__setitem__(0, text))
+    for _ in range(_WARMING):
+        let_it_tune()
     times = alternate({"window": in_window, "run": alone}, PASSES * rounds)
     window.close()
     return {

@@ -1212,8 +1212,9 @@ class TestSortByTime:
                 if candidate[1].seconds > slowest[1].seconds:
                     slowest = candidate
             left.remove(slowest)
-            found.append(slowest[1].operator.name)
-        rest = [op.name for op in window.session.graph.operators]
+            found.append(slowest[0])
+        names = [op.name for op in window.session.graph.operators]
+        found, rest = [names[index] for index in found], names
         return found + [name for name in rest if name not in found]
 
     def test_by_command_and_back(self, qtbot, window):

@@ -101,7 +101,7 @@ def _of_session(session: StudioSession, fresh: Session) -> Iterator[str]:
     if snapshot.position != fresh.position:
         yield f"the position is {snapshot.position}, and should be {fresh.position}"
     for record in snapshot.records:
-        name = record.operator.name
+        name = fresh.graph.operators[record.index].name
         expected = fresh.record(name)
         if expected is None:
             yield f"{name} has not run"

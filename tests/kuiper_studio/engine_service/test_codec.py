@@ -11,7 +11,6 @@ import pytest
 
 from engine.errors import InferenceError, LayerFileError, ModelFileError, OpenShapeError
 from engine.inputs import InputSource
-from engine.runtime import OperatorLabel
 from engine.states import OperatorStatus, SessionState, StopReason
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.codec import decode, encode
@@ -44,12 +43,11 @@ def test_a_request():
 
 def test_a_record():
     outputs = Outputs(5, {"1": ArrayMetadata((1, 2), np.dtype(np.float32)), "2": 4})
-    label = OperatorLabel(2, "nn.ReLU", "relu")
-    record = Record(2, label, outputs, 0.25, OperatorStatus.EXECUTED, "numpy")
+    record = Record(2, outputs, 0.25, OperatorStatus.EXECUTED, "numpy")
     value = np.arange(6, dtype=np.int16).reshape(2, 3)
     found = returned(Stepped(1, (record,), 3, {"1": value}))
     (came,) = found.records
-    assert (came.operator, came.status, came.seconds) == (label, record.status, 0.25)
+    assert (came.index, came.status, came.seconds) == (2, record.status, 0.25)
     assert came.outputs.serial == 5
     assert came.outputs.by_operand == outputs.by_operand
     np.testing.assert_array_equal(found.values["1"], value)
@@ -57,10 +55,8 @@ def test_a_record():
 
 
 def test_a_record_is_sent_without_the_names_of_its_fields():
-    label = OperatorLabel(2, "nn.ReLU", "relu")
     records = [
-        Record(index, label, Outputs(5, {}), 0.25, OperatorStatus.EXECUTED)
-        for index in range(100)
+        Record(index, Outputs(5, {}), 0.25, OperatorStatus.EXECUTED) for index in range(100)
     ]
     data, _ = encode(records)
     assert b"by_operand" not in data

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from engine.inputs import InputSource
-from engine.runtime import OperatorLabel
 from engine.states import OperatorStatus, SessionState, StopReason
 from engine.values import ArrayMetadata
 from kuiper_studio.engine_service.protocol import (
@@ -26,7 +25,7 @@ from kuiper_studio.session.snapshot import Records, Snapshot, advance
 
 def record(index, status=OperatorStatus.EXECUTED):
     outputs = Outputs(index, {str(index): ArrayMetadata((2,), np.dtype(np.float32))})
-    return Record(index, OperatorLabel(index, "nn.ReLU", f"op{index}"), outputs, 0.1, status)
+    return Record(index, outputs, 0.1, status)
 
 
 def indexes(snapshot):
@@ -143,7 +142,7 @@ class TestOfASession:
         studio.restart()
         assert studio.wait_idle()
         assert (before.position, len(before.records)) == (2, 2)
-        assert before.records[1].operator.name == "layer1.conv"
+        assert studio.graph.operators[before.records[1].index].name == "layer1.conv"
         assert (studio.snapshot.position, len(studio.snapshot.records)) == (0, 0)
 
     def test_why_it_stopped(self, studio, settle, step):

@@ -79,11 +79,11 @@ def test_open_without_input(qtbot, session, make_pair):
 
 def test_step_follows(qtbot, opened):
     seen = []
-    opened.stepped.connect(lambda records: seen.extend(r.operator.name for r in records))
+    opened.stepped.connect(lambda records: seen.extend(r.index for r in records))
     for _ in range(2):
         opened.step()
         settle(qtbot, opened)
-    assert seen == ["in", "twice"]
+    assert seen == [0, 1]
     assert (opened.position, opened.state) == (2, RunState.STOPPED)
     assert (opened.selected, opened.operand) == ("plus", "1")
     np.testing.assert_array_equal(opened.fetch("1"), [2, 4, 6])
