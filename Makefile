@@ -1,5 +1,5 @@
-# Everything happens in .venv; `make run` and `make test` need nothing else on a Debian with
-# python3, python3-venv, make and git.
+# Everything is installed into .venv. On Debian `make run` and `make test` need only python3,
+# python3-venv, make and git.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -24,42 +24,43 @@ run: $(VENV)/.app system-libraries
 test: $(VENV)/.test system-libraries
 	QT_QPA_PLATFORM=offscreen $(BIN)/python -m pytest $(ARGUMENTS)
 
-# The same on another Python, in .venv-3.12-newest: make test-python PYTHON=python3.12, with the
-# lowest versions of the libraries by LIBRARIES=lowest. ARGUMENTS=tests/engine for some tests.
+# Run the tests on another Python, in an environment such as .venv-3.12-newest:
+#   make test-python PYTHON=python3.12
+# LIBRARIES=lowest takes the lowest versions of the libraries; ARGUMENTS=tests/engine selects tests.
 test-python: system-libraries
 	bash .ci/test_python.sh $(PYTHON) $(LIBRARIES) $(ARGUMENTS)
 
-# Both, on every Python that is found here, with a table at the end; what CI does.
+# Run the tests on every Python of this machine, as CI does, and print a table.
 test-pythons:
 	PYTHON=$(PYTHON) bash .ci/pythons.sh
 
-# Random modules, exported with pnnx, here and in PyTorch; needs both, which are large.
-# SEEDS is how many cases each specification draws; ARGUMENTS="--only relu" and so on.
+# Export random modules with pnnx and compare the engine with PyTorch. Needs both, which are large.
+# SEEDS is the number of cases per specification; ARGUMENTS="--only relu" selects some.
 crosscheck: $(VENV)/.crosscheck
 	PYTHONPATH=tests $(BIN)/python -m crosscheck --seeds $(SEEDS) $(ARGUMENTS)
 
-# How near element-wise results are to what is right, by everything that computes them, and
-# by PyTorch where it is installed. ARGUMENTS="--only silu" and so on.
+# Measure the error of every kernel of the element-wise operators, and of PyTorch where it is
+# installed. ARGUMENTS="--only silu" selects some.
 accuracy: $(VENV)/.test
 	PYTHONPATH=tests $(BIN)/python -m accuracy $(ARGUMENTS)
 
-# Models that are made to do harm, on every backend; no test. SEEDS is how many.
+# Open and run malicious models on every backend; not part of the tests. SEEDS is their number.
 hostile: $(VENV)/.test
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m hostile --seeds $(SEEDS) $(ARGUMENTS)
 
-# Faults planted in operators while PyTorch computes the truth: how many are explained right.
-# SEEDS is how many of each; ARGUMENTS="--only conv --verbose" and so on.
+# Plant faults in operators, let PyTorch compute the reference, and count the correct reasons.
+# SEEDS is the number of each fault; ARGUMENTS="--only conv --verbose" selects some.
 reasons: $(VENV)/.crosscheck
 	PYTHONPATH=tests $(BIN)/python -m reasons --seeds $(SEEDS) $(ARGUMENTS)
 
-# Random actions on a window while files change underneath, compared with NumPy now and then; no
-# test. SEED chooses them; ARGUMENTS="--actions 500", or "--seconds 60" to end after a minute, or
-# instead "--kills 200" of the engine, or "--rewrites 50" of the open model.
+# Do random actions in a window while files change, and compare with NumPy at times; not part of
+# the tests. SEED sets the random seed. ARGUMENTS="--actions 500" or "--seconds 60" set the length;
+# "--kills 200" kills the engine instead, and "--rewrites 50" rewrites the open model.
 soak: $(VENV)/.test system-libraries
 	PYTHONPATH=tests QT_QPA_PLATFORM=offscreen $(BIN)/python -m soak --seed $(SEED) $(ARGUMENTS)
 
-# How fast everything is, beside what it is compared with; no test. MODELS is a folder of
-# exported networks, which bench-networks makes; ARGUMENTS="--only 4" and so on.
+# Measure the speed of everything beside other programs; not part of the tests. MODELS is a folder
+# of exported networks, which bench-networks makes; ARGUMENTS="--only 4" selects one.
 bench: $(VENV)/.bench system-libraries
 	PYTHONPATH=tests $(BIN)/python -m benchmarks $(if $(MODELS),--models $(MODELS)) $(ARGUMENTS)
 
@@ -67,7 +68,7 @@ bench-networks: $(VENV)/.bench
 	@test -n "$(MODELS)" || { echo "Name a folder: make bench-networks MODELS=DIR"; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.networks $(MODELS) $(ARGUMENTS)
 
-# The exporter alone, to open .pt and .onnx; PyTorch, which its package asks for, is not needed.
+# Install the exporter, to open .pt and .onnx. It does not need PyTorch, which its package requires.
 pnnx: $(VENV)/.app
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pnnx
 
@@ -81,24 +82,24 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Build the wheel, install it into an empty environment and do a whole session from there.
+# Build the wheel, install it into an empty environment and run a whole session there.
 wheel: $(VENV)/.lint system-libraries
 	bash .ci/check_wheel.sh $(BIN)/python
 
 check: lint wheel test
 
-# Make the sample models anew; needs PyTorch and pnnx, which are large.
+# Make the sample models again. Needs PyTorch and pnnx, which are large.
 samples: $(VENV)/.samples
 	$(BIN)/python samples/make_samples.py
 	$(BIN)/python samples/layers/contrast_net.py
 
-# The manual and the API reference, in site/.
+# Build the manual and the API reference in site/.
 docs: $(VENV)/.docs
 	$(BIN)/python docs/scripts/make_command_line.py
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "The manual is in site/index.html."
 
-# The pictures of the manual anew, from real runs.
+# Draw the pictures of the manual again, from real runs.
 pictures: $(VENV)/.app system-libraries
 	QT_QPA_PLATFORM=offscreen $(BIN)/python docs/scripts/make_pictures.py
 

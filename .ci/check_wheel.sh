@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Build the wheel, install it into an empty environment, and from a folder elsewhere step the
-# sample model, write its dump and a picture of the window: icons and samples must be inside.
+# Build the wheel and install it into an empty environment. In another folder, step the sample
+# model, write its dump and a picture of the window: the wheel must contain icons and samples.
 set -euo pipefail
 python=$(realpath -s "$1")
 place=$(mktemp -d)

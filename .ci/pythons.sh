@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The tests on every CPython from 3.11 to 3.14 that this machine has: on $PYTHON as `make test`
-# runs them, in .venv and so with PyTorch if that is there; on the others, of which python3.12 is
-# on PATH or under pyenv, with the newest libraries; on the oldest with the lowest as well, if that
-# is one that they were built for.
-# Ends with a table, which names the Pythons that are missing, and with status 1 if a run failed.
+# Run the tests on every CPython from 3.11 to 3.14 of this machine, found on PATH or under pyenv.
+# On $PYTHON they run as `make test`, in .venv, so with PyTorch if it is installed there. On the
+# others they run with the newest libraries. On 3.11, or else 3.12, they run with the lowest
+# libraries too; newer Pythons have no builds of these.
+# Ends with a table that also names the missing Pythons; exit status 1 if a run failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 log=$(mktemp)
@@ -20,7 +20,7 @@ import platform
 have = {each.name: each.version for each in distributions()}
 print(platform.python_version(), have.get("numpy", "-"), have.get("torch", "-"))'
 
-# Command of the Python of a release; pyenv has one on PATH that may refuse to run.
+# Print the command of the Python of a release. The one that pyenv has on PATH may refuse to run.
 find_python() {
   local root candidate
   root=${PYENV_ROOT:-$(pyenv root 2>/dev/null)}
@@ -34,10 +34,10 @@ find_python() {
   return 1
 }
 
-# note PYTHON LIBRARIES NUMPY PYTORCH RESULT: one line of the table.
+# note PYTHON LIBRARIES NUMPY PYTORCH RESULT: add a line to the table.
 note() { table+=("$(printf '%-7s %-9s %-7s %-12s %s' "$@")"); }
 
-# run ENVIRONMENT LIBRARIES MAKE-ARGUMENT...: the tests, and a line with what they end with.
+# run ENVIRONMENT LIBRARIES MAKE-ARGUMENT...: run the tests, and add their result to the table.
 run() {
   local environment=$1 libraries=$2 python numpy torch verdict=""
   shift 2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check the system libraries that Qt needs on Linux before Qt fails with a long message.
-# Installs them where that is possible without asking, names them in one line where not.
+# Check the system libraries that Qt needs on Linux, before Qt fails with a long message.
+# Install the missing ones if no password is needed, else name them in one line.
 set -u
 [ "$(uname)" = Linux ] || exit 0
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests on any Python, in an environment of its own such as .venv-3.12-newest, with the newest
-# libraries that pyproject.toml allows or with the lowest:
+# Run the tests on any Python in its own environment, such as .venv-3.12-newest, with the newest or
+# the lowest libraries that pyproject.toml allows:
 #   bash .ci/test_python.sh PYTHON newest|lowest [PYTEST-ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ install() {
 if ! [ "$environment/.installed" -nt pyproject.toml ]; then
   case $libraries in
     newest) install -e ".[test]" ;;
-    lowest) # for which pip has no option
+    lowest) # uv finds them; pip has no option for that
       install "uv>=0.9" || { echo "SKIPPED: uv, which finds them, cannot be installed"; exit 0; }
       "$bin/python" -m uv pip install --quiet --python "$bin/python" \
         --resolution lowest-direct -e ".[test]"

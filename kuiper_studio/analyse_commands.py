@@ -21,7 +21,7 @@ _FILES: Final = "References (*.npz *.safetensors *.param *.pt *.onnx *.csv *.jso
 
 
 class AnalyseCommands(QObject):
-    """Asks for references and reports, and goes from origin to origin.
+    """Asks for references and reports, and selects origins.
 
     Parameters
     ----------
@@ -67,11 +67,11 @@ class AnalyseCommands(QObject):
             self._session.write_report(path)
 
     def next_origin(self) -> None:
-        """Select the next operator where a difference is born."""
+        """Select the next operator where a difference begins."""
         self._select_origin(1)
 
     def previous_origin(self) -> None:
-        """Select the operator before where a difference is born."""
+        """Select the previous operator where a difference begins."""
         self._select_origin(-1)
 
     def _select_origin(self, step: int) -> None:

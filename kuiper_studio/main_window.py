@@ -302,7 +302,7 @@ class MainWindow(QMainWindow):
         return [*self.actions_by_id.values(), *docks, *self.tensor_view.actions()]
 
     def copy(self) -> None:
-        """Copy what has the keyboard, or else the selected operator's line."""
+        """Copy what has the focus, or else the selected operator's line."""
         focus = self.focusWidget()
         if self.tensor_view.isAncestorOf(focus):
             self.tensor_view.pane.copy_value()
@@ -326,11 +326,11 @@ class MainWindow(QMainWindow):
         self.graph_view.set_legend_visible(shown)
 
     def next_pane(self) -> None:
-        """Move the keyboard to the next part of the window."""
+        """Move the focus to the next part of the window."""
         self._move_to_pane(1)
 
     def previous_pane(self) -> None:
-        """Move the keyboard to the part of the window before."""
+        """Move the focus to the previous part of the window."""
         self._move_to_pane(-1)
 
     def _move_to_pane(self, step: int) -> None:

@@ -142,7 +142,7 @@ class OpenCommands(QObject):
             names = ", ".join(Path(p).name for p in paths)
             self.failed.emit(
                 "Open a model first",
-                f"{names} is no .param, .bin, .pt, .onnx or folder.",
+                f"{names} is not a .param, .bin, .pt, .onnx or folder.",
             )
         elif Path(paths[0]).suffix.lower() == ".txt":
             self.use_labels(paths[0])
@@ -188,7 +188,7 @@ class OpenCommands(QObject):
     @Slot()
     def choose_layers(self) -> None:
         """Ask for a layer file and run it."""
-        path = self._dialogs.choose("layers", "Load layers of your own", _LAYER_FILES)
+        path = self._dialogs.choose("layers", "Load your own layers", _LAYER_FILES)
         if path:
             self.load_layers(path)
 
@@ -224,7 +224,7 @@ class OpenCommands(QObject):
 
     @Slot(object)
     def _ask_for_sizes(self, question: SizesQuestion) -> None:
-        """Ask for the sizes of inputs of a model to convert, and open it with them.
+        """Ask for the input sizes of a model to convert, and open it with them.
 
         A window that is not shown yet asks when it is.
         """
@@ -244,7 +244,7 @@ class OpenCommands(QObject):
 
     @Slot()
     def ask_what_waits(self) -> None:
-        """Ask what came up before the window was shown."""
+        """Ask the questions that came up before the window was shown."""
         question, self._question = self._question, None
         if question is not None:
             self._ask_for_sizes(question)

@@ -1,6 +1,6 @@
-"""Write the reference of the command line from what argparse knows.
+"""Write the reference of the command line from its argparse parsers.
 
-Run by ``make docs``; a test compares the file with what this gives.
+Run by ``make docs``; a test checks that the file is up to date.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ HEAD: Final = """\
 `kuiper-studio` without a command opens the window. Commands need no display. `MODEL` is the
 `.param` file, the `.bin` file or their folder, or a `.pt` or `.onnx` that pnnx converts.
 
-Results go to standard output. What goes wrong is one sentence on standard error, with exit
-status 2. Exit status 0 means done, 1 means that `check` found differences or
-that `precision` did not reach the wanted error, and 128 and more that the user or the system
-asked the command to end.
+Results go to standard output, errors as one sentence to standard error. Exit status 0 means
+done, 1 that `check` or `compare` found differences or that `precision` did not reach the error
+of `--keep`, 2 an error, and 128 and more that the user or the system ended the command.
 
 Long work shows a bar with rate and time left, on a terminal only.
 

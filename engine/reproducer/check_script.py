@@ -555,7 +555,7 @@ def main():
     parser.add_argument("--tolerance", type=float, default=1e-3, help="default %(default)s")
     parser.add_argument(
         "--layers", nargs="+", default=[], metavar="FILE",
-        help="layers of your own for Kuiper Studio, which are executed",
+        help="your own layers for Kuiper Studio, which are executed",
     )  # fmt: skip
     options = parser.parse_args()
     if options.layers:

@@ -28,7 +28,7 @@ PICTURE_FORMATS: Final = ("svg", "png")
 
 
 class UsageError(Exception):
-    """A command line that cannot be read."""
+    """A command line that cannot be parsed."""
 
 
 class MemoryLimit(NamedTuple):
@@ -54,17 +54,17 @@ def window_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--theme",
         choices=("system", "light", "dark"),
-        help="colours; default the last theme used",
+        help="colour theme; default the last one used",
     )
     parser.add_argument(
         "--demo", metavar="DIR",
         help="step the model without a display; write its dump and a picture of the window",
     )  # fmt: skip
-    _add_inputs(parser, "the last one, or that of the dump of --backend-from")
+    _add_inputs(parser, "the last one used, or the seed of the --backend-from dump")
     _add_labels(parser)
     _add_backend(parser)
-    _add_memory_limit(parser, "; default the last one, or none")
-    _add_memory_bound(parser, "the last one, or half of the machine's memory")
+    _add_memory_limit(parser, "; default the last one used, or none")
+    _add_memory_bound(parser, "the last one used, or half of the machine's memory")
     return parser
 
 
@@ -90,7 +90,7 @@ def run_parser() -> argparse.ArgumentParser:
     _add_memory_bound(parser)
     _add_tune(parser)
     parser.add_argument(
-        "--output", metavar="FILE.npz", help="write the outputs, as out0, out1, …"
+        "--output", metavar="FILE.npz", help="write the outputs as out0, out1, …"
     )
     return parser
 
@@ -111,17 +111,20 @@ def dump_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--format", choices=FORMATS,
-        help="default folder, or by the suffix of the output",
+        help="format of the dump; default by the suffix of --output, else folder",
     )  # fmt: skip
     parser.add_argument(
         "--operators", metavar="PATTERN", nargs="+",
-        help="names, types or indices, with * and ?; the model runs only as far as needed",
+        help="operators to dump, by name, type or index, with * and ?; the model runs only as "
+        "far as needed",
     )  # fmt: skip
     parser.add_argument("--weights", action="store_true", help="write the weights too")
     parser.add_argument("--no-inputs", action="store_true", help="leave out the inputs")
     parser.add_argument("--no-outputs", action="store_true", help="leave out the operands")
     parser.add_argument(
-        "--statistics-only", action="store_true", help="manifest and summary, no arrays"
+        "--statistics-only",
+        action="store_true",
+        help="write the manifest and the summary without arrays",
     )
     parser.add_argument(
         "--sha256", action="store_true",
@@ -135,8 +138,8 @@ def reproduce_parser() -> argparse.ArgumentParser:
     """Arguments of ``reproduce``."""
     parser = _parser(
         "reproduce",
-        "The folder has inputs, expected outputs, and a script that checks them with whatever "
-        "is installed of Kuiper Studio, PyTorch and ncnn.",
+        "The folder has the inputs, the expected outputs and a script that checks them with "
+        "Kuiper Studio, PyTorch and ncnn, as far as they are installed.",
     )
     _add_model(parser)
     _add_inputs(parser, _SEED_OF_A_RUN)
@@ -146,14 +149,16 @@ def reproduce_parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="DIR", required=True, help="folder to write")
     parser.add_argument(
         "--operators", metavar="PATTERN", nargs="+", required=True,
-        help="names, types or indices, with * and ?, also joined by commas; the model runs "
-        "only as far as needed",
+        help="operators to write, by name, type or index, with * and ?, or joined by commas; "
+        "the model runs only as far as needed",
     )  # fmt: skip
     parser.add_argument(
         "--expected", metavar="FILE.npz",
-        help="what the outputs are to be, by operand; default what the model computes",
+        help="expected outputs by operand name; default the outputs that the model computes",
     )  # fmt: skip
-    parser.add_argument("--overwrite", action="store_true", help="replace an earlier one")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace an earlier reproducer"
+    )
     return parser
 
 
@@ -175,9 +180,9 @@ def check_parser() -> argparse.ArgumentParser:
     parser.set_defaults(backend="numpy", backend_from=None, ncnn_options="exact")
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=TOLERANCE,
-        help="largest allowed difference relative to each element; operators that add numbers "
-        "up may also differ by this share of their largest element, or of 1 if that is "
-        "smaller; default %(default)s",
+        help="largest allowed difference relative to each element; operators that sum may also "
+        "differ by this fraction of their largest element, or of 1 if that is smaller; "
+        "default %(default)s",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="list operators that agree too")
     parser.add_argument("--json", action="store_true", help="print all results as JSON")
@@ -190,8 +195,8 @@ def compare_parser() -> argparse.ArgumentParser:
 
     parser = _parser(
         "compare",
-        "Each operator also runs on the reference's inputs, so that a difference is told where "
-        "it is born and not where it is inherited.",
+        "Each operator also runs on the reference's tensors. This separates a difference that "
+        "is born in an operator from one that it inherits.",
     )
     parser.epilog = "Exit status: 0 same, 1 differs, 2 error."
     _add_model(parser)
@@ -202,16 +207,17 @@ def compare_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reference", metavar="REF", required=True,
         help="a dump, a recording, a folder of .npy, an .npz or .safetensors, or another model "
-        "to run on the same inputs; without --input those of the reference are used",
+        "to run on the same inputs; without --input the reference's inputs are used",
     )  # fmt: skip
     parser.add_argument(
         "--tolerance", metavar="NUMBER", type=_tolerance, default=Tolerances().float32,
-        help="largest difference that is still the same, relative to the reference's largest "
+        help="largest difference that counts as the same, relative to the reference's largest "
         "element; default %(default)s",
     )  # fmt: skip
     parser.add_argument(
         "--report", metavar="FILE.html",
-        help="also write all results as one page, with pictures of what differs",
+        help="also write a report: one HTML page with all results and pictures of the "
+        "differences",
     )  # fmt: skip
     parser.add_argument("--all", action="store_true", help="list operands that agree too")
     parser.add_argument("--json", action="store_true", help="print all results as JSON")
@@ -222,7 +228,7 @@ def recorder_parser() -> argparse.ArgumentParser:
     """Arguments of ``recorder``."""
     from engine.comparison.recorders import RECORDERS
 
-    parser = _parser("recorder", "The script needs NumPy and that library, nothing else.")
+    parser = _parser("recorder", "The script needs only NumPy and that library.")
     parser.add_argument(
         "library", metavar="LIBRARY", choices=RECORDERS, help=_one_of(RECORDERS)
     )
@@ -244,7 +250,7 @@ def precision_parser() -> argparse.ArgumentParser:
     _add_inputs(parser, "0")
     _add_memory_limit(parser)
     _add_memory_bound(parser)
-    parser.epilog = "Exit status: 0 done, 1 the error of --keep is not reached, 2 error."
+    parser.epilog = "Exit status: 0 done, 1 more error than --keep allows, 2 error."
     parser.set_defaults(backend="numpy", backend_from=None)
     parser.add_argument(
         "--format", choices=FORMATS, default="float16",
@@ -254,7 +260,7 @@ def precision_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--keep", metavar="ERROR", type=_tolerance, default=None,
         help="choose operators to keep in float32, so that no output is off by more than this "
-        "share of the largest, and print what ncnn takes",
+        "fraction of its largest element, and print the settings for ncnn",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print all results as JSON")
     return parser
@@ -275,8 +281,8 @@ def render_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format",
         choices=(*PICTURE_FORMATS, *FILE_FORMATS),
-        help="graphml and json hold x, y and layer of every operator and the route of every "
-        "edge, for networkx; default by the suffix of the output",
+        help="graphml and json hold the position and layer of every operator and the route of "
+        "every edge, for networkx; default by the suffix of --output",
     )
     parser.add_argument(
         "--theme",
@@ -288,7 +294,7 @@ def render_parser() -> argparse.ArgumentParser:
         "--orientation", choices=("left-right", "top-down"), default="left-right",
         help="direction of the graph; default %(default)s",
     )  # fmt: skip
-    _add_shapes(parser, "input sizes for converting a .pt or .onnx that does not say them")
+    _add_shapes(parser, "input sizes for converting a .pt or .onnx that lacks them")
     return parser
 
 
@@ -296,18 +302,20 @@ def convert_parser() -> argparse.ArgumentParser:
     """Arguments of ``convert``."""
     parser = _parser(
         "convert",
-        "Write its PNNX pair, ncnn's own pair and what pnnx printed.",
+        "Write its PNNX pair, its ncnn pair and the output of pnnx.",
     )
     parser.add_argument("model", metavar="MODEL", help="the .pt or .onnx file")
     parser.add_argument(
-        "--output", metavar="DIR", required=True, help="folder to write to; made if missing"
+        "--output", metavar="DIR", required=True, help="folder to write to; created if missing"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace files of these names")
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace files of the same names"
+    )
     _add_shapes(parser, "input sizes; default those in the file")
     _add_second_shapes(parser)
     parser.add_argument(
         "--input", metavar="FILE", nargs="+", action="extend", default=[],
-        help="images, .npy or .npz whose sizes are used where the file does not say them",
+        help="images, .npy or .npz that give the input sizes where the model file lacks them",
     )  # fmt: skip
     return parser
 
@@ -354,7 +362,7 @@ PARSERS: Final[Mapping[str, Callable[[], argparse.ArgumentParser]]] = {
     "ops": ops_parser,
 }
 
-_SEED_OF_A_RUN: Final = "0, or that of the dump of --backend-from"
+_SEED_OF_A_RUN: Final = "0, or the seed of the --backend-from dump"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -380,10 +388,12 @@ def _parser(command: str, details: str = "") -> argparse.ArgumentParser:
 def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     parser.add_argument(
         "model", metavar="MODEL", nargs=None if required else "?",
-        help="the .param file, the .bin beside it, or their folder; a .pt or .onnx, which "
-        "pnnx converts",
+        help="a .param file, its .bin or their folder; or a .pt or .onnx file, which pnnx "
+        "converts",
     )  # fmt: skip
-    parser.add_argument("--bin", metavar="FILE", help="weights; default the .bin that fits")
+    parser.add_argument(
+        "--bin", metavar="FILE", help="weights file; default the .bin that fits the .param"
+    )
     _add_second_shapes(parser)
     _add_layers(parser)
 
@@ -391,7 +401,7 @@ def _add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
 def _add_layers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layers", metavar="FILE", nargs="+", action="extend", default=[],
-        help="Python files with layers of your own, which are executed",
+        help="Python files with your own layers; they are executed",
     )  # fmt: skip
 
 
@@ -430,7 +440,7 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--supply", metavar="NAME=FILE", nargs="+", action="extend", default=[],
-        help="use a .npy or .npz as the value of an operand, or as all outputs of an operator",
+        help="override an operand, or all outputs of an operator, with a .npy or .npz",
     )  # fmt: skip
     parser.add_argument(
         "--seed", metavar="N", type=_wrap_converter(_seed),
@@ -439,7 +449,7 @@ def _add_inputs(parser: argparse.ArgumentParser, seed: str) -> None:
 
 
 def _add_labels(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--labels", metavar="FILE", help="class names, one a line")
+    parser.add_argument("--labels", metavar="FILE", help="class names, one per line")
 
 
 def _add_backend(parser: argparse.ArgumentParser) -> None:
@@ -451,20 +461,20 @@ def _add_backend(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--backend-from", metavar="DUMP",
-        help="use the kernels of an earlier dump, to get the same numbers again",
+        help="use the kernels of an earlier dump, to reproduce its numbers",
     )  # fmt: skip
     parser.add_argument(
         "--ncnn-options", metavar="NAMES", default="exact",
-        help="for a model of ncnn's own format: exact (float32), deployed (ncnn's defaults), "
-        "or some of fp16,bf16,packing,winograd,sgemm; default exact",
+        help="options for models in ncnn's format: exact (float32), deployed (ncnn's "
+        "defaults), or some of fp16,bf16,packing,winograd,sgemm; default exact",
     )  # fmt: skip
 
 
 def _add_memory_limit(parser: argparse.ArgumentParser, default: str = "") -> None:
     parser.add_argument(
         "--memory-limit", metavar="SIZE", type=_wrap_converter(_memory_limit), default=None,
-        help="memory for computed values, e.g. 500MB, 2GiB or none: beyond it old values are "
-        f"evicted, and recomputed when they are needed{default}",
+        help="memory for computed values, e.g. 500MB, 2GiB or none: beyond it, old values are "
+        f"evicted, and recomputed when needed{default}",
     )  # fmt: skip
 
 
@@ -473,33 +483,33 @@ def _add_memory_bound(
 ) -> None:
     parser.add_argument(
         "--memory-bound", metavar="SIZE", type=_wrap_converter(_memory_bound), default=None,
-        help="most memory that values may take: an operator that needs more fails, where "
-        f"--memory-limit evicts old values; default {default}",
+        help="most memory that values may take: an operator that needs more fails "
+        f"(--memory-limit evicts old values instead); default {default}",
     )  # fmt: skip
 
 
 def _add_tune(parser: argparse.ArgumentParser) -> None:
-    # None by default: what is tried serves later runs only, and takes longer than most runs.
+    # Off by default: tuning takes longer than most runs, and only later runs profit.
     parser.add_argument(
         "--tune", metavar="SECONDS", type=_seconds, default=0.0,
-        help="after the run, try for so long which kernels of auto are fastest; later runs use "
-        "them; default 0, none",
+        help="after the run, measure for this long which kernels are fastest; later runs with "
+        "--backend auto use them; default 0 (no tuning)",
     )  # fmt: skip
 
 
 def _add_shapes(group: argparse._ActionsContainer, purpose: str) -> None:
     group.add_argument(
         "--shape", metavar="SHAPE", nargs="+", action="extend", default=[],
-        help=f"{purpose}: 1,3,320,320 for the next input, in0=1,3,320,320 for the one of that "
-        "name, h=320 for the symbol %%h",
+        help=f"{purpose}: 1,3,320,320 for the next input, in0=1,3,320,320 for the input in0, "
+        "h=320 for the symbol %%h",
     )  # fmt: skip
 
 
 def _add_second_shapes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape2", metavar="SHAPE", nargs="+", action="extend", default=[],
-        help="second input sizes for converting a .pt or .onnx: what differs from the first "
-        "stays open",
+        help="second input sizes for converting a .pt or .onnx: dimensions that differ from "
+        "the first become dynamic",
     )  # fmt: skip
 
 

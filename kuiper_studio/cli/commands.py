@@ -13,10 +13,10 @@ COMMANDS: Final = {
     "check": "Compare every backend with NumPy, operator by operator.",
     "precision": "Simulate float16, bfloat16 or int8, operator by operator.",
     "convert": "Convert a TorchScript or ONNX file to PNNX, with pnnx.",
-    "compare": "Compare a run with a reference and name where they begin to differ.",
+    "compare": "Compare a run with a reference and find where they begin to differ.",
     "recorder": "Write a script that records a reference with another library.",
-    "reproduce": "Write some operators as a model of their own, with data and a check.",
+    "reproduce": "Write some operators as a small model, with data and a check.",
     "render": "Draw the graph of a model, or write its layout as data.",
-    "ops": "List the operator types that have a layer, or explain some.",
+    "ops": "List or explain the operator types that have a layer.",
 }
 DONE, DIFFERENT, FAILED = 0, 1, 2

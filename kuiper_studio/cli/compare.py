@@ -32,7 +32,7 @@ def say_comparison(found: Comparison, *, everything: bool) -> None:
         _say_origin(origin)
     if everything:
         for side, listed in (
-            ("ours", found.unmatched.ours),
+            ("the model", found.unmatched.ours),
             (found.reference, found.unmatched.reference),
         ):
             for each in listed:
@@ -63,7 +63,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _say_origin(origin: Origin) -> None:
     among = _names([each.name for each in origin.among])
-    say(f"origin: {origin.text}" + (f"; or one upstream of it: {among}" if among else ""))
+    say(f"origin: {origin.text}" + (f"; or upstream of it: {among}" if among else ""))
     for reason in origin.reasons:
         say(f"  {reason.explains:.0%} {reason.kind}: {reason.text}")
 
@@ -77,7 +77,7 @@ def _summary(found: Comparison) -> str:
     compared = sum(row.measures is not None for row in found.rows)
     text = (
         f"{format_count(compared, 'operand')} compared with {found.reference}, "
-        f"{format_count(len(found.unmatched.ours))} of ours and "
+        f"{format_count(len(found.unmatched.ours))} of the model and "
         f"{format_count(len(found.unmatched.reference))} of the reference not matched"
     )
     if found.verdict == "same":

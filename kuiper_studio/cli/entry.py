@@ -21,18 +21,18 @@ def main() -> int:
 
 
 def _run(arguments: Sequence[str], supervision: Supervision | None) -> int:
-    # The process that watches over a command needs nothing of this.
-    _settle_threads()
+    # Only the process that runs the command needs this, not the one that supervises it.
+    _limit_threads()
     from kuiper_studio.cli.program import main as run
 
     return run(arguments, supervision)
 
 
-def _settle_threads() -> None:
-    """Have libraries work on one thread where the system lets none be started.
+def _limit_threads() -> None:
+    """Limit libraries to one thread where the system starts no others.
 
-    They read this when they are imported. NumPy's waits for ever for threads that there are
-    not, and OpenMP ends the process.
+    They read these variables when they are imported. Without them OpenBLAS would wait for its
+    threads for ever, and OpenMP would end the process.
     """
     from engine.threads import can_start_threads
 

@@ -1,4 +1,4 @@
-"""Prints the simulation of a format as a table or as JSON."""
+"""Prints a precision simulation as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["precision_facts", "say_precision"]
 
 _HEADS: Final = (
-    "#", "type", "name", "headroom", "underflow", "weights off", "output off", "model off",
-    "with all before",
+    "#", "type", "name", "headroom", "underflow", "weight error", "output error",
+    "model error", "cumulative error",
 )  # fmt: skip
 _SHOWN: Final = 30
 
 
 def precision_facts(found: Simulation, kept: KeptOperators | None) -> dict[str, Any]:
-    """Return a simulation, and perhaps a choice, as strict JSON can hold them."""
+    """Return a simulation, and the operators to keep if any, as strict JSON can hold them."""
     facts: dict[str, Any] = {
         "format": found.format.name,
         "passes": found.passes,
@@ -88,28 +88,31 @@ def _names(labels: Sequence[OperatorLabel]) -> list[str]:
 
 
 def say_precision(found: Simulation, kept: KeptOperators | None) -> None:
-    """Print the most harmful operators, the error of all together, and a choice."""
+    """Print the most harmful operators, the total error, and the operators to keep."""
     shown = found.by_harm[:_SHOWN]
     say_table([_HEADS, *map(_row, shown)], right={0, *range(3, len(_HEADS))})
     more = len(found.operators) - len(shown)
     if more:
-        say(f"and {format_count(more, 'operator')} that do less harm; --json lists them")
+        say(f"and {format_count(more, 'operator')} with smaller errors; --json lists them")
     say()
     say(f"all in {found.format.name}: the model's output is {_off(found.output)}")
     if kept is None:
         return
     for step in kept.steps[1:]:
         what = f"keep {', '.join(_names(step.added))}" if step.added else ""
-        what = what or f"give back {', '.join(_names(step.removed))}"
+        what = what or f"no longer keep {', '.join(_names(step.removed))}"
         say(f"{what}: {_off(step.output)}")
     count = format_count(len(kept.kept), "operator")
     wanted = format_brief(kept.wanted_error)
-    outcome = "as wanted" if kept.reached else f"more than the wanted {wanted}"
+    outcome = f"within {wanted}" if kept.reached else f"more than {wanted}"
     say(f"with {count} in float32: {_off(kept.output)}, {outcome}")
     lines = ncnn_lines(kept.kept, kept.format)
     if lines:
         scaled = kept.format.is_scaled
-        say("comment out in ncnn2table's table:" if scaled else "add to the layers in ncnn:")
+        say(
+            "comment out these lines of ncnn2table's table:" if scaled
+            else "add these options to the layers of the ncnn model:"
+        )  # fmt: skip
     for line in lines:
         say(f"  {line}")
 
@@ -132,4 +135,4 @@ def _row(each: OperatorPrecision) -> tuple[str, ...]:
 
 def _off(loss: Loss) -> str:
     relative, snr = format_brief(loss.relative, 2), format_brief(loss.snr)
-    return f"off by {relative} of its largest number, {snr} dB"
+    return f"off by {relative} of its largest element, {snr} dB"

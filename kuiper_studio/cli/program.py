@@ -118,13 +118,13 @@ def _dispatch(arguments: list[str], supervision: Supervision | None) -> int:
         parsed = PARSERS[name]().parse_args(arguments[1:])
         parsed.supervision = supervision
         with ended_by_signals():
-            _tell_leftovers()
+            _report_leftovers()
             return _COMMANDS[name](parsed)
     return _open_window(window_parser().parse_args(arguments))
 
 
-def _tell_leftovers() -> None:
-    """Tell what was there before something that a killed process did not write to its end."""
+def _report_leftovers() -> None:
+    """Print where to find the earlier files of writes that a killed process left unfinished."""
     for leftover in find_leftovers():
         earlier, holder = (quote(str(p)) for p in (leftover.earlier, leftover.holder))
         place = leftover.destination
@@ -132,8 +132,8 @@ def _tell_leftovers() -> None:
         if not place.exists():
             restoring = f"mv {earlier} {quote(str(place))} restores it"
         complain(
-            f"{place} was about to be replaced when a process was killed; what was there is "
-            f"kept in {earlier}: {restoring}, rm -r {holder} removes it for good"
+            f"a process was killed while it replaced {place}; the earlier version is in "
+            f"{earlier}: {restoring}, rm -r {holder} removes it for good"
         )
 
 
@@ -264,7 +264,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         expected = read_npz(
             Path(arguments.expected), lambda names: {name: name for name in names}
         )
-    with suppress(InferenceError):  # what the failed one takes may be all that is needed
+    with suppress(InferenceError):  # the inputs of the failed operator may be all it takes
         run_session(session, max(op.index for op in selected) + 1, arguments)
     written = write_reproducer(
         session,
@@ -273,7 +273,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         expected=expected,
         overwrite=arguments.overwrite,
     )
-    say(f"written to {written}; python check.py in it checks it")
+    say(f"written to {written}; run python check.py in that folder")
     return DONE
 
 
@@ -337,7 +337,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
     asked = tuple(arguments.shape)
     options = settle_conversion(arguments)
-    if asked:  # of this command, also where the file says others
+    if asked:  # --shape overrides the sizes in the file
         options = replace(options, shapes=asked)
     folder = Path(arguments.output)
     try:
@@ -368,7 +368,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     if arguments.report is not None:
         _check_output(Path(arguments.report), (".html",))
     reference = None
-    with suppress(ReferenceFileError):  # a model, which needs the inputs first
+    with suppress(ReferenceFileError):  # a model is opened below, once its inputs are known
         reference = open_reference(arguments.reference)
 
     def recorded() -> list[Array]:
@@ -377,7 +377,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         return [reference.array(key) for key in reference.inputs]
 
     session = make_fed_session(arguments, recorded)
-    with suppress(InferenceError):  # what ran before is compared all the same
+    with suppress(InferenceError):  # the operators that ran can still be compared
         run_session(session, len(session.graph.operators), arguments)
     if reference is None:
         fed = [session.value(operand.name) for operand in session.graph.input_operands]
@@ -406,7 +406,7 @@ def _recorder(arguments: argparse.Namespace) -> int:
     _check_output(output, (".py",))
     with written_beside(output) as partial:
         partial.write_text(recorder_script(arguments.library), encoding="utf-8")
-    say(f"written to {output}; its first lines tell how to use it")
+    say(f"written to {output}; its first lines explain how to use it")
     return DONE
 
 
@@ -415,7 +415,7 @@ def _render(arguments: argparse.Namespace) -> int:
     form = _form_of_graph(output, arguments.format)
     graph = load_graph(arguments)
     _spare_model(output, graph)
-    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # also where the user's setting needs a display
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # overrides a setting that needs a display
     from kuiper_studio.app import make_application
     from kuiper_studio.graph_view.render import render_graph, write_layout
     from kuiper_studio.resource_paths import load_fonts
@@ -468,7 +468,7 @@ def _open_window(arguments: argparse.Namespace) -> int:
     model, bin_path = (Path(p) if p is not None else None for p in _files_of(arguments))
     start_early(model, bin_path)
     if model is not None and is_source(model):
-        with suppress(ConversionError):  # the engine finds it too, and the window tells it
+        with suppress(ConversionError):  # the engine meets it again, and the window shows it
             arguments.conversion = replace(
                 settle_conversion(arguments), asks=not arguments.demo
             )
@@ -482,9 +482,9 @@ def _open_window(arguments: argparse.Namespace) -> int:
 def import_window() -> None:
     """Import the window and all it consists of.
 
-    PySide6 puts a function of its own in the place of Python's import. That one reads the
-    source of every module, to find the few that switch its features on; none of ours does. It
-    rests meanwhile, which takes 50 ms off the start.
+    PySide6 replaces Python's import by a function that reads the source of every module, to
+    find those that switch its features on. None of ours does, so Python's own function is put
+    back meanwhile. This makes the start 50 ms faster.
     """
     plain = builtins.__import__
     import_module("PySide6.QtCore")
@@ -591,7 +591,7 @@ def _dump_options(arguments: argparse.Namespace) -> DumpOptions:
 
 
 def _require_no_command(model: str | None) -> None:
-    """Raise an error of its own for a misspelled command."""
+    """Raise `UsageError` for a misspelled command."""
     if model is not None and model.isalpha() and not Path(model).exists():
         from engine.model_files import pair
 
@@ -631,7 +631,7 @@ def _reason(session: Session, operator: RuntimeOperator) -> str:
     while session.status(operator.name) is OperatorStatus.BLOCKED:
         above = (o.producer for o in operator.inputs if not session.has_value(o.name))
         operator = next(producer for producer in above if producer is not None)
-    advice = "; --layers FILE loads layers of your own" if is_unknown(operator) else ""
+    advice = "; --layers FILE loads your own layers" if is_unknown(operator) else ""
     others = len(session.graph.unsupported) - 1
     more = f"; info lists {others} more that cannot run" if others > 0 else ""
     return f"{operator.reason}{advice}{more}"

@@ -141,8 +141,8 @@ def _say_memory(taken: Mapping[str, int]) -> None:
         say()
         say(
             f"a pass keeps {format_bytes(taken['values'])} of values; --memory-limit SIZE "
-            f"keeps fewer, down to the {format_bytes(taken['needed'])} that operators need "
-            "at once"
+            f"keeps fewer, but at least the {format_bytes(taken['needed'])} that operators "
+            "need at once"
         )
 
 
@@ -185,14 +185,14 @@ def _say_unsupported(graph: RuntimeGraph) -> None:
     for reason, operators in together.items():
         say(f"  {_format_indexes([operator.index for operator in operators])}: {reason}")
     if any(is_unknown(operator) for operator in graph.unsupported):
-        say("use --layers FILE to load layers of your own")
+        say("use --layers FILE to load your own layers")
 
 
 def _say_faults(facts: Mapping[str, Any]) -> None:
-    """Faults of the export; the reason of an operator that cannot run has told of its own."""
-    told = {row["index"] for row in facts["unsupported"]}
+    """Print the faults of the export, except those that `_say_unsupported` has printed."""
+    printed = {row["index"] for row in facts["unsupported"]}
     for fault in facts["export_faults"]:
-        if fault["index"] not in told:
+        if fault["index"] not in printed:
             say()
             say(f"warning: {fault['sentence']}")
 

@@ -45,7 +45,7 @@ def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
     path = Path(arguments.model)
     if not is_source(path):
         if arguments.shape2:
-            raise EngineError("--shape2 is for converting a .pt or .onnx")
+            raise EngineError("--shape2 applies only to a .pt or .onnx, which is converted")
         return engine.load(path, arguments.bin)
     graph = engine.load(path, arguments.bin, conversion=settle_conversion(arguments))
     tell_notes(graph.conversion)
@@ -53,10 +53,10 @@ def load_graph(arguments: argparse.Namespace) -> RuntimeGraph:
 
 
 def settle_conversion(arguments: argparse.Namespace) -> ConversionOptions:
-    """Choose the sizes for a conversion: asked for where the file says none, or of what is fed.
+    """Choose the input sizes of a conversion, where the file says none.
 
-    What is asked for is written as sizes in order then: the operands of the converted model
-    have other names than the inputs of the file.
+    They come from ``--shape``, else from the inputs. The sizes of ``--shape`` are then written
+    back in the order of the inputs, because the converted model names its operands otherwise.
     """
     from engine.conversion.inspection import inspect
     from engine.conversion.shapes import settle_inputs
@@ -74,7 +74,7 @@ def settle_conversion(arguments: argparse.Namespace) -> ConversionOptions:
 
 
 def tell_notes(conversion: Conversion | None) -> None:
-    """Tell what is worth knowing of a conversion."""
+    """Print the notes on a conversion."""
     for note in conversion.notes if conversion is not None else ():
         complain(note)
 
@@ -91,9 +91,9 @@ def load_user_layers(arguments: argparse.Namespace) -> None:
 def make_fed_session(
     arguments: argparse.Namespace, instead: Callable[[], Sequence[Array]] | None = None
 ) -> Session:
-    """Load the model and feed a session with the inputs.
+    """Load the model and feed a session with its inputs.
 
-    Where the command line names none, `instead` may return them.
+    Where the command line names no inputs, `instead` may return them.
     """
     from engine.inputs import (
         load_inputs,
@@ -158,7 +158,7 @@ def tune_session(session: Session, arguments: argparse.Namespace) -> None:
     with progress_shown("tuning", "operators") as show:
         session.tune(arguments.tune, lambda: show(session.tuned, total))
     for kernel in session.wrong_kernels:
-        complain(f"{kernel} computes other numbers than NumPy; later runs do without it")
+        complain(f"{kernel} differs from NumPy; later runs do not use it")
     complain(
         f"kernels of {session.tuned} of {format_count(total, 'operator')} are tuned; "
         "later runs use the fastest"

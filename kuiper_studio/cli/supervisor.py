@@ -137,7 +137,7 @@ def _awaited() -> set[signal.Signals]:
 
 
 def _end_with(parent: int) -> None:
-    """Have this process killed with its parent, so that no work goes on unseen."""
+    """End this process when its parent ends, so that no work goes on unseen."""
     if sys.platform != "linux":
         return
     import ctypes
@@ -212,5 +212,5 @@ def _advise(arguments: Sequence[str], status: int, activity: Activity | None) ->
     if options:
         return f"try {' or '.join(options)}"
     if not in_library and any(argument.startswith("--layers") for argument in arguments):
-        return "a layer of your own may be at fault"
+        return "one of your own layers may be at fault"
     return "please report it"

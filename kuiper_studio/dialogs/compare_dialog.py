@@ -1,4 +1,4 @@
-"""Asks what to compare with, and how far two tensors may be apart."""
+"""Asks for a reference and the tolerance of a comparison."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class CompareDialog(Question):
 
     def _arrange(self) -> None:
         explained = QLabel(
-            "A dump, a folder of .npy files, an .npz or .safetensors, what a recorder wrote, "
-            "or another model, which runs on the same inputs."
+            "A dump, a recording, a folder of .npy files, an .npz or .safetensors, or another "
+            "model, which runs on the same inputs."
         )
         explained.setObjectName("comparePurpose")
         explained.setWordWrap(True)

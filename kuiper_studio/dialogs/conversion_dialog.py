@@ -1,4 +1,4 @@
-"""Asks for the sizes of inputs that a file to convert does not say."""
+"""Asks for the input sizes that a file to convert lacks."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class ConversionDialog(Question):
     path : Path
         The file to convert.
     inputs : sequence of SourceInput
-        What it says; empty where it says nothing.
+        What the file says about its inputs; may be empty.
     before : ConversionOptions
-        What was chosen for it the last time.
+        The last choice for this file.
     theme : Theme
 
     Attributes
@@ -61,7 +61,7 @@ class ConversionDialog(Question):
     Signals
     -------
     file_wanted : int
-        The size of an input is to be taken from a file: the row.
+        The user wants to take the size of an input from a file: its row.
     """
 
     file_wanted = Signal(int)
@@ -97,11 +97,11 @@ class ConversionDialog(Question):
         self._fill(before)
         self.ok.setText("Convert")
         purpose = QLabel(
-            f"{path.name} leaves sizes of its inputs open. pnnx converts it better with them."
+            f"{path.name} lacks input sizes. pnnx converts it better if they are given."
         )
         hint = QLabel(
             "Leave all empty to convert without sizes. Dimensions that differ in the second "
-            "size stay open."
+            "size become dynamic."
         )
         hint.setProperty("role", "secondary")
         for label in (purpose, hint):

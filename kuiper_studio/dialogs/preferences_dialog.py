@@ -190,5 +190,5 @@ def _bytes_of(field: QLineEdit) -> int | None:
 def _folder_of(field: QLineEdit) -> str:
     text = field.text().strip()
     if text and not is_folder(text):
-        raise ValueError(f"{text} is no folder")
+        raise ValueError(f"{text} is not a folder")
     return text

@@ -119,7 +119,7 @@ class ComparisonPanel(Panel):
         self._compare = QPushButton("Compare…")
         self._compare.setToolTip("Compare with a dump, a recording or another model")
         self._report = QPushButton("Report…")
-        self._report.setToolTip("Write the comparison as one page of HTML")
+        self._report.setToolTip("Write the comparison as an HTML page")
         self._chips = QButtonGroup(self)
         self._build()
         self._connect()
@@ -142,7 +142,7 @@ class ComparisonPanel(Panel):
         header.setSectionResizeMode(_C.STATUS, QHeaderView.ResizeMode.Fixed)
         header.setMinimumSectionSize(_WIDTHS[_C.STATUS])
         table.sortByColumn(_C.INDEX, Qt.SortOrder.AscendingOrder)
-        table.set_empty_text("Compare the model with what it should give: Analyse → Compare…")
+        table.set_empty_text("Compare the model with a reference: Analyse → Compare…")
         return table
 
     def _build(self) -> None:

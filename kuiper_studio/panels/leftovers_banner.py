@@ -127,10 +127,10 @@ class LeftoversBanner(NoticeStrip):
         place = leftover.destination
         in_the_way = exists(place)
         count = f" (1 of {len(self._found)})" if len(self._found) > 1 else ""
-        text = f"What was in {place} before is kept in {leftover.earlier}."
+        text = f"The earlier version of {place} is in {leftover.earlier}."
         if in_the_way:
-            text += f" {place.name} exists again: move it away to restore what was there."
-        title = f"{place.name} was about to be replaced when a process was killed{count}"
+            text += f" {place.name} exists again: move it away to restore the earlier version."
+        title = f"A process was killed while it replaced {place.name}{count}"
         self.show_notice(title, text)
         self._restore.setEnabled(not in_the_way)
         self._restore.setToolTip("" if in_the_way else tip_text(f"Move it back to {place}"))

@@ -117,7 +117,7 @@ class _Header(QFrame):
         self._random.seed_requested.connect(self.seed_requested)
         self._load = QPushButton("Load layers…")
         self._load.setProperty("role", "link")
-        self._load.setToolTip("Run a Python file with layers of your own")
+        self._load.setToolTip("Run a Python file with your own layers")
         self._load.clicked.connect(self.layers_requested)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 10, 8)
@@ -657,7 +657,7 @@ class PropertiesPanel(Panel):
             self._background.submit(key, _summary_of, attribute)
 
     def show_weight(self) -> None:
-        """Show in the tensor view the weight that has the keyboard, or else the largest."""
+        """Show the focused weight, or else the largest, in the tensor view."""
         self._lock.setChecked(False)
         self.catch_up()
         views = list(self._weight_views.values())

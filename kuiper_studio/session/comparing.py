@@ -19,7 +19,7 @@ __all__ = ["Comparing"]
 
 
 class Comparing(QObject):
-    """The last comparison of the present model and inputs.
+    """The last comparison of the current model and inputs.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Comparing(QObject):
     Signals
     -------
     changed
-        There is another comparison, or none.
+        The comparison was replaced or cleared.
     """
 
     changed = Signal()
@@ -48,7 +48,7 @@ class Comparing(QObject):
 
     @property
     def comparison(self) -> Comparison | None:
-        """The comparison; None before one was made, and after the inputs have changed."""
+        """The comparison; None before the first, and after the inputs have changed."""
         return self._comparison
 
     @property
@@ -62,7 +62,7 @@ class Comparing(QObject):
         return self._origins
 
     def neighbour(self, index: int, step: int) -> str:
-        """Return the origin before or after an operator, in a circle.
+        """Return the origin before or after an operator, and wrap around.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Comparing(QObject):
         Returns
         -------
         str
-            Name of the operator; ``""`` where there is no other.
+            Name of the operator; ``""`` if there is no other origin.
         """
         found = sorted(self._origins.values(), key=lambda origin: origin.operator.index)
         if step < 0:

@@ -67,7 +67,7 @@ def describe_failure(graph: RuntimeGraph | None, answer: WorkFailed) -> Failure:
         return Failure("The input cannot be used", reason, concerns_input=True)
     if isinstance(error, ExportError):
         return Failure("The dump was not written", reason)
-    return Failure("That did not work", reason)
+    return Failure("The command failed", reason)
 
 
 def describe_missing_weights(graph: RuntimeGraph) -> Failure:
@@ -99,11 +99,11 @@ def describe_opening(
     if dump is not None and isinstance(error, (DumpFileError, SessionStateError)):
         hint = "Open the model without them."
         if is_open:
-            hint = "The model stays as it is, and is computed as before."
+            hint = "The open model keeps its kernels."
         title = f"The kernels of the dump {dump_name(dump)} cannot be used"
         return Failure(title, str(error), hint)
     title = "The model cannot be reloaded" if again else "The model cannot be opened"
-    hint = "The one before stays open." if is_open else ""
+    hint = "The earlier model stays open." if is_open else ""
     return Failure(title, str(error) or type(error).__name__, hint, reload=again)
 
 
@@ -132,9 +132,9 @@ def describe_passed_by(
     if others:
         title = f"{first.name} and {format_count(others, 'other')} cannot run"
     blocked = sum(record.status is OperatorStatus.BLOCKED for record in records)
-    hint = "Supply its output from a file, and the run goes on from there."
+    hint = "Supply its output from a file to continue the run."
     if blocked:
-        behind = format_count(blocked, "operator behind it is", "operators behind it are")
-        hint = f"{behind} blocked. {hint}"
+        downstream = format_count(blocked, "operator downstream is", "operators downstream are")
+        hint = f"{downstream} blocked. {hint}"
     lacks_weights = isinstance(first.error, ModelFileError)
     return Failure(title, first.reason, hint, first.name, lacks_weights=lacks_weights)

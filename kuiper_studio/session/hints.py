@@ -1,4 +1,4 @@
-"""Hints at the cause after an operator failed."""
+"""Hints at the cause of a failure."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ def hint_for(graph: RuntimeGraph, error: InferenceError) -> str:
     """
     if error.of_export:
         return f"{capitalized(error.diagnosis)}."
-    found = _first_other_shape(graph, error) if not error.suspect else None
+    found = _find_changed_shape(graph, error) if not error.suspect else None
     if found is None and error.diagnosis:
-        told = f"{capitalized(error.diagnosis)}."
-        return f"{told} The Input panel goes back to the exported size."
+        return f"{capitalized(error.diagnosis)}. Restore the exported size in the Input panel."
     if found is None:
         return ""
     operand, shape = found
-    return _about(operand.name, operand.producer, operand.shape or (), shape)
+    return _describe_shape(operand.name, operand.producer, operand.shape or (), shape)
 
 
 def suspect_for(graph: RuntimeGraph, error: InferenceError) -> str:
     """Return the name of the operator that may be the cause; ``""`` for none."""
     if error.suspect:
         return error.suspect
-    found = _first_other_shape(graph, error)
+    found = _find_changed_shape(graph, error)
     producer = found[0].producer if found is not None else None
     return producer.name if producer is not None else ""
 
 
-def _first_other_shape(
+def _find_changed_shape(
     graph: RuntimeGraph, error: InferenceError
 ) -> tuple[RuntimeOperand, tuple[int, ...]] | None:
     """Return the first input whose shape differs from the exported one, and its shape."""
@@ -71,7 +70,7 @@ def _first_other_shape(
     return other[0] if other and (usual or not error.diagnosis) else None
 
 
-def _about(
+def _describe_shape(
     name: str,
     producer: RuntimeOperator | None,
     exported: tuple[int | str | None, ...],
@@ -79,6 +78,6 @@ def _about(
 ) -> str:
     source = f"{producer.type} {producer.name}" if producer is not None else "its producer"
     return (
-        f"Look at {source}: operand {name} was exported as {format_shape(exported)} "
-        f"and is {format_shape(shape)} here."
+        f"Look at {source}: operand {name} was exported as {format_shape(exported)}, "
+        f"but is {format_shape(shape)} here."
     )

@@ -23,19 +23,19 @@ class Losses:
     ----------
     by_force : bool
         Whether the window ends the engine because the user stopped its work.
-    untold : Failure or None
+    pending : Failure or None
         Failure to report once the model is back at its position.
     """
 
     def __init__(self) -> None:
         self.by_force = False
-        self.untold: Failure | None = None
+        self.pending: Failure | None = None
         self._count = 0
 
     def note(self, failure: Failure) -> bool:
         """Count a loss; return whether to reopen the model at once."""
         forced, self.by_force = self.by_force, False
-        self.untold = failure
+        self.pending = failure
         self._count = 0 if forced else self._count + 1
         return self._count <= _MOST
 
@@ -43,9 +43,9 @@ class Losses:
         """Reset the count after a request that succeeded."""
         self._count = 0
 
-    def take_untold(self) -> Failure | None:
+    def take_pending(self) -> Failure | None:
         """Return the failure to report now, and clear it."""
-        failure, self.untold = self.untold, None
+        failure, self.pending = self.pending, None
         return failure
 
 
@@ -67,15 +67,15 @@ def describe_loss(graph: RuntimeGraph | None, lost: EngineLost, *, stopped: bool
         operator = activity.operator if known else ""
         library = activity.library
     if stopped:
-        title = f"{operator or 'What was under way'} was stopped"
-        reason = "It did not end by itself, so the engine was started anew."
+        title = f"{operator or 'The engine'} was stopped"
+        reason = "It did not react, so the engine was restarted."
         return Failure(title, reason, operator=operator)
     if not operator:
-        hint = "It was started anew, and the model is where it was before."
+        hint = "It was restarted, and the model is back at its position."
         return Failure("The engine ended", f"{capitalized(lost.reason)}.", hint)
-    hint = "The engine was started anew, and the model stands before this operator."
+    hint = "The engine was restarted, and the model is back at this operator."
     if _is_to_blame(lost):
-        hint = f"{library} does not compute this operator from now on. {hint}"
+        hint = f"From now on {library} does not compute this operator. {hint}"
     reason = f"{capitalized(lost.reason)}, while {library} computed it."
     return Failure(f"The engine ended in {operator}", reason, hint, operator)
 

@@ -280,7 +280,7 @@ class StudioSession(SessionView):
             self._restart_engine()  # a fresh interpreter, without side effects of the files
         else:
             self._client.ask(UnloadLayersRequest)
-        self.workspace.log("info", "layers of your own are unloaded")
+        self.workspace.log("info", "your own layers are unloaded")
         self.workspace.set_layer_files(())
         if opening is not None:
             self._ask_for(opening)
@@ -797,9 +797,9 @@ class StudioSession(SessionView):
             isinstance(request, OpenRequest) and self._snapshot.fed
         ):
             self._log_fed()
-        if isinstance(request, RunRequest) and self._losses.untold is None:
+        if isinstance(request, RunRequest) and self._losses.pending is None:
             self._losses.note_success()
-        loss = None if self.busy else self._losses.take_untold()
+        loss = None if self.busy else self._losses.take_pending()
         if loss is not None:
             self._failure = loss
             self.failed.emit(loss)
@@ -939,14 +939,14 @@ class StudioSession(SessionView):
             self._report(failure)
 
     def _bring_back(self, failure: Failure, *, instead_of: Model) -> None:
-        """Open the model that is shown: the engine was started anew for one that cannot be."""
+        """Reopen the shown model: the engine was restarted for one that cannot be opened."""
         present = self._as_it_is(with_place=True)
         if self._awaited() is not None:
             self._report(failure)  # the next one may take its place
         elif present is None or present.model == instead_of:
             self._give_up(failure, opened=False)
         else:
-            self._losses.untold = failure  # until it is where it was before
+            self._losses.pending = failure  # reported once the model is back at its position
             self._ask_for(replace(present, keeps_place=False))
 
     def _on_work_failed(self, answer: WorkFailed, request: Request) -> None:
@@ -1065,7 +1065,7 @@ class StudioSession(SessionView):
         self._restart_engine()
         if self._losses.note(failure) and opening is not None:
             if opening.model != self._model:  # another model is being opened
-                self._losses.take_untold()
+                self._losses.take_pending()
             self.workspace.set_layer_files(())
             if layers:
                 self._load_layers(layers, opening)
@@ -1074,7 +1074,7 @@ class StudioSession(SessionView):
         elif self._graph is not None or opened or not stopped:
             self._give_up(failure, opened=opened)
         else:
-            self._losses.take_untold()  # the model was closed
+            self._losses.take_pending()  # the model was closed
             self._refresh()
 
     def _opening_after(self, failure: Failure, *, stopped: bool) -> Opening | None:
@@ -1102,7 +1102,7 @@ class StudioSession(SessionView):
 
     def _give_up(self, failure: Failure, *, opened: bool) -> None:
         """Leave the engine without a model, because the model ends it every time."""
-        self._losses.take_untold()
+        self._losses.take_pending()
         is_open = self._graph is not None
         state = RunState.FAILED if is_open else RunState.EMPTY
         self._told = Snapshot(self._told.generation, state, seed=self._told.seed)

@@ -1,6 +1,6 @@
 """The commands of the tensor view, one row each: buttons, keys and menus are built from them.
 
-The keys are plain letters, so they work only while the view has the keyboard.
+The keys are plain letters, so they work only while the view has the focus.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ COMMANDS: Final[tuple[Command[TensorState], ...]] = (
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
             enabled=_shown, checkable=True),
     Command("tensor.channelsLast", "Channels last (N, H, W, C)",
-            "Read the last dimension of this tensor as its channels, or no longer",
+            "Treat the last dimension of this tensor as its channels",
             "set_channels_last", (Place(_S.TENSOR_VIEW, 1),), keys=("L",),
             enabled=_has_channels, checkable=True, label="channels last"),
     Command("tensor.previousChannel", "&Previous channel", "Show the channel before",

@@ -84,7 +84,7 @@ def test_files_that_are_gone(qtbot, window, param, settle):
     assert window.banner.plain_text().splitlines() == [
         "The model cannot be reloaded",
         f"{param}: there is no such file",
-        "The one before stays open.",
+        "The earlier model stays open.",
     ]
     trigger(window, "debug.continue")
     settle(window.session)

@@ -177,7 +177,7 @@ def test_what_cannot_be_used(window, dump, choose, trigger, content, reason):
     failure = window.session.failure
     assert failure.title == "The kernels of the dump earlier cannot be used"
     assert reason in failure.reason
-    assert failure.hint == "The model stays as it is, and is computed as before."
+    assert failure.hint == "The open model keeps its kernels."
     assert window.session.position == 2  # what was computed is still there
     assert text(window, "statusBackend") == "backend auto"
     assert choice(window).currentText() == "auto"

@@ -50,8 +50,8 @@ def test_restored_on_the_start_page(qtbot, leave, open_window):
     holder, destination = leave("a")
     window = open_window()
     assert offer(qtbot, window) == (
-        f"dump a was about to be replaced when a process was killed. "
-        f"What was in {destination} before is kept in {holder / 'old'}."
+        f"A process was killed while it replaced dump a. "
+        f"The earlier version of {destination} is in {holder / 'old'}."
     )
     with qtbot.waitSignal(window.leftovers_banner.restored):
         press(window, "Restore")
@@ -95,11 +95,9 @@ def test_one_after_the_other(qtbot, leave, open_window):
     for name in ("a", "b"):
         leave(name)
     window = open_window()
-    assert "dump a was about to be replaced when a process was killed (1 of 2)." in offer(
-        qtbot, window
-    )
+    assert "A process was killed while it replaced dump a (1 of 2)." in offer(qtbot, window)
     press(window, "Keep")
-    assert offer(qtbot, window).startswith("dump b was about")
+    assert offer(qtbot, window).startswith("A process was killed while it replaced dump b")
     window.leftovers_banner.close_button.click()
     assert not window.leftovers_banner.isVisible()
 
@@ -109,7 +107,7 @@ def test_nothing_that_is_there_again_is_replaced(qtbot, leave, open_window):
     destination.mkdir()
     window = open_window()
     assert offer(qtbot, window).endswith(
-        "dump a exists again: move it away to restore what was there."
+        "dump a exists again: move it away to restore the earlier version."
     )
     buttons = window.leftovers_banner.findChildren(QPushButton)
     assert [b.text() for b in buttons if b.isEnabled()] == ["Remove", "Keep"]

@@ -36,7 +36,9 @@ def test_the_same(run, digits, dump):
         "compare", digits, "--input", digits / "digit_3.png", "--reference", dump
     ).lines
     assert line.startswith("same: ")
-    assert line.endswith(" compared with dump, 0 of ours and 0 of the reference not matched")
+    assert line.endswith(
+        " compared with dump, 0 of the model and 0 of the reference not matched"
+    )
 
 
 def test_the_inputs_of_the_reference(run, digits, dump):

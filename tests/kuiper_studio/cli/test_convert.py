@@ -59,7 +59,7 @@ def test_second_sizes_leave_dimensions_open(run):
 
 def test_second_sizes_are_for_conversions_only(run, samples):
     model = samples / "digits" / "digits.pnnx.param"
-    assert "--shape2 is for converting" in run("info", model, "--shape2", "1,1,8,8").sentence
+    assert "--shape2 applies only to" in run("info", model, "--shape2", "1,1,8,8").sentence
 
 
 def test_what_failed_is_printed_before_the_sentence(run, tmp_path):

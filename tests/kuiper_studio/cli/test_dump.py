@@ -85,7 +85,7 @@ def test_what_is_lacking_is_told(run, residual, tmp_path):
     ended = run("dump", residual, "--input", "ones", "--output", tmp_path / "d")
     assert ended.sentence == (
         "the dump lacks 3 of 8 operators: 'strange': no layer for operator type my.Strange"
-        "; --layers FILE loads layers of your own"
+        "; --layers FILE loads your own layers"
     )
     assert "ops/004_nn.MaxPool2d__4.npy" in files(tmp_path / "d")
 

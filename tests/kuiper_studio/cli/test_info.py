@@ -38,7 +38,7 @@ def test_text(run, digits):
     assert sentence.startswith(
         "a pass keeps 729.6 kB of values; --memory-limit SIZE keeps fewer, "
     )
-    assert sentence.endswith(", down to the 196.6 kB that operators need at once")
+    assert sentence.endswith(", but at least the 196.6 kB that operators need at once")
     facts = strict(run("info", digits, "--json").out)
     assert facts["memory"] == {"values": 729_552, "needed": 196_608}
 

@@ -28,7 +28,7 @@ def test_the_models_own_folder_is_not_searched(run):
     ended = run("run", "contrast.pnnx.param", "--input", "scene_1.png")
     assert ended.sentence == (
         "the model did not run to its end: 'contrast': no layer for operator type "
-        "contrast_net.LocalContrast; --layers FILE loads layers of your own; "
+        "contrast_net.LocalContrast; --layers FILE loads your own layers; "
         "info lists 1 more that cannot run"
     )
     assert layer_files() == ()
@@ -50,7 +50,7 @@ def test_info(run, place):
     assert not any("cannot run" in line for line in lines)
     unload_layers()
     lines = run("info", "contrast.pnnx.param").lines
-    assert lines[-1] == "use --layers FILE to load layers of your own"
+    assert lines[-1] == "use --layers FILE to load your own layers"
 
 
 def test_info_for_programs(run, place):

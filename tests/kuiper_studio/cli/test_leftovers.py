@@ -27,8 +27,8 @@ def test_told_until_it_is_put_back(run, digits, left, tmp_path):
         ended = run(*command)
         assert ended.status == 0
         assert ended.err == (
-            f"kuiper-studio: {tmp_path}/d was about to be replaced when a process was killed; "
-            f"what was there is kept in {earlier}: mv {earlier} {tmp_path}/d restores it, "
+            f"kuiper-studio: a process was killed while it replaced {tmp_path}/d; "
+            f"the earlier version is in {earlier}: mv {earlier} {tmp_path}/d restores it, "
             f"rm -r '{left}' removes it for good\n"
         )
     (left / "old").rename(tmp_path / "d")

@@ -9,7 +9,7 @@ def test_operators_as_a_model(run, digits, tmp_path):
     folder = tmp_path / "r"
     arguments = ("--operators", "convbn2d_0,stem.*", "--output", folder)
     ended = run("reproduce", digits, "--input", digits / "digit_3.png", *arguments)
-    assert ended.lines == [f"written to {folder}; python check.py in it checks it"]
+    assert ended.lines == [f"written to {folder}; run python check.py in that folder"]
     again = run(
         "run", folder, "--input", folder / "inputs.npz", "--backend", "numpy",
         "--output", tmp_path / "out.npz",

@@ -267,7 +267,7 @@ def test_an_operator_that_cannot_run_is_named(run, residual, tmp_path):
     ended = run("run", residual, "--input", "ones", "--output", tmp_path / "o.npz")
     assert ended.sentence == (
         "the model did not run to its end: 'strange': no layer for operator type my.Strange"
-        "; --layers FILE loads layers of your own"
+        "; --layers FILE loads your own layers"
     )
     assert not (tmp_path / "o.npz").exists()
 
@@ -282,7 +282,7 @@ def test_the_operator_to_blame_is_named_and_not_another(run, make_pair):
     )
     assert run("run", param, "--input", "ones").sentence == (
         "the model did not run to its end: 'cause': no layer for operator type my.Cause; "
-        "--layers FILE loads layers of your own; info lists 1 more that cannot run"
+        "--layers FILE loads your own layers; info lists 1 more that cannot run"
     )
 
 

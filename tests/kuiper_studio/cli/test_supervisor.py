@@ -305,14 +305,14 @@ def test_a_kill_is_not_tried_again(bench):
 )
 def test_a_layer_of_the_users_own(bench, body, words):
     bench.write_layer(body)
-    sentence = f"{words} ended numpy in operator 'own'; a layer of your own may be at fault"
+    sentence = f"{words} ended numpy in operator 'own'; one of your own layers may be at fault"
     for command in (("run",), ("dump", "--output", "dump"), ("check",)):
         assert bench.fail(*command) == sentence
 
 
 OUTSIDE = (
     "an abort (SIGABRT) ended the command outside of any operator; "
-    "a layer of your own may be at fault"
+    "one of your own layers may be at fault"
 )
 
 
@@ -343,7 +343,7 @@ def test_info_at_other_sizes(bench):
     assert process.returncode == 2
     assert process.stderr == (
         "kuiper-studio: an abort (SIGABRT) ended numpy in operator 'own'; "
-        "a layer of your own may be at fault\n"
+        "one of your own layers may be at fault\n"
     )
 
 

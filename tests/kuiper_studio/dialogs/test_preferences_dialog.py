@@ -54,7 +54,7 @@ def test_every_field_counts(dialog, tmp_path):
     [
         ("limit", "much", "much"),
         ("seed", "-1", "whole number"),
-        ("folder", "/no/such", "is no folder"),
+        ("folder", "/no/such", "is not a folder"),
     ],
 )
 def test_what_cannot_be_used_is_said(dialog, field, text, said):

@@ -171,7 +171,7 @@ def test_unloading(session, settle, write):
     assert [operator.name for operator in session.graph.unsupported] == ["own"]
     assert session.workspace.layer_files == ()
     assert session.state is RunState.READY
-    assert "layers of your own are unloaded" in texts(session)
+    assert "your own layers are unloaded" in texts(session)
 
 
 def test_steps_of_a_run_that_a_wrong_file_interrupts_count(qtbot, session, settle, write):

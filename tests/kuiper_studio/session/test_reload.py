@@ -402,7 +402,7 @@ class TestBadFiles:
         failure = session.failure
         assert failure.title == "The model cannot be reloaded"
         assert name in failure.reason
-        assert failure.hint == "The one before stays open."
+        assert failure.hint == "The earlier model stays open."
         assert failure.reload
         assert session.graph is graph
         assert session.files_notice.can_reload

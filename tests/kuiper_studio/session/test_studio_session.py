@@ -250,7 +250,7 @@ def test_wrong_file_leaves_the_model_open(qtbot, opened, tmp_path):
     failure = caught.args[0]
     assert failure.title == "The model cannot be opened"
     assert "bad.param" in failure.reason
-    assert failure.hint == "The one before stays open."
+    assert failure.hint == "The earlier model stays open."
     assert opened.graph is not None
     assert opened.state is RunState.READY
     opened.step()

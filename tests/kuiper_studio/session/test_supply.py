@@ -160,7 +160,7 @@ def test_operators_that_were_passed_by_are_told_at_the_end(qtbot, studio, settle
     failure = told.args[0]
     assert (failure.title, failure.operator) == ("strange cannot run", "strange")
     assert failure.reason == "'strange': no layer for operator type my.Strange"
-    assert failure.hint.startswith("2 operators behind it are blocked.")
+    assert failure.hint.startswith("2 operators downstream are blocked.")
     assert studio.failure is None  # nothing has failed
 
 
