@@ -1,4 +1,4 @@
-"""Compares a session with a reference: what differs, where that is born, and why.
+"""Compares a session with a reference: what differs, where it begins, and why.
 
 >>> import engine
 >>> comparison = engine.compare(session, engine.open_reference("dump/"))  # doctest: +SKIP

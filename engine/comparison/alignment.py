@@ -1,14 +1,14 @@
-"""Walks through our graph on the reference's values, and so matches and measures at once.
+"""Walks through our graph on the reference's values; matches and measures in one pass.
 
 Each operator of ours computes from the *reference's* inputs. So a difference belongs to the
-operator that it is found at, whatever is wrong upstream, and what comes out has the elements of
-one of the reference's tensors, which that match is found by.
+operator where it is found, whatever is wrong upstream. A result with the elements of a tensor
+of the reference is matched with that tensor.
 
 Where nothing fits, the operator is either fused in the reference, or it is the one that
-differs. The walk goes on with what our operator gave, its *stand-in*. If something computed
-from stand-ins has the elements of a tensor again, these are confirmed: the reference only does
-not show them. If nothing has, the first stand-in is matched by what else is known, and above
-all by trying: with the right tensor in its place, the operators downstream give tensors of the
+differs. The walk continues with the result of our operator, its *stand-in*. If a result
+downstream equals a tensor of the reference again, the stand-ins are confirmed: the reference
+only does not show them. Otherwise the first stand-in is matched by other evidence, above all by
+trial: with the right tensor in its place, the operators downstream give tensors of the
 reference again.
 """
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Alignment", "Born", "align"]
 
-# Distances of fingerprints.
+# Limits on the distance of fingerprints.
 _EXACT: Final = 2e-4  # rounding
 _ROUNDED: Final = 2e-3  # rounding, float16 included
 _NEAR: Final = 5e-2
@@ -58,32 +58,32 @@ _ALIKE: Final = 0.6
 _CONFIRMING: Final = 3e-3  # relative to the largest element
 _CLEARLY: Final = 3.0  # times nearer than the next one
 
-_MOST_UNCONFIRMED: Final = 12  # stand-ins one after the other, where the reference is dense
+_MOST_UNCONFIRMED: Final = 12  # consecutive stand-ins where the reference is dense
 _MOST_DECISIONS: Final = 3  # times the number of operators
-_IN_ORDER: Final = 32  # tensors that are tried behind the inputs
-_AHEAD: Final = 3  # operators to go on for a trial
+_IN_ORDER: Final = 32  # tensors tried downstream of the inputs
+_AHEAD: Final = 3  # operators that a trial looks ahead
 _MOST_TRIALS: Final = 4  # operators that one trial runs
-_TELLING: Final = 1.5  # evidence that a match is named by, even if a trial confirms it
+_TELLING: Final = 1.5  # evidence that names a match, even if a trial confirms it
 _ENOUGH: Final = 2.0  # evidence for a match that no trial confirms
 _CONFIRMED: Final = 5.0  # what a trial counts
 
 
 @dataclass(frozen=True, slots=True)
 class Born:
-    """What an operator of ours gives on the reference's inputs.
+    """The result of one of our operators on the reference's inputs.
 
     Attributes
     ----------
     relative : float
-        Its distance from the reference's output, relative to that one's largest element; 1 if
-        they cannot be compared.
+        Distance from the reference's output, relative to its largest element; 1 if they cannot
+        be compared.
     note : str
         Why they cannot be compared; ``""`` if they can.
     measured : bool
         Whether it ran at all.
     group : tuple of str
-        Operands upstream that the reference does not show, and nothing confirms: the difference
-        may be born at one of these too.
+        Operands upstream that the reference does not show and nothing confirms: the difference
+        may begin at one of them.
     """
 
     relative: float = 0.0
@@ -103,9 +103,9 @@ class Alignment:
     born : dict of str to Born
         By operand, for those that were matched and computed.
     shapes : dict of str to tuple of int
-        Of a matched operand: that to read the reference's tensor in.
+        By matched operand: the shape in which to read the reference's tensor.
     stand_ins : frozenset of str
-        Operands that the reference does not show, and that what is computed from them confirms.
+        Operands that the reference does not show, confirmed by results downstream.
     """
 
     matches: dict[str, Match] = field(default_factory=dict)
@@ -132,7 +132,7 @@ def align(
         Of the reference.
     matcher : Matcher
     progress : callable, optional
-        Called with the number of operators done, and of all; what it raises ends the walk.
+        Called with the number of operators done and the total; an exception ends the walk.
     """
     with session.within_bound():
         return _Walk(session, reference, index, matcher).run(progress)
@@ -147,10 +147,10 @@ class _Walk:
         self._operators = session.graph.operators
         self._kernels = make_kernels(_backend_of(session), self._operators, session.excluded)
         self._result = Alignment()
-        self._taken: dict[str, str] = {}  # operand by the tensor that it is matched with
+        self._taken: dict[str, str] = {}  # operand by its matched tensor
         self._stand_ins: dict[str, Value] = {}
-        self._same_as: dict[str, tuple[str, Layout]] = {}  # stand-ins that are their input
-        # By stand-in: those that it was computed from and that nothing confirms, and itself.
+        self._same_as: dict[str, tuple[str, Layout]] = {}  # stand-ins that they take as input
+        # By stand-in: itself and the unconfirmed ones that it was computed from.
         self._waiting: dict[str, frozenset[str]] = {}
         self._confirmed: set[str] = set()
         self._given_up: set[str] = set()
@@ -165,7 +165,7 @@ class _Walk:
             if progress is not None:
                 progress(operator.index, total)
             self._visit(operator)
-        # A decision may undo one downstream, but not without end.
+        # A decision may undo one downstream, so their number is bounded.
         for _ in range(_MOST_DECISIONS * total):
             open_ = self._first_open()
             if open_ is None:
@@ -186,7 +186,7 @@ class _Walk:
             result.born[name] = Born(born.relative, born.note, born.measured, group)
         result.stand_ins = frozenset(self._confirmed - result.matches.keys())
 
-    # Going through the operators
+    # Visiting the operators
 
     def _visit(self, operator: RuntimeOperator) -> None:
         if operator.is_output:
@@ -231,7 +231,7 @@ class _Walk:
     def _as_ours(
         self, operand: str, key: str, layout: Layout, shape: tuple[int, ...]
     ) -> Array | None:
-        """Return a tensor as our operand would hold it; None if it cannot be read."""
+        """Return a tensor in our operand's shape and dtype; None if it cannot be read."""
         try:
             value = layout.to_ours(self._reference.array(key), shape)
         except EngineError:
@@ -270,7 +270,7 @@ class _Walk:
             return nothing, str(exc)
 
     def _waiting_for(self, operator: RuntimeOperator) -> frozenset[str]:
-        """Return the stand-ins upstream that nothing confirms yet."""
+        """Return the unconfirmed stand-ins upstream."""
         sets = (self._waiting.get(operand.name, frozenset()) for operand in operator.inputs)
         return frozenset().union(*sets) - self._confirmed
 
@@ -295,7 +295,7 @@ class _Walk:
         if similar:
             first = min(similar, key=lambda each: self._reference.index[each.key])
             self._match(name, Match(first.key, CONTENT, 0.9, first.layout), None, fed.shape)
-        else:  # the reference does not have it: it was the same
+        else:  # the reference does not show the input: take it as the same
             self._stand_ins[name] = fed
 
     def _settle(
@@ -306,7 +306,7 @@ class _Walk:
         waiting: frozenset[str],
         failure: str,
     ) -> None:
-        """Match an operand by hand, name or content, or let the result stand in for it."""
+        """Match an operand by hand, name or content, or use our result as its stand-in."""
         name = operand.name
         if failure:
             self._failures[name] = failure
@@ -356,7 +356,7 @@ class _Walk:
         return found[0] if found is not None else None
 
     def _shapes_of(self, operand: RuntimeOperand, result: Value) -> list[tuple[int, ...]]:
-        """Return the shapes that an operand may have: computed, in the run, in the file."""
+        """Return the possible shapes of an operand: computed here, in the run, in the file."""
         shapes = [result.shape] if isinstance(result, np.ndarray) else []
         if self._session.has_value(operand.name):
             shape = getattr(self._session.metadata(operand.name), "shape", None)
@@ -389,7 +389,7 @@ class _Walk:
     ) -> Match | None:
         """Return the match with the tensor that has a result's elements.
 
-        With `certain` only rounding may be between them.
+        With `certain` they may differ only by rounding.
         """
         own = self._inputs_of(operator)
         similar = [
@@ -442,7 +442,7 @@ class _Walk:
         return min(similar, key=rank)
 
     def _behind(self, operator: RuntimeOperator) -> int:
-        """Return the place of the last input in the reference's order; -1 for none."""
+        """Return the index of the last input in the reference's order; -1 for none."""
         if not self._reference.ordered:
             return -1
         places = [self._reference.index.get(key, -1) for key in self._inputs_of(operator)]
@@ -462,7 +462,7 @@ class _Walk:
         shape: tuple[int, ...] | None = None,
         waiting: frozenset[str] = frozenset(),
     ) -> None:
-        """Note a match, and measure what is born there; `result` is ours, if computed."""
+        """Store a match and measure what is born there; `result` is ours, if computed."""
         if shape is None:
             shape = result.shape if isinstance(result, np.ndarray) else ()
         self._result.matches[operand], self._result.shapes[operand] = match, shape
@@ -504,10 +504,10 @@ class _Walk:
         distance = relative_distance(result, theirs)
         return Born(distance if np.isfinite(distance) else 1.0)
 
-    # What nothing has confirmed
+    # Unconfirmed stand-ins
 
     def _first_open(self) -> tuple[RuntimeOperator, RuntimeOperand] | None:
-        """Return the first operand with a stand-in that nothing confirms."""
+        """Return the first operand with an unconfirmed stand-in."""
         for operator in self._operators:
             for operand in operator.outputs:
                 name = operand.name
@@ -520,7 +520,7 @@ class _Walk:
         return None
 
     def _matters(self, operand: RuntimeOperand) -> bool:
-        """Whether something that is computed from an operand is not explained either."""
+        """Whether a result computed from an operand is unconfirmed too."""
         matches = self._result.matches
         return any(
             consumer.is_output
@@ -538,7 +538,7 @@ class _Walk:
         )
 
     def _decide(self, operator: RuntimeOperator, operand: RuntimeOperand) -> None:
-        """Match an operand by all that is known and by trial, or give it up."""
+        """Match an operand by its evidence and by trial, or leave it unmatched."""
         name, result = operand.name, self._stand_ins.get(operand.name)
         if self._shift_inputs(operator, operand):
             return
@@ -566,9 +566,9 @@ class _Walk:
     def _possible(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
     ) -> Iterator[tuple[str, float, str, tuple[int, ...], Layout]]:
-        """Return the candidates that fit an operand's size, the best first.
+        """Return the candidates of an operand's size, best first.
 
-        A tensor of an operator downstream, which the reference has fused with ours, is none. If
+        A tensor of a downstream operator that the reference fused with ours is no candidate. If
         weights or name say that it is ours as well, the reference does not show our operand.
         """
         for key, evidence, matched_by in self._candidates(operator, operand, result):
@@ -584,13 +584,13 @@ class _Walk:
     def _replace(
         self, operand: str, match: Match, result: Value, shape: tuple[int, ...]
     ) -> None:
-        """Match an operand, and compute again what was computed from its stand-in."""
+        """Match an operand, and recompute the results of its stand-in."""
         waiting = self._waiting.get(operand, frozenset())
         self._match(operand, match, result, shape, waiting)
         self._refresh({operand})
 
     def _refresh(self, changed: set[str]) -> None:
-        """Compute again what was computed from operands that have changed, or waited."""
+        """Recompute the results of operands that changed, and compute those that waited."""
         for operator in self._operators:
             if operator.is_output or operator.is_input:
                 continue
@@ -606,7 +606,7 @@ class _Walk:
                     changed.add(name)
 
     def _forget(self, operand: str) -> Match | None:
-        """Forget what is known of an operand, and return its match."""
+        """Forget an operand's results, and return its match."""
         for known in (self._stand_ins, self._waiting, self._same_as, self._failures):
             known.pop(operand, None)
         self._given_up.discard(operand)
@@ -619,7 +619,7 @@ class _Walk:
     def _candidates(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
     ) -> Iterator[tuple[str, float, str]]:
-        """Return tensors that an operand may stand for, with evidence, the best first."""
+        """Return the tensors that may match an operand, with evidence, best first."""
         evidence: dict[str, float] = {}
         matched_by: dict[str, str] = {}
 
@@ -648,7 +648,7 @@ class _Walk:
             yield key, evidence[key], matched_by[key]
 
     def _named(self, operator: RuntimeOperator) -> Iterator[tuple[str, float, str]]:
-        """Return the tensors of the same weights and of the module of the same name."""
+        """Return outputs of operators of the same weights, and of the module of that name."""
         if len(operator.outputs) != 1:
             return
         for key in self._anchored(operator):
@@ -659,7 +659,7 @@ class _Walk:
     def _following(
         self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value
     ) -> list[str]:
-        """Return the next tensors of an operand's size behind its inputs, in order."""
+        """Return the next tensors of an operand's size downstream of its inputs, in order."""
         behind = self._behind(operator)
         sizes = {int(np.prod(s, dtype=np.int64)) for s in self._shapes_of(operand, result)}
         keys = [key for size in sizes for key in self._index.of_size(size)]
@@ -675,7 +675,7 @@ class _Walk:
         return sorted(keys, key=places.__getitem__)[:_IN_ORDER]
 
     def _near(self, keys: Collection[str]) -> set[str]:
-        """Return the tensors that the reference computes from some in a few operators."""
+        """Return tensors that the reference computes from given ones in a few operators."""
         found: set[str] = set()
         level = {key for key in keys if key}
         for _ in range(_AHEAD):
@@ -696,10 +696,10 @@ class _Walk:
         layout: Layout,
         shape: tuple[int, ...],
     ) -> bool:
-        """Whether a tensor is rather that of an operator downstream, fused with ours.
+        """Whether a tensor belongs rather to a downstream operator that is fused with ours.
 
-        A fused operator stands for the last of its group. That operator does not change the
-        tensor, as an activation its own output, and what it gave is nearer.
+        A fused operator stands for the last of its group. That one does not change the tensor,
+        as an activation does not change its own output, and its result is nearer.
         """
         value = self._as_ours(operand.name, key, layout, shape)
         if value is None or not isinstance(result, np.ndarray):
@@ -726,7 +726,7 @@ class _Walk:
     def _confirms(
         self, operand: RuntimeOperand, key: str, layout: Layout, shape: tuple[int, ...]
     ) -> bool:
-        """Whether operators downstream give the reference's tensors with this one in place."""
+        """Whether operators downstream give the reference's tensors when they take this one."""
         value = self._as_ours(operand.name, key, layout, shape)
         return value is not None and self._leads_on({operand.name: value}, operand, key)
 
@@ -755,7 +755,7 @@ class _Walk:
         return False
 
     def _is_new(self, result: Value, key: str) -> bool:
-        """Whether a result has the elements of a tensor downstream of one, and not its own."""
+        """Whether a result equals a tensor downstream of a given one, and not that one."""
         if not isinstance(result, np.ndarray) or not is_numeric(result) or result.size < 2:
             return False
         if not np.ptp(result.reshape(-1)[: 1 << 16].astype(np.float64, copy=False)):
@@ -770,7 +770,8 @@ class _Walk:
     def _shift_inputs(self, operator: RuntimeOperator, operand: RuntimeOperand) -> bool:
         """Match an input with a tensor further downstream, if the operator then agrees.
 
-        So an operator whose activation is missing here stands for the activation's output.
+        Then an operator whose activation is missing in ours is matched with the activation's
+        output.
         """
         for source in operator.inputs:
             match = self._result.matches.get(source.name)
@@ -799,7 +800,7 @@ class _Walk:
         return False
 
     def _after(self, key: str) -> list[str]:
-        """Return the tensors of the same size that come next."""
+        """Return the next tensors of the same size."""
         size = int(np.prod(self._index.shapes[key], dtype=np.int64))
         places = self._reference.index
         keys = [
@@ -824,7 +825,7 @@ class _Walk:
         self._refresh({operand.name})
 
     def _skip(self, operator: RuntimeOperator, operand: RuntimeOperand, result: Value) -> bool:
-        """Match an operator that the reference does not have with its input, if that fits."""
+        """Match an operator that the reference lacks with its own input, if that fits."""
         for key in self._inputs_of(operator):
             found = self._matcher.layout(key, self._shapes_of(operand, result)) if key else None
             if found is None:

@@ -1,4 +1,4 @@
-"""Copies of an operator with other weights, to try what they explain."""
+"""Makes copies of an operator with changed weights, to try what they explain."""
 
 from __future__ import annotations
 

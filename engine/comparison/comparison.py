@@ -1,4 +1,4 @@
-"""Compares a session with a reference: which operator is the first to differ, or several."""
+"""Compares a session with a reference and finds the operators where differences begin."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "compare"]
 
-_SHARE_BEFORE: Final = 0.9  # of the elements within a thousandth at the inputs
-_SHARE_BEHIND: Final = 0.6  # and at the output, for an operator that could not be run
-_ACCUMULATED: Final = 10.0  # times the tolerance that rounding may grow to downstream
-_SUSPECT: Final = 20.0  # times the typical rounding of the operators
+_SHARE_BEFORE: Final = 0.9  # share of the elements within a thousandth at the inputs
+_SHARE_BEHIND: Final = 0.6  # the same at the output, for an operator that could not run
+_ACCUMULATED: Final = 10.0  # multiple of the tolerance that rounding may reach downstream
+_SUSPECT: Final = 20.0  # multiple of the typical rounding of the operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Comparison:
     rows : tuple of Row
         One per matched operand, in execution order.
     origins : tuple of Origin
-        Where differences are born, in execution order; several if they are independent.
+        Where differences begin, in execution order; several if they are independent.
     unmatched : Unmatched
     reference : str
         Title of the reference.
@@ -91,15 +91,15 @@ def compare(
     Parameters
     ----------
     session : Session
-        Fed; it stays as it is. If it is not at its end, a copy is run.
+        With inputs; not changed. If it has not finished, a copy runs to the end.
     reference : Reference, or what `engine.open_reference` takes
     tolerances : Tolerances or float, optional
-        A number is that of float32.
+        A number is the tolerance for float32.
     corrections : mapping of str to str or None, optional
-        By operand of ours, the key of the reference's tensor, or None for an operand that has
-        none; default those in the file beside the model.
+        By our operand, the key of the reference's tensor, or None for an operand without one;
+        default the matches in the file beside the model.
     progress : callable, optional
-        Called with the number of operators done, and of all; what it raises ends the
+        Called with the number of operators done and the total; an exception ends the
         comparison.
 
     Returns
@@ -244,7 +244,7 @@ class _Report:
         theirs: Array | None,
         tolerance: float,
     ) -> tuple[Status, str]:
-        """Return the status of a row, and what is to be said of it."""
+        """Return the status of a row, and a remark on it."""
         agrees = measures is not None and self._agrees(measures, theirs, tolerance)
         if operator.random:
             return Status.RANDOM, "both have drawn random numbers"
@@ -273,7 +273,7 @@ class _Report:
         return near and measures.rmse / largest <= self._tolerances.rmse
 
     def _falls(self, operator: RuntimeOperator, measures: Measures) -> bool:
-        """Whether the share within a thousandth falls from the inputs to the output."""
+        """Whether the share within a thousandth drops from the inputs to the output."""
         before = [
             row.measures.within_permille
             for operand in operator.inputs
@@ -294,13 +294,13 @@ class _Report:
         theirs: Array | None,
         tolerance: float,
     ) -> tuple[Status, str]:
-        """Return whether what is born there is a fault, or something that happens."""
+        """Return the status and reason that excuse a difference; None for a fault."""
         arguments = self._reference_inputs(operator)
         if theirs is not None and not born.note and len(arguments) == len(operator.inputs):
             found = self._compute(operator, operand, arguments)
             ties = self._tolerances.float32
             if found is not None and is_tie(operator, arguments, found, theirs, ties):
-                return Status.TIE, "it chooses otherwise among equal elements"
+                return Status.TIE, "it takes another of several equal elements"
             if self._explained_by_rounding(operator, operand, arguments, theirs, tolerance):
                 return Status.FLOAT16_WEIGHTS, "the reference's weights are float16"
         return Status.ORIGIN, born.note
@@ -363,7 +363,7 @@ class _Report:
     # Verdict
 
     def _excuse_rounding(self) -> None:
-        """Mark rows that differ by accumulated rounding only, where no operator is wrong."""
+        """Mark rows that differ only by accumulated rounding, if no operator is wrong."""
         small = self._tolerances.float32 / _ACCUMULATED
         rows = self._rows.values()
         if any(row.status is Status.ORIGIN or (row.born or 0.0) > small for row in rows):
@@ -393,7 +393,7 @@ class _Report:
         operators = self._session.graph.operators
         producers = [self._session.graph.operand(name).producer for name in group]
         among = tuple(p.label for p in producers if p is not None and not p.is_constant)
-        # Of a group the reference does not show the tensors between its operators.
+        # The reference does not show the tensors between the operators of a group.
         explained = () if among else self._explainer.explain(operators[row.operator.index])
         return Origin(
             row.operator,
@@ -411,14 +411,14 @@ class _Report:
     def _text(row: Row) -> str:
         who = f"{row.operator.type} {row.operator.name!r}"
         if row.operator.type == "pnnx.Input":
-            return f"{who} is fed other values than the reference"
+            return f"{who} has other values than the reference"
         if row.reason:
             return f"{who} on the reference's inputs: {row.reason}"
         share = format_brief(row.born) if row.born is not None else "some"
         return f"{who} differs on the reference's inputs by {share} of the largest element"
 
     def _suspects(self) -> tuple[Origin, ...]:
-        """Return the operators with more than rounding, where none is beyond the tolerance."""
+        """Return the operators with more than rounding, if none exceeds the tolerance."""
         born = [row.born for row in self._rows.values() if row.born]
         typical = float(np.median(born)) if born else 0.0
         worst = max(born, default=0.0)
@@ -428,7 +428,7 @@ class _Report:
             if row.born and row.born > _SUSPECT * typical and row.born > worst / 2
         )
 
-    # What has no counterpart
+    # Unmatched tensors
 
     def _unmatched(self) -> Unmatched:
         ours = [
@@ -441,7 +441,9 @@ class _Report:
         theirs = [
             UnmatchedTensor(
                 tensor.key,
-                self._index.unreadable.get(tensor.key, "no operand of ours has its elements"),
+                self._index.unreadable.get(
+                    tensor.key, "no operand of the model has its elements"
+                ),
             )
             for tensor in self._reference.tensors
             if tensor.key not in used
@@ -451,9 +453,9 @@ class _Report:
     def _why(self, operator: RuntimeOperator, operand: RuntimeOperand) -> str:
         name = operand.name
         if self._matcher.is_corrected(name) and self._matcher.corrected(name) is None:
-            return "it was said by hand to have no counterpart"
+            return "it was marked by hand as having no counterpart"
         if name in self._alignment.stand_ins:
-            return "the reference does not show it; what is computed from it agrees"
+            return "the reference does not show it; the operators that read it agree"
         if operator.is_constant:
             return "it is a constant of the model"
         record = self._session.record(operator.name)
@@ -461,7 +463,7 @@ class _Report:
             return record.reason or "it has no value"
         value = self._session.metadata(name) if self._session.has_value(name) else None
         if value is not None and not hasattr(value, "dtype"):
-            return f"it is {type(value).__name__}, no tensor"
+            return f"it is a {type(value).__name__}, not a tensor"
         return "no tensor of the reference fits"
 
 

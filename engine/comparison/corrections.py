@@ -1,12 +1,12 @@
-"""Matches that a user has corrected by hand, in a small file beside the model.
+"""Reads and writes matches corrected by hand, in a small file beside the model.
 
 The file is JSON::
 
     {"schema": "kuiper-studio-matches", "version": 1,
      "references": {"recording": {"7": "relu_1", "8": null}}}
 
-By the title of the reference and our operand it has the key of the reference's tensor, or null
-for an operand that the reference does not have.
+For each reference, by title, and each of our operands it holds the key of the reference's
+tensor, or null for an operand that the reference lacks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def corrections_path(param_path: str | Path) -> Path:
 
 
 def read_corrections(param_path: str | Path, reference: str) -> dict[str, str | None]:
-    """Read the matches that were corrected by hand.
+    """Read the matches corrected by hand.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def read_corrections(param_path: str | Path, reference: str) -> dict[str, str | 
 def write_corrections(
     param_path: str | Path, reference: str, matches: Mapping[str, str | None]
 ) -> Path:
-    """Write the matches of a reference, instead of those before; others stay.
+    """Replace the matches of a reference; those of other references stay.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ def _read(path: Path) -> dict[str, dict[str, str | None]]:
     except OSError as exc:
         raise ReferenceFileError(path, format_os_error(exc)) from exc
     except (ValueError, RecursionError) as exc:
-        raise ReferenceFileError(path, "it is damaged; remove it, or mend it") from exc
+        raise ReferenceFileError(path, "it is damaged; remove or repair it") from exc
     if not _is_table(table):
-        raise ReferenceFileError(path, "it is no file of matches; remove it, or mend it")
+        raise ReferenceFileError(path, "it is not a file of matches; remove or repair it")
     references: dict[str, dict[str, str | None]] = table["references"]
     return references
 

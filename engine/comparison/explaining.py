@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explainer"]
 
-_MOST_EXPLAINED: Final = 8  # origins; what differs downstream of so many has other causes
+_MOST_EXPLAINED: Final = 8  # origins; after so many, the cause lies elsewhere
 _SECONDS: Final = 10.0  # for each
 
 
@@ -34,9 +34,10 @@ class Explainer:
     Parameters
     ----------
     ours, theirs : callable
-        Return our value of an operand, and the reference's in our layout; None for none.
+        Return our value of an operand, and the reference's in our layout; None if there is
+        none.
     check_cancelled : callable
-        Called between alternatives; what it raises ends the comparison.
+        Called between alternatives; an exception ends the comparison.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Explainer:
         self._deadline = math.inf
 
     def explain(self, operator: RuntimeOperator) -> tuple[Reason, ...]:
-        """Return the reasons, ranked; empty for none of those that are known.
+        """Return the reasons, best first; empty if no known one applies.
 
         Parameters
         ----------
@@ -86,7 +87,7 @@ class Explainer:
         return self._ours(operand) if theirs is None and constant else theirs
 
     def _expected(self, outputs: Sequence[RuntimeOperand]) -> Value:
-        """Return the reference's results: the first, or all where all are known."""
+        """Return the reference's first result, or all results if all are known."""
         found = [self._theirs(operand) for operand in outputs]
         if len(found) > 1 and all(value is not None for value in found):
             return tuple(found)

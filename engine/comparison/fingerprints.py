@@ -1,7 +1,7 @@
-"""Fingerprints: finds a reference's tensor by its elements, without comparing all of them.
+"""Finds a reference's tensor by a fingerprint, without comparing all elements.
 
-A fingerprint is the elements at fixed positions, drawn by the number of elements. So it holds
-for whatever shape the elements are read with.
+A fingerprint consists of the elements at fixed positions. The positions depend only on the
+number of elements, so a fingerprint holds for every shape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POSITIONS: Final = 512
 
 @lru_cache(maxsize=1024)
 def positions_of(size: int) -> Array:
-    """Return the positions that a fingerprint of so many elements consists of, ascending."""
+    """Return the positions of a fingerprint, ascending, for a number of elements."""
     if size <= _POSITIONS:
         return np.arange(size)
     drawn = np.random.default_rng(size).integers(0, size, _POSITIONS)
@@ -48,7 +48,7 @@ def sample(array: Array, positions: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """A reference's tensor whose fingerprint is near.
+    """A reference's tensor with a near fingerprint.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class FingerprintIndex:
         self._rows[key] = row
 
     def of_size(self, size: int) -> tuple[str, ...]:
-        """Return the tensors with so many elements, in order."""
+        """Return the tensors with a number of elements, in order."""
         group = self._groups.get(size)
         return tuple(group.keys) if group is not None else ()
 
@@ -130,9 +130,9 @@ class FingerprintIndex:
     def similar(
         self, array: Array, limit: float, excluded: Collection[str] = ()
     ) -> list[Similar]:
-        """Return the tensors that are near, the nearest first.
+        """Return the nearest tensors, nearest first.
 
-        Tensors in another layout are only looked for where none is in the same.
+        Tensors in another layout count only if none is near in the same layout.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Layouts: how the axes of a tensor differ from those of the reference's, and back.
+"""Layouts: how the axes of our tensor differ from the reference's, and how to convert.
 
 A reference may have the channels last, no batch axis, or two axes exchanged. Elements in the
 same order count as the same layout, whatever the shape says.
@@ -27,13 +27,13 @@ _CHANNELS_FIRST: Final = {3: (2, 0, 1), 4: (0, 3, 1, 2)}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layout of a reference's tensor, seen from ours.
+    """The layout of a reference's tensor relative to ours.
 
     Attributes
     ----------
     axes : tuple of int
-        Our axes without those of size 1, in the reference's order; empty where the elements
-        are in the same order.
+        Our axes, without those of size 1, in the reference's order; empty if the elements are
+        in the same order.
     name : str
         ``""`` for equal shapes, ``reshaped``, ``no batch axis``, ``NHWC``, ``NCHW`` or
         ``transposed``.
@@ -64,7 +64,7 @@ class Layout:
         return np.ascontiguousarray(theirs.transpose(np.argsort(self.axes))).reshape(shape)
 
     def sample(self, shape: tuple[int, ...], positions: Array) -> Array:
-        """Return where the elements at flat positions of the reference lie in ours.
+        """Return our flat positions of elements at flat positions in the reference.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class Layout:
 
 
 SAME_LAYOUT: Final = Layout()
-"""Of tensors with the same elements in the same order and of the same shape."""
+"""Layout of equal shapes with the elements in the same order."""
 
 
 def squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""Matches our operands with a reference's tensors, by what is known without computing.
+"""Matches our operands with a reference's tensors without computing.
 
-`engine.comparison.alignment` adds what computing shows: which tensor has the elements that our
-operator gives on the reference's inputs.
+`engine.comparison.alignment` computes: it finds the tensor that equals our operator's result on
+the reference's inputs.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ WEIGHTS: Final = "weights"
 CONTENT: Final = "content"
 ALIGNMENT: Final = "alignment"
 
-_TRUSTED: Final = 0.8  # share of the equal names whose sizes must agree, too
+_TRUSTED: Final = 0.8  # share of the equal names whose sizes must agree too
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An operand of ours and the reference's tensor that it stands for.
+    """The reference's tensor that matches one of our operands.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Match:
 
 
 class Matcher:
-    """What hands, names, positions and weights tell about matches.
+    """Matches by hand, name, position and weights.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Matcher:
     def layout(
         self, key: str, shapes: Sequence[tuple[int, ...]]
     ) -> tuple[tuple[int, ...], Layout] | None:
-        """Return the first of our shapes that a tensor has in some layout, and that layout."""
+        """Return the first of our shapes that a tensor has in any layout, and that layout."""
         theirs = self._index.shapes.get(key)
         if theirs is None:
             return None
@@ -102,15 +102,15 @@ class Matcher:
         return None
 
     def is_corrected(self, operand: str) -> bool:
-        """Whether a hand has matched an operand, or said that it matches nothing."""
+        """Whether the user matched an operand by hand, or marked it as unmatched."""
         return operand in self._corrections
 
     def corrected(self, operand: str) -> str | None:
-        """Return the tensor that a hand has matched; None for none."""
+        """Return the tensor that the user matched by hand; None for none."""
         return self._corrections.get(operand)
 
     def named(self, operand: RuntimeOperand) -> str | None:
-        """Return the tensor of the same name, where names mean the same in both models."""
+        """Return the tensor of the same name, if names mean the same in both models."""
         name, producer = operand.name, operand.producer
         tensor = self._reference.by_key.get(name)
         if tensor is not None and name in self._index.shapes and producer is not None:
@@ -123,7 +123,7 @@ class Matcher:
 
     @cached_property
     def _keys_agree(self) -> bool:
-        """Whether keys of arrays without a word beside them are names of our operands."""
+        """Whether keys of arrays without a manifest are names of our operands."""
         known = self._graph.operands
         common = [key for key in self._index.shapes if key in known]
         if 2 * len(common) < len(self._index.shapes):
@@ -133,7 +133,7 @@ class Matcher:
 
     @cached_property
     def _names_of_operators(self) -> bool:
-        """Whether tensors are arrays that have the names of our operators."""
+        """Whether tensors are arrays named like our operators."""
         return not self._reference.operators
 
     @cached_property
@@ -156,14 +156,14 @@ class Matcher:
 
     @staticmethod
     def _fits(shape: tuple[int, ...], operand: RuntimeOperand) -> bool:
-        """Whether a shape may be that of an operand."""
+        """Whether a shape fits an operand."""
         ours = operand.shape
         if ours is None or not all(isinstance(size, int) for size in ours):
             return True
         return math.prod(shape) == math.prod(size for size in ours if isinstance(size, int))
 
     def modules(self, operator: RuntimeOperator) -> tuple[str, ...]:
-        """Return the tensors that the module of an operator's name gave, in order."""
+        """Return the outputs of the module that has an operator's name, in order."""
         return self._by_module.get(operator.name, ())
 
     @cached_property
@@ -198,9 +198,9 @@ class Matcher:
     # Weights
 
     def anchors(self, operator: RuntimeOperator) -> tuple[ReferenceOperator, ...]:
-        """Return the reference's operators with the same weights as an operator of ours.
+        """Return the reference's operators with the same weights as one of our operators.
 
-        Only weights that both models have once count.
+        Only weights that occur once in each model count.
         """
         found = [
             theirs
@@ -212,7 +212,7 @@ class Matcher:
 
     @cached_property
     def _by_weight(self) -> Mapping[str, ReferenceOperator | None]:
-        """Operators of the reference by the hash of a weight; None for one of several."""
+        """Operators of the reference by the hash of a weight; None if several have it."""
         found: dict[str, ReferenceOperator | None] = {}
         for operator in self._reference.operators:
             for hashes in operator.weights().values():
@@ -222,7 +222,7 @@ class Matcher:
         return found
 
     def same_when_rounded(self, operator: RuntimeOperator) -> bool:
-        """Whether the reference has weights of ours, and has them only rounded to float16."""
+        """Whether the reference has our weights only rounded to float16."""
         rounded = [
             (exact in self._by_weight, half in self._by_weight)
             for exact, half in _hashes(operator)
@@ -237,7 +237,7 @@ def _hashes(operator: RuntimeOperator) -> list[tuple[str, str]]:
     sizes = {key: attribute.size for key, attribute in operator.attributes.items()}
     try:
         hashes = hash_weights(operator)
-    except EngineError:  # which the operator reports when it runs
+    except EngineError:  # the operator reports the error when it runs
         return []
     ordered = sorted(hashes.items(), key=lambda item: -sizes[item[0]])
     return [(each.float32, each.float16) for _, each in ordered]

@@ -1,4 +1,4 @@
-"""Measures how far a tensor is from the reference's, and which distance is still the same."""
+"""Measures the distance of a tensor from the reference's; holds the tolerances."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Measures", "Tolerances", "measure", "relative_distance"]
 
 _CHUNK: Final = 1 << 16  # elements; with their temporaries they fit a second-level cache
 _PERMILLE: Final = 1e-3
-# Of the largest element: smaller ones are sums that cancelled, and only rounding is left.
+# Relative to the largest element: smaller ones are sums that cancelled to mere rounding.
 _FLOOR: Final = 1e-5
 
 
@@ -56,23 +56,23 @@ class Measures:
     count : int
         Number of elements.
     max_abs : float
-        Largest absolute difference; inf where one is NaN or infinite and the other is not the
+        Largest absolute difference; inf if one is NaN or infinite and the other is not the
         same.
     relative : float
         `max_abs`, relative to the largest finite element of the reference.
     max_rel : float
         Largest difference relative to the reference's element. Elements below 1e-5 of the
-        largest one count as that.
+        largest one count as 1e-5 of it.
     nmse : float
-        Sum of the squares of the differences, relative to that of the reference.
+        Sum of the squared differences, relative to the sum of the reference's squares.
     cosine : float or None
-        None if one of both is all zeros.
+        None if either tensor is all zeros.
     within_permille : float
-        Share of the elements within a thousandth of the reference's; `max_rel` says of what.
+        Share of the elements within a thousandth of the reference's, relative as in `max_rel`.
     non_finite : int
-        Elements that are NaN or infinite in one and not the same in the other.
+        Number of elements that are NaN or infinite in one and not the same in the other.
     worst_index : tuple of int
-        Of `max_abs`, the first one; empty for no difference.
+        First index with `max_abs`; empty for no difference.
     mae, rmse : float
         Mean of the absolute differences, and root of the mean of their squares. Where `mae` is
         far below `rmse`, few elements differ; where both are near, there is a common bias.
@@ -205,7 +205,7 @@ def _finite(values: Array) -> Array:
 
 
 def _distance(mine: Array, theirs: Array) -> tuple[Array, int]:
-    """Return absolute differences, and how many elements are finite in one only."""
+    """Return absolute differences, and the number of elements that are finite in only one."""
     with np.errstate(invalid="ignore", over="ignore"):
         distance: Array = np.abs(mine - theirs)
     top = distance.max(initial=0.0)

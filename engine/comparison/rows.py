@@ -1,4 +1,4 @@
-"""The results of a comparison: rows, origins, and what was not matched."""
+"""The results of a comparison: rows, origins, and unmatched tensors."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Status(Enum):
     INHERITED: it differs, but the operator gives the same on the reference's inputs.
     ORIGIN: the operator differs on the reference's inputs.
     ROUNDING: it differs a little, and only by the rounding of all operators upstream.
-    TIE: it chooses otherwise among equal elements.
+    TIE: it takes another of several equal elements.
     RANDOM: both have drawn random numbers.
     FLOAT16_WEIGHTS: the reference has the weights rounded to float16, and that explains it.
-    NOT_COMPARED: one of both has no value, or the operator cannot run on these inputs.
+    NOT_COMPARED: one side has no value, or the operator cannot run on these inputs.
     """
 
     SAME = "same"
@@ -50,7 +50,7 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operand beside the reference's tensor.
+    """An operand compared with the reference's tensor.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Row:
         None for no value.
     dtype, reference_dtype : str
     measures : Measures or None
-        Of our whole run; None if they cannot be compared.
+        Of our own run; None if they cannot be compared.
     statistics, reference_statistics : TensorStatistics or None
     born : float or None
         Distance from the reference when the operator runs on the reference's inputs, relative
@@ -82,7 +82,7 @@ class Row:
         for equal inputs.
     status : Status
     reason : str
-        Why it was not compared, or what the status means here; ``""`` for none.
+        Why it was not compared, or a remark on the status; ``""`` for none.
     """
 
     operator: OperatorLabel
@@ -105,7 +105,7 @@ class Row:
     reason: str = ""
 
     def load(self, reference: Reference) -> Array:
-        """Load the reference's tensor, in our layout where it has as many elements.
+        """Load the reference's tensor, in our layout if it has as many elements.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Row:
         return self.layout.to_ours(array, self.shape)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the row as strict JSON can hold it; null for what was not measured."""
+        """Return the row as strict JSON can hold it; null where nothing was measured."""
         measures = self.measures
         numbers = {
             name: _number(getattr(measures, name)) if measures is not None else None
@@ -151,7 +151,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """An operator where a difference is born.
+    """An operator where a difference begins.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Origin:
     text : str
         What is wrong, in a sentence.
     among : tuple of OperatorLabel
-        Operators upstream that the reference does not show: the difference may be born there
+        Operators upstream that the reference does not show: the difference may begin there
         instead.
     reasons : tuple
         Of `engine.comparison.reasons`: kind, share that it explains, text.
@@ -219,7 +219,7 @@ class UnmatchedTensor:
 
 @dataclass(frozen=True, slots=True)
 class Unmatched:
-    """What was not matched.
+    """The unmatched tensors of both sides.
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class Unmatched:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a finite number; None for one that JSON does not have."""
+    """Return a finite number; None for others, which JSON lacks."""
     shown = plain(value)
     return shown if isinstance(shown, (int, float)) else None
 

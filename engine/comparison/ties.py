@@ -1,7 +1,7 @@
-"""Recognises differences that are no fault: other choices among equal elements.
+"""Recognises ties: differences from taking another of several equal elements.
 
-Which of several equal elements an operator takes is not defined, and rounding makes elements
-equal or not. So indexes that differ are compared by the elements that they name.
+It is undefined which of several equal elements an operator takes, and rounding makes elements
+equal or unequal. So indexes that differ are compared by the elements at these indexes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["is_tie"]
 
 _AXIS_NAMES: Final = ("dim", "axis")
-# Operators that give indexes along an axis, and the axis where the file names none.
+# Operators that return indexes along an axis, and their default axis.
 _LAST: Final = -1
 _CHOOSERS: Final[Mapping[str, int]] = {
     "torch.topk": _LAST, "torch.sort": _LAST, "torch.argsort": _LAST, "torch.kthvalue": _LAST,
@@ -42,7 +42,7 @@ def is_tie(
     expected: Array,
     tolerance: float,
 ) -> bool:
-    """Whether two results of an operator only choose otherwise among equal elements.
+    """Whether two results of an operator differ only by the choice among equal elements.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Finds out why an operator, or an input, differs from a reference's.
 
-Each module has hypotheses of one family: functions that return alternatives of an operator.
-`explanation` tries them on the data. Nothing is claimed that was not tried.
+Each module holds one family of hypotheses: functions that return alternatives of an operator.
+`explanation` tries them on the data. A reason is only given if it was tried.
 """
 
 from __future__ import annotations

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 __all__ = ["DROPPED", "Alternative", "Case", "Weights", "apply_layer", "make_case"]
 
 DROPPED: Final = object()
-"""Instead of a value: the parameter or weight is not there."""
+"""Stands for a missing parameter or weight."""
 
-_HOPELESS: Final = 0.85  # what an alternative leaves of a small part, to be tried no further
+_HOPELESS: Final = 0.85  # remaining share of a small part's difference, above which an
+# alternative is dropped
 
 Weights = dict[str, "Array"]
 
@@ -41,9 +42,9 @@ class Alternative:
     Attributes
     ----------
     kind, text, changes
-        Of the reason, if it explains enough.
+        Fields of the reason, if it explains enough.
     params, weights : mapping of str to Any
-        Those that differ; `DROPPED` for one that is not there.
+        Those that differ; `DROPPED` for a missing one.
     inputs : sequence of Value or None
         Other inputs.
     type : str
@@ -51,15 +52,16 @@ class Alternative:
     after : callable or None
         Applied to the result.
     result : Value
-        The result itself, if no layer has to run.
+        The result, if no layer has to run.
     by_element : bool
-        Whether `after` computes each element by itself.
+        Whether `after` is element-wise.
     swapped : bool
-        Whether `after` turns the expected result into ours, not ours into the expected one.
+        Whether `after` turns the expected result into ours instead of ours into the expected
+        one.
     fitted : int
         How many numbers were fitted to the expected result.
     least : float
-        Share from which it is a reason by itself.
+        Smallest share to be a reason alone.
     """
 
     kind: str
@@ -99,7 +101,7 @@ class Case:
     check_cancelled : callable
     preview : callable or None
         Returns how much of the difference an alternative leaves on a small part of a large
-        case; None where that part does not say it.
+        case; None if that part cannot tell.
     """
 
     call: OperatorCall
@@ -144,7 +146,7 @@ class Case:
 
     @cached_property
     def pair(self) -> tuple[Array, Array] | None:
-        """Our result and the expected one, if both are one tensor of numbers of one shape."""
+        """Our result and the expected one, if each is one tensor of numbers, of equal shape."""
         one, other = self.ours, self.expected
         if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
             return None
@@ -159,9 +161,9 @@ class Case:
 
     @cached_property
     def arguments(self) -> Mapping[str, tuple[Any, Any]]:
-        """Default and annotation of each argument that the operator's code knows.
+        """Default and annotation of each argument of the operator's code.
 
-        The default of one that has none is `DROPPED`.
+        An argument without a default has `DROPPED`.
         """
         entry = self.table.get(self.type)
         return {} if entry is None else _arguments_of(entry.target)
@@ -174,7 +176,7 @@ class Case:
         return default if found is DROPPED else found
 
     def weight(self, name: str = "weight") -> Array | None:
-        """Return a weight that the file holds or an input brings."""
+        """Return a weight from the file or from an input."""
         if name in self.weights:
             return self.weights[name]
         names = self.call.input_names
@@ -214,7 +216,7 @@ class Case:
     def left(self, alternative: Alternative) -> float:
         """Return how much of the difference an alternative leaves; inf for other shapes.
 
-        Of a large case it may be that of a small part.
+        For a large case it may be measured on a small part.
         """
         seen = self.preview(alternative) if self.preview is not None else None
         if seen is not None:
@@ -330,7 +332,7 @@ def _arguments_of(code: Callable[..., Any]) -> Mapping[str, tuple[Any, Any]]:
 def _own_result(operator: RuntimeOperator, inputs: Sequence[Value], expected: Value) -> Value:
     try:
         results = operator.forward(inputs)
-    except EngineError:  # why it fails is what is to be found
+    except EngineError:  # a failure of ours is explained too
         return None
     whole = isinstance(expected, tuple) and len(results) == len(expected) > 1
     return results if whole else results[0] if results else None

@@ -16,10 +16,11 @@ __all__ = ["Discrepancy", "arrays_of"]
 
 # Rounding, in units of the dtype's epsilon and relative to the largest number.
 _ROUNDING: Final = {2: 2.0, 4: 32.0, 8: 1024.0}
-_LARGE: Final = 1 << 18  # elements, of which some are looked at first
+_LARGE: Final = 1 << 18  # elements from which a sample is compared first
 _ELEMENTS: Final = 1 << 14
-_HOPELESS: Final = 0.95  # what is left of the difference of some elements, to look no further
-_FINER: Final = 0.1  # residuals below this part of the largest difference are none
+_HOPELESS: Final = 0.95  # remaining share of the sample's difference, above which the rest is
+# skipped
+_FINER: Final = 0.1  # smaller residuals, relative to the largest difference, count as zero
 
 
 def arrays_of(value: Value) -> list[Array]:
@@ -61,7 +62,8 @@ class Discrepancy:
         if self.is_comparable:
             distances = self._distances(mine)
             self.largest = max((float(d.max()) for d in distances if d.size), default=0.0)
-            # What is no better than a constant explains nothing, however wrong ours is.
+            # A result that is no better than a constant explains nothing, however wrong ours
+            # is.
             squares = sum(float(np.square(d).sum()) for d in distances)
             self._total = min(squares, sum(_spread(array) for array in self._expected))
             self.floor = min(rounding, _FINER * self.largest)
@@ -78,7 +80,7 @@ class Discrepancy:
 
     @property
     def scale(self) -> float:
-        """Largest of the expected numbers, without their signs."""
+        """Largest absolute value of the expected numbers."""
         return self._scale
 
     def share(self, candidate: Value, fitted: int = 0) -> float:
@@ -89,13 +91,13 @@ class Discrepancy:
         candidate : Value
             Another result.
         fitted : int
-            How many numbers were fitted to the expected ones.
+            Number of values fitted to the expected result.
 
         Returns
         -------
         float
-            From 0 to 1; 0 for other shapes than the expected ones, and for more fitted
-            numbers than half of the elements.
+            From 0 to 1; 0 if the shapes differ from the expected ones, or if more values were
+            fitted than half of the elements.
         """
         if not self._count or 2 * fitted > self._count:
             return 0.0
@@ -108,7 +110,7 @@ class Discrepancy:
         Returns
         -------
         float
-            1 for as much as ours has, inf for other shapes than the expected ones.
+            1 for as much as ours has, inf if the shapes differ from the expected ones.
         """
         found = arrays_of(candidate)
         if not _same_shapes(found, self._expected):
@@ -123,7 +125,7 @@ class Discrepancy:
         return left / self._total if self._total else float(left > 0)
 
     def _seen(self, found: list[Array]) -> float:
-        """Return what a candidate leaves on some elements of large arrays; 0 for small ones."""
+        """Return what a candidate leaves on a sample of large arrays; 0 for small ones."""
         if self._mine is None:
             return 0.0
         sums = [0.0, 0.0]

@@ -1,4 +1,4 @@
-"""Tries every alternative of an operator on the data, and ranks those that explain."""
+"""Tries every alternative of an operator on the data, and ranks the reasons."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["diagnose_first_activation", "explain"]
 
 Hypothesis = Callable[["Case"], Iterator["Alternative"]]
 
-# What may be wrong, the simplest first: a later one of equal share is not better.
+# Hypotheses, simplest first: of equal shares the first wins.
 _HYPOTHESES: Final[tuple[Hypothesis, ...]] = (
     reference_weights,
     other_windows,
@@ -114,7 +114,7 @@ def explain(
     Parameters
     ----------
     operator : RuntimeOperator
-        Ours. It is not changed.
+        Our operator; not changed.
     inputs : sequence of Value
         The reference's inputs, one per operand.
     expected : Value
@@ -122,7 +122,7 @@ def explain(
     ours : Value, optional
         Our result on these inputs; computed in NumPy without.
     reference_weights : mapping of str to ndarray, optional
-        The reference's weights by our names, where they are known.
+        The reference's weights by our names, if they are known.
     check_cancelled : callable, optional
         Called between alternatives; raises to stop.
 
@@ -157,10 +157,10 @@ def diagnose_first_activation(
     *,
     check_cancelled: Callable[[], None] | None = None,
 ) -> tuple[Reason, ...]:
-    """Find out how a reference's input was made otherwise, from what an operator gives for it.
+    """Find out how the reference's input was prepared, from the first operator's result.
 
-    For references that hold no inputs. Channel order, layout, and a scale and offset for each
-    channel are tried.
+    For references without inputs. Tries channel order, layout, and a scale and offset per
+    channel.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def diagnose_first_activation(
 def _try_all(
     case: Case, hypotheses: tuple[Hypothesis, ...] = _HYPOTHESES
 ) -> tuple[list[_Found], list[_Found]]:
-    """Return what explains the difference, and what may explain a part of it."""
+    """Return alternatives that explain the difference, and those that may explain part."""
     case = replace(case, preview=make_preview(case))
     claimed: list[_Found] = []
     parts: list[_Found] = []
@@ -206,7 +206,7 @@ def _try_all(
 
 
 def _with_second(case: Case, first: _Found) -> tuple[Reason, ...]:
-    """Return two reasons that explain the difference together, or nothing."""
+    """Return two reasons that together explain the difference, or none."""
     rest = case.with_changes(first.alternative)
     if not rest.discrepancy.is_comparable or rest.discrepancy.is_rounding:
         return ()

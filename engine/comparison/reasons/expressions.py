@@ -37,7 +37,7 @@ _TYPES: Final = ("add", "sub", "mul", "div", "pow", "maximum", "minimum")
 
 
 def other_expressions(case: Case) -> Iterator[Alternative]:
-    """Return expressions with one thing changed: a function, operands, or a constant."""
+    """Return expressions with one function, operand order or constant changed."""
     if case.type != "pnnx.Expression" or not isinstance(case.expected, np.ndarray):
         return
     text = expression_text(case.params.get("expr"))
@@ -58,7 +58,7 @@ def other_expressions(case: Case) -> Iterator[Alternative]:
 
 
 def other_arithmetic(case: Case) -> Iterator[Alternative]:
-    """Return other functions of two operands in the place of a function's type."""
+    """Return other functions of two operands instead of the operator's."""
     prefix, _, name = case.type.rpartition(".")
     if prefix not in {"torch", "Tensor"} or len(case.inputs) < 1:
         return
@@ -92,7 +92,7 @@ def _with_expression(tree: Expression, other: str, **more: Any) -> Alternative: 
 
 
 def _variants(tree: Expression, operands: int) -> Iterator[str]:
-    """Return texts of the expression with one node changed."""
+    """Return the texts of expressions with one node changed."""
     for node in tree.nodes:
         texts = [_text(tree, child) for child in node.children]
         if isinstance(node, Call) and len(texts) == 2:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["fit_number", "least_squares", "plain_numbers"]
 
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
-_STEPS: Final = 28  # of the section: to 1e-6 of the interval
+_STEPS: Final = 28  # steps of the section search: to 1e-6 of the interval
 
 
 def fit_number(score: Callable[[float], float], grid: Iterable[float]) -> float:
@@ -24,8 +24,7 @@ def fit_number(score: Callable[[float], float], grid: Iterable[float]) -> float:
     Parameters
     ----------
     score : callable
-        Has one maximum between the neighbours of the best number of the grid; -inf where it
-        has no value.
+        Has one maximum between the neighbours of the grid's best number; -inf where undefined.
     grid : iterable of float
         Increasing.
 
@@ -48,7 +47,7 @@ def fit_number(score: Callable[[float], float], grid: Iterable[float]) -> float:
 
 
 def _section(score: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
-    """Narrow an interval by golden section; in powers, if it spans some."""
+    """Narrow an interval by golden-section search, in logarithms if it spans powers of ten."""
     powers = low > 0 and high / low > 3
     if powers:
         low, high = math.log(low), math.log(high)
@@ -81,7 +80,7 @@ def plain_numbers(number: float) -> list[float]:
 
 
 def least_squares(rows: Array, results: Array) -> Array:
-    """Solve linear equations; several times as fast as by singular values.
+    """Solve linear equations; several times faster than with singular values.
 
     Parameters
     ----------
@@ -104,6 +103,6 @@ def least_squares(rows: Array, results: Array) -> Array:
         return found
 
     solution = solve(results)
-    for _ in range(2):  # what rounding and the small diagonal have left
+    for _ in range(2):  # corrects the error of rounding and of the small diagonal
         solution += solve(results - wide @ solution)
     return solution

@@ -1,4 +1,4 @@
-"""Alternatives of normalisation: which statistics, over which axes, and what follows."""
+"""Alternatives of normalisation: statistics, axes, weight and bias."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def other_normalizations(case: Case) -> Iterator[Alternative]:
     yield from _by_other_axes(case, family)
     yield Alternative(
         "normalization",
-        "The reference gives the input unchanged here. Remove the normalisation.",
+        "The reference returns the input unchanged here. Remove the normalisation.",
         result=case.input,
     )
 
@@ -95,7 +95,7 @@ def _without_affine(case: Case) -> Iterator[Alternative]:
 
 
 def _by_other_axes(case: Case, family: str) -> Iterator[Alternative]:
-    """Return normalisation over other axes: that of the other families."""
+    """Return normalisation over the axes of the other families."""
     x = case.input
     assert x is not None  # noqa: S101 - checked by the caller
     if x.ndim < 2:
@@ -135,7 +135,7 @@ def norm_axes(case: Case, family: str) -> tuple[int, ...]:
 def _normalized(
     case: Case, axes: tuple[int, ...], ddof: int, *, outside: bool, centred: bool
 ) -> Array | None:
-    """Normalise by own statistics, and apply weight and bias; None if they do not fit."""
+    """Normalise by the data's statistics, apply weight and bias; None if they do not fit."""
     x = case.input
     assert x is not None  # noqa: S101 - the caller has checked it
     if not x.size or x.ndim < 2:

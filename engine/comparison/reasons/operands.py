@@ -1,4 +1,4 @@
-"""Alternatives of what an operator is given: layout, channel order, scale, mean and std."""
+"""Alternatives of an operator's input: layout, channel order, scale, mean and std."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["input_affine", "other_input_layout", "other_input_order"]
 
-_FEW: Final = 4  # channels that are tried in every order, or scaled one by one
+_FEW: Final = 4  # channels up to which every order is tried, or each is scaled separately
 _WEIGHTY: Final = ("nn.Conv", "nn.Linear", "F.conv")
 
 
@@ -46,7 +46,7 @@ def other_input_order(case: Case) -> Iterator[Alternative]:
 
 
 def other_input_layout(case: Case) -> Iterator[Alternative]:
-    """Return the input with its axes in another order, or its memory read so."""
+    """Return the input transposed, or its memory read in another layout."""
     x = case.input
     if x is None or x.ndim not in {3, 4, 5} or not x.size or case.expected_shape is None:
         return
@@ -77,7 +77,8 @@ def other_input_layout(case: Case) -> Iterator[Alternative]:
 def input_affine(case: Case) -> Iterator[Alternative]:
     """Return the scale and offset of each input channel that fit best.
 
-    The operator is linear: it runs once for each channel and once for ones in its place.
+    The operator is linear, so it runs once per channel and once with ones in the channel's
+    place.
     """
     x = case.input
     if x is None or case.pair is None or x.ndim != 4 or x.dtype.kind != "f":

@@ -1,4 +1,4 @@
-"""Alternatives of one parameter: other numbers, switches, words and axes."""
+"""Alternatives of one parameter: other numbers, flags, modes and axes."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = [
 WINDOWED: Final = re.compile(
     r"(?:^|[.:])(conv_?transpose|conv|max_?pool|avg_?pool|lp_?pool)([123])d$", re.IGNORECASE
 )
-"""Types of convolution and pooling, whose sizes have alternatives of their own."""
+"""Types of convolution and pooling; `sliding` has the alternatives of their sizes."""
 
 _SIZES: Final = frozenset(
     {"padding", "output_padding", "stride", "dilation", "kernel_size", "groups"}
 )
 
-# Kinds of parameters that have one of their own.
+# Parameters with a kind of reason of their own.
 _KINDS: Final = {
     **dict.fromkeys(("padding", "output_padding", "pad", "padding_mode"), "padding"),
     "stride": "stride",
@@ -62,7 +62,7 @@ _KINDS: Final = {
     "scale": "scale",
 }  # fmt: skip
 
-# Parameters that only repeat what a weight says, or make no difference to results.
+# Parameters that repeat a weight's shape or do not affect results.
 _FIXED: Final = frozenset({
     "in_channels", "out_channels", "in_features", "out_features", "num_features",
     "num_channels", "num_embeddings", "embedding_dim", "embed_dim", "input_size",
@@ -88,7 +88,7 @@ _EPSILONS: Final = (1e-5, 1e-3, 1e-6, 1e-12, 1e-8, 1e-4, 1e-7, 1e-2, 1e-10, 0.0)
 _EPSILON_GRID: Final = tuple(10.0 ** (n / 2) for n in range(-24, 3))
 _MOST: Final = 128  # alternatives of one parameter
 _FIT_LEAST: Final = 0.99
-_TRIVIAL: Final = 1 << 8  # axes of more dims are not permuted
+_TRIVIAL: Final = 1 << 8  # dims up to which axes are permuted
 
 
 def set_parameter(
@@ -98,7 +98,7 @@ def set_parameter(
     kind: str = "",
     **more: Any,  # noqa: ANN401
 ) -> Alternative:
-    """Return the alternative that one parameter has another value."""
+    """Return the alternative with another value of one parameter."""
     text = (
         f"The reference has {name}={format_value(value)}, the file {format_value(old)}. "
         f"Set {name}={format_value(value)}."
@@ -108,7 +108,7 @@ def set_parameter(
 
 
 def format_value(value: Any) -> str:  # noqa: ANN401 - of any type
-    """Write a value of a parameter as Python does, floats in six digits."""
+    """Format a parameter's value as Python does, floats with six digits."""
     if isinstance(value, tuple):
         inner = ", ".join(map(format_value, value))
         return f"({inner},)" if len(value) == 1 else f"({inner})"
@@ -118,7 +118,7 @@ def format_value(value: Any) -> str:  # noqa: ANN401 - of any type
 
 
 def other_values(case: Case) -> Iterator[Alternative]:
-    """Return other values of each parameter: switches, words, whole numbers, axes."""
+    """Return other values of each parameter: flags, modes, integers, axes."""
     for name in _names(case):
         old = case.value(name)
         values = itertools.islice(_values(case, name, old), _MOST)
@@ -165,7 +165,7 @@ def other_ranges(case: Case) -> Iterator[Alternative]:
 
 
 def other_epsilons(case: Case) -> Iterator[Alternative]:
-    """Return other epsilons: the usual ones, then the one that fits best."""
+    """Return other epsilons: the usual ones, then the best fit."""
     if "eps" not in case.arguments and "eps" not in case.params:
         return
     old = case.value("eps")
@@ -182,7 +182,7 @@ def other_epsilons(case: Case) -> Iterator[Alternative]:
 
 
 def other_numbers(case: Case) -> Iterator[Alternative]:
-    """Return the value of each floating-point parameter that fits best."""
+    """Return the best fit of each floating-point parameter."""
     for name in _names(case):
         old = case.value(name)
         if name == "eps" or not _is_float(case, name, old):
@@ -200,7 +200,7 @@ def other_numbers(case: Case) -> Iterator[Alternative]:
 
 
 def _names(case: Case) -> list[str]:
-    """Return parameters of the file, then those of which it takes the default."""
+    """Return the parameters in the file, then those left at their defaults."""
     known = [
         name
         for name, (default, _) in case.arguments.items()
@@ -255,7 +255,7 @@ def _neighbours(old: int) -> Iterator[int]:
 
 
 def _tuples(old: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Return tuples of which one or all numbers differ, or the order does."""
+    """Return tuples with one or all numbers changed, or in another order."""
     if len(old) <= 4:
         yield from itertools.islice(itertools.permutations(old), 1, None)
     else:
@@ -286,7 +286,7 @@ def _axes(case: Case, name: str, old: Any) -> Iterator[Any]:  # noqa: ANN401
 
 
 def _axis_tuples(old: Sequence[Any], ndim: int) -> Iterator[Value]:
-    """Return other axes, as many; all orders of them where they are all there are."""
+    """Return as many other axes; all orders of them if they are all axes."""
     count = len(old)
     if math.perm(ndim, count) <= _TRIVIAL and count == ndim:
         yield from itertools.permutations(range(ndim))

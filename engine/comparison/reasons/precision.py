@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["ROUNDINGS", "explained_by_rounding", "other_precision"]
 
 _LEAST: Final = 0.9
-# Differences, relative to the result, that are too large for a rounding.
+# Relative differences that are too large for rounding.
 _LARGEST: Final = {
     "float16": 0.02,
     "bfloat16": 0.1,
@@ -31,7 +31,8 @@ _LARGEST: Final = {
 }
 _ELEMENTS: Final = 1 << 16
 _MOST_PLACES: Final = 512
-_SURE: Final = 1e-12  # part of the weights' size up to which a number is rounded already
+_SURE: Final = 1e-12  # error, relative to the weights, up to which a number counts as rounded
+# already
 
 
 def _to_float16(x: Array) -> Array:
@@ -53,7 +54,7 @@ def _to_int8(x: Array) -> Array:
 
 
 def _to_int8_by_channel(x: Array) -> Array:
-    """Round each first index to 127 steps of its own largest number."""
+    """Round each index of the first axis to 127 steps of its largest number."""
     if x.ndim < 2:
         return _to_int8(x)
     steps = np.abs(x).max(tuple(range(1, x.ndim)), keepdims=True) / 127
@@ -81,11 +82,11 @@ ROUNDINGS: Final[Mapping[str, Callable[[Array], Array]]] = MappingProxyType(
         "uint8": _to_uint8,
     }
 )
-"""What each precision makes of an array of floats."""
+"""Rounds an array of floats to each precision."""
 
 
 def other_precision(case: Case) -> Iterator[Alternative]:
-    """Return results of rounded weights, inputs and outputs, at either side."""
+    """Return results with weights, inputs and outputs rounded, on either side."""
     if case.pair is None or case.pair[1].dtype.kind != "f":
         return
     few = slice(None, None, max(case.pair[0].size // _ELEMENTS, 1))
@@ -135,10 +136,10 @@ def _rounded_inputs(case: Case, rounded: Callable[[Array], Array]) -> list[Value
 
 
 def explained_by_rounding(rows: Array, residual: Array, weights: Array, channels: Array) -> str:
-    """Name the precision that our weights were rounded to, if that is the difference.
+    """Name the precision of our rounded weights, if the rounding explains the difference.
 
-    The weights must all be numbers of that precision already, and the smallest change of
-    weights that explains the difference must be no larger than rounding is.
+    All weights must be numbers of that precision, and the smallest change of weights that
+    explains the difference must be no larger than a rounding error.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def _is_rounded(weights: Array, words: str) -> bool:
 
 
 def _step(weights: Array, words: str) -> float:
-    """Return the standard deviation of rounding errors of numbers of this size."""
+    """Return the standard deviation of the rounding errors of numbers of this size."""
     size = float(np.sqrt(np.square(weights, dtype=np.float64).mean()))
     if words == "float16":
         return size * 2.0**-11

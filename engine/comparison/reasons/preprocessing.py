@@ -1,4 +1,4 @@
-"""The preprocessing doctor: how a reference's input was made otherwise than ours."""
+"""Diagnoses preprocessing: how a reference's input was prepared differently from ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Affine", "describe_affine", "diagnose_input"]
 
-# Mean and std that are known by name, of pixels from 0 to 1.
+# Well-known mean and std, for pixels from 0 to 1.
 _KNOWN: Final = (
     ("ImageNet's", (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     ("CLIP's", (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
@@ -35,7 +35,7 @@ _PLAIN: Final = 1e-5
 
 
 class Affine(NamedTuple):
-    """A scale and offset of each channel, explained.
+    """A scale and offset per channel, as a reason.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ def describe_affine(scales: Array, offsets: Array) -> Affine:
         words = f"1/{inverse:.6g}" if abs(factor) < 1 and inverse else f"{factor:.6g}"
         return Affine(
             "scale",
-            f"The reference's input is {words} times ours. Set scale by that factor.",
+            f"The reference's input is {words} times ours. Multiply scale by that factor.",
             (Change("scale", factor),),
         )
     for name, *pair in _KNOWN:
@@ -91,7 +91,7 @@ def describe_affine(scales: Array, offsets: Array) -> Affine:
     return Affine(
         "mean_std",
         f"The reference's input is ours less mean={_list(mean)} over std={_list(std)}. "
-        "Set mean and std so.",
+        "Set this mean and std.",
         (Change("mean", _floats(mean)), Change("std", _floats(std))),
     )
 
@@ -109,7 +109,7 @@ def _snapped(numbers: Array) -> Array:
 def _as_known(
     name: str, mean: Array, std: Array, scales: Array, offsets: Array
 ) -> Affine | None:
-    """Recognise a known mean and std, at the reference or at ours."""
+    """Recognise a well-known mean and std, on the reference's side or ours."""
     if len(scales) != len(mean):
         return None
     for unit in (1.0, 255.0):
@@ -121,8 +121,8 @@ def _as_known(
             if unit != 1:
                 changes.insert(0, Change("scale", 1 / 255))
             text = (
-                f"The reference normalises the input by {words}{scale}, ours does not. "
-                "Set them."
+                f"The reference normalises the input by {words}{scale}, ours does not. Set "
+                "them."
             )
             return Affine("mean_std", text, tuple(changes))
         # Ours is the reference, scaled by the unit and normalised.
@@ -156,16 +156,15 @@ def diagnose_input(
     image: Array | None = None,
     check_cancelled: Callable[[], None] | None = None,
 ) -> tuple[Reason, ...]:
-    """Find how a reference's input was made otherwise than ours.
+    """Find how a reference's input was prepared differently from ours.
 
-    Layouts, channel orders, and a scale and offset for each channel are tried together; with
-    the image that both were made from also how it was resized.
+    Tries layouts, channel orders, and a scale and offset per channel together. With the source
+    image it also tries ways of resizing.
 
     Parameters
     ----------
     ours, reference : ndarray of shape (N, C, H, W), (N, H, W, C) or without N
-        The input that we feed, and the one that the reference was fed. They are not written
-        to.
+        Our input and the reference's; not written to.
     image : ndarray of uint8 of shape (H, W, 3), optional
         RGB, as `engine.inputs.read_image` reads it.
     check_cancelled : callable, optional
@@ -174,9 +173,9 @@ def diagnose_input(
     Returns
     -------
     tuple of Reason
-        The steps of the simplest way that explains the difference. Each has the share that
-        all of them explain together. Empty for no difference beyond rounding, and where
-        nothing explains it.
+        The simplest sequence of steps that explains the difference. Each has the share that all
+        explain together. Empty if there is only rounding, or if nothing explains the
+        difference.
     """
     check = check_cancelled or (lambda: None)
     if ours.dtype.kind not in "fiu" or reference.dtype.kind not in "fiu":
@@ -210,7 +209,7 @@ def _steps(
 
 
 def _rearranged(ours: Array, shape: tuple[int, ...]) -> Iterator[_Rearranged]:
-    """Return our input in layouts and channel orders that give a shape."""
+    """Return our input in the layouts and channel orders that have a given shape."""
     for array, layout in _layouts(ours, shape):
         axis = _channel_axis(array.shape)
         yield _Rearranged(array, layout)
@@ -221,8 +220,8 @@ def _rearranged(ours: Array, shape: tuple[int, ...]) -> Iterator[_Rearranged]:
         for order in sorted(orders, key=lambda o: o != tuple(range(count))[::-1]):
             reversed_ = order == (2, 1, 0)
             text = (
-                "The channels of the reference's input are in the order BGR of ours (RGB), or "
-                "the reverse. Change the order."
+                "The channels of the reference's input are ours in reverse: BGR instead of "
+                "RGB, or RGB instead of BGR. Change the order."
                 if reversed_
                 else f"The channels of the reference's input are in the order {order} of ours."
             )
@@ -266,7 +265,7 @@ def _layouts(
 
 
 def _channel_axis(shape: Sequence[int]) -> int | None:
-    """Return the axis of a few channels: before rows and columns, or the last one."""
+    """Return the channel axis: a short axis before rows and columns, or the last one."""
     if len(shape) < 3:
         return None
     for axis in (len(shape) - 3, len(shape) - 1):
@@ -278,7 +277,7 @@ def _channel_axis(shape: Sequence[int]) -> int | None:
 def _mapped(
     array: Array, reference: Array
 ) -> Iterator[tuple[Array, Array | None, Array | None, int]]:
-    """Return an input, then scaled, then with scale and offset for each channel."""
+    """Return an input unchanged, then scaled, then with a scale and offset per channel."""
     if array.shape != reference.shape:
         return
     yield array, None, None, 0
@@ -303,7 +302,7 @@ def _mapped(
 
 
 def _resized(image: Array | None, reference: Array) -> Iterator[_Rearranged]:
-    """Return the image resized to a reference's size in the usual ways."""
+    """Return the image resized to the reference's size by the usual methods."""
     axis = _channel_axis(reference.shape)
     if image is None or axis is None or image.ndim != 3 or image.dtype != np.uint8:
         return
@@ -312,7 +311,7 @@ def _resized(image: Array | None, reference: Array) -> Iterator[_Rearranged]:
     if reference.shape[axis] != image.shape[2]:
         return
     for words, change, picture in _pictures(image, rows, columns):
-        text = f"The reference's image is {words}. Prepare the image so."
+        text = f"The reference's image is {words}. Prepare the image the same way."
         planes = picture if last else np.moveaxis(picture, 2, 0)
         array = np.broadcast_to(planes, reference.shape)
         step = ("parameter", text, change)
@@ -366,7 +365,7 @@ def _cut(picture: object, rows: int, columns: int, margin: float, way: int) -> A
     width = max(columns, round(picture.width * zoom))
     height = max(rows, round(picture.height * zoom))
     left, top = (width - columns) // 2, (height - rows) // 2
-    # Only what is cut out is resized, for a long strip would become very large.
+    # Crop before resizing: a long strip would become very large.
     array = picture.resize(
         (columns, rows),
         Image.Resampling(way),

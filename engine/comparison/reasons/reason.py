@@ -1,4 +1,4 @@
-"""What an explanation of a difference says."""
+"""Reasons for a difference."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What to set so that the operator, or the input, is the reference's.
+    """A setting that makes the operator, or the input, equal to the reference's.
 
     Attributes
     ----------
     name : str
         A parameter or weight of the operator, or an option of the preprocessing.
     value : Value
-        None where a weight is not there in the reference.
+        None for a weight that the reference lacks.
     """
 
     name: str
@@ -37,22 +37,22 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a result differs from the expected one, tried on the data.
+    """Why a result differs from the expected one; verified on the data.
 
     Attributes
     ----------
     kind : str
         One of `KINDS`.
     explains : float
-        Share of the squared difference that is gone once the reason is removed, from 0 to 1.
-        Where the shapes differ, or ours is further from the expected numbers than their mean
-        is, it is the share of their variance. Numbers that were fitted to the data cost as
-        much as they could have explained by chance. Of two reasons that explain only together,
-        the first has its share alone (1 if shapes differ), the second what that leaves.
+        Share of the squared difference that vanishes once the reason is removed, from 0 to 1.
+        If the shapes differ, or ours is further from the expected numbers than their mean is,
+        it is the share of their variance. Fitted numbers reduce the share by as much as they
+        could explain by chance. Of two reasons that explain only together, the first has its
+        share alone (1 if shapes differ), the second the rest.
     text : str
-        What differs, and what to change.
+        The difference, and the change to make.
     changes : tuple of Change
-        The same for programs; empty where nothing can be set.
+        The change for programs; empty if nothing can be set.
     """
 
     kind: str

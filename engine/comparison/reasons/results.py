@@ -1,4 +1,4 @@
-"""Alternatives that can be seen in the results alone: activation, scale, bias, order."""
+"""Alternatives visible in the results alone: activation, scale, bias, order."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ _ACTIVATION_TYPES: Final = frozenset(
     | {"prelu", "rrelu", "softmax", "log_softmax", "softmin", "threshold", "logsoftmax",
        "leakyrelu", "clamp", "clip", "glu"}
 )  # fmt: skip
-_EXACT: Final = 0.995  # share from which a function is the reference's
-_FEW_NUMBERS: Final = 6  # that may be in another order by chance
+_EXACT: Final = 0.995  # share from which a function counts as the reference's
+_FEW_NUMBERS: Final = 6  # channels that may be in another order by chance
 _FEW_ELEMENTS: Final = 1 << 16
-_CLAMPED: Final = 3  # elements that show a bound
-_LOW_VALUES: Final = 16  # of a list in a text
+_CLAMPED: Final = 3  # equal elements that show a bound
+_LOW_VALUES: Final = 16  # numbers of a list in a text
 _MOST_CHANNELS: Final = 1 << 12
 
 
@@ -79,7 +79,7 @@ def is_activation(case: Case) -> bool:
 
 
 def other_activation(case: Case) -> Iterator[Alternative]:
-    """Return functions that the reference applies, or only we do."""
+    """Return activations that only the reference applies, or only we."""
     if case.pair is None or case.pair[1].dtype.kind != "f":
         return
     ours, expected = case.pair
@@ -87,7 +87,7 @@ def other_activation(case: Case) -> Iterator[Alternative]:
     if own:
         yield Alternative(
             "activation_extra",
-            f"The reference gives the input unchanged, the file has {case.type}. Remove it.",
+            f"The reference returns the input unchanged, the file has {case.type}. Remove it.",
             result=case.input,
             least=_EXACT,
         )
@@ -122,7 +122,7 @@ def other_activation(case: Case) -> Iterator[Alternative]:
 
 
 def _functions(ours: Array, expected: Array) -> Iterator[tuple[str, Callable[[Array], Array]]]:
-    """Return functions of one element, and softmax, that can give numbers of this range."""
+    """Return element-wise functions, and softmax, whose results can have this range."""
     low, high = _range(expected)
     for name, type_, params in _ACTIVATIONS:
         if _can_give(name, low, high):
@@ -146,7 +146,7 @@ def _range(array: Array) -> tuple[float, float]:
 
 
 def _can_give(name: str, low: float, high: float) -> bool:
-    """Return whether a function has a range; so that most need not be computed."""
+    """Return whether a function can give a range; this saves computing most functions."""
     bounds = {
         "relu": (0, np.inf), "relu6": (0, 6), "sigmoid": (0, 1), "tanh": (-1, 1),
         "silu": (-0.279, np.inf), "gelu": (-0.171, np.inf), "hardswish": (-0.376, np.inf),
@@ -173,7 +173,7 @@ def _clamped(ours: Array, expected: Array) -> Iterator[Alternative]:
         return
     for least, most in ((low, np.inf), (-np.inf, high), (low, high)):
         bounds = [bound for bound in (least, most) if np.isfinite(bound)]
-        # Several elements that differ in ours are at a bound.
+        # Several elements that differ in ours lie at a bound.
         if any(np.unique(ours[expected == bound]).size < _CLAMPED for bound in bounds):
             continue
         text = (
@@ -208,9 +208,9 @@ def _leaky(case: Case, ours: Array, expected: Array) -> Iterator[Alternative]:
 
 
 def channel_axes(case: Case) -> tuple[int, ...]:
-    """Return the axes along which each channel's bias lies in the result.
+    """Return the axes of the result along which the bias lies.
 
-    Those of a layer norm are all that it normalises; an operator without channels has none.
+    For a layer norm these are all normalised axes; an operator without channels has none.
     """
     shape = case.expected_shape
     if shape is None or not shape:
@@ -255,7 +255,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
         return
     others = tuple(axis for axis in range(residual.ndim) if axis not in axes)
     if residual.size < 2 * math.prod(residual.shape[axis] for axis in axes):
-        return  # one element says nothing of its channel
+        return  # one element per channel tells nothing
     offsets = residual.mean(others, keepdims=True)
     offsets[np.abs(offsets) <= case.discrepancy.floor] = 0
     wanted = offsets.reshape([residual.shape[axis] for axis in axes])
@@ -268,7 +268,7 @@ def other_bias(case: Case) -> Iterator[Alternative]:
 
 
 def _spread_bias(case: Case, bias: Array, result: Array) -> Array | float:
-    """Shape a bias so that it meets the result."""
+    """Shape a bias so that it broadcasts to the result."""
     shape = [1] * result.ndim
     axes = channel_axes(case)
     for axis in axes:
@@ -302,7 +302,7 @@ def _describe_bias(bias: Array | None, wanted: Array, offsets: Array) -> str:
 
 
 def describe_numbers(numbers: Array) -> str:
-    """Write a few numbers, the first ones of many."""
+    """Format a few numbers, or the first of many."""
     flat = numbers.reshape(-1)
     words = ", ".join(f"{float(number):.4g}" for number in flat[:_LOW_VALUES])
     return f"({words}, …)" if flat.size > _LOW_VALUES else f"({words})"
@@ -344,14 +344,14 @@ def _channel_scales(case: Case, ours: Array, expected: Array) -> Iterator[Altern
     products = (ours * expected).sum(others, keepdims=True)
     factors = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
     same = np.isclose(factors, 1, atol=1e-5)
-    # A few channels are rather a fault of the weight.
+    # If only a few channels differ, the weight is more likely wrong.
     if np.count_nonzero(~same) * 2 <= same.size or (factors <= 0).all():
         return
     numbers = factors.reshape(-1)
     yield Alternative(
         "scale",
-        f"Each channel of the reference is larger by a factor of its own: "
-        f"{describe_numbers(numbers)}. Scale the channels by it.",
+        f"Each channel of the reference has its own factor: {describe_numbers(numbers)}. Scale "
+        "the channels by it.",
         (Change("scale", _as_weight(numbers)),), result=ours * factors,
         fitted=numbers.size, least=_EXACT,
     )  # fmt: skip
@@ -366,7 +366,7 @@ def _factor(ours: Array, expected: Array) -> float | None:
 
 
 def _plain(number: float) -> float:
-    """Return the number of few digits that is as near as rounding allows."""
+    """Return a number of few digits within rounding."""
     near = [
         plain for plain in plain_numbers(number) if abs(plain - number) <= 2e-6 * abs(number)
     ]
@@ -381,7 +381,7 @@ def _describe_factor(factor: float) -> str:
 
 
 def other_channel_order(case: Case) -> Iterator[Alternative]:
-    """Return another order of the result's channels, or of operands that are joined."""
+    """Return another order of the result's channels, or of concatenated operands."""
     joins = case.type.rpartition(".")[2] in {"cat", "concat", "concatenate", "stack"}
     if joins and 2 <= len(case.inputs) <= _LOW_VALUES:
         count = len(case.inputs)
@@ -405,7 +405,7 @@ def other_channel_order(case: Case) -> Iterator[Alternative]:
             yield Alternative(
                 kind,
                 f"The reference has the {what} in the order ({numbers}{more}) of ours. "
-                "Reorder them so.",
+                "Use that order.",
                 (Change("order", tuple(map(int, found[:_MOST_CHANNELS]))),),
                 result=np.take(ours, found, axis),
             )
@@ -421,7 +421,7 @@ def _swaps(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
-    """Return for each expected channel the equal one of ours; None if that is no reordering."""
+    """Return for each expected channel our equal one; None if that is not a reordering."""
     count = ours.shape[axis]
     if not 2 <= count <= _MOST_CHANNELS or (ours.size == count and count < _FEW_NUMBERS):
         return None
@@ -442,7 +442,7 @@ def _matched(ours: Array, expected: Array, axis: int) -> Array | None:
 
 
 def other_layout(case: Case) -> Iterator[Alternative]:
-    """Return the result with its axes in another order: NCHW and NHWC."""
+    """Return the result with its axes in another order, such as NHWC."""
     ours, expected = case.ours, case.expected
     if not (isinstance(ours, np.ndarray) and isinstance(expected, np.ndarray)):
         return

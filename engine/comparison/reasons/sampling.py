@@ -1,7 +1,7 @@
 """Tries alternatives of large operators on a small part first.
 
-Most alternatives explain nothing, and a small part shows that: a corner of the image and a few
-output channels, some elements, rows or steps. What is not hopeless there is tried on all.
+Most alternatives explain nothing, and a small part shows it: a corner of the image and a few
+output channels, some elements, rows or steps. Only promising ones are tried on everything.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["make_preview"]
 
-_LARGE: Final = 1 << 16  # elements of input and output from which a part is worth it
+_LARGE: Final = 1 << 16  # elements of input and output from which a part pays off
 _ELEMENTS: Final = 1 << 13
 _ROWS: Final = 16
 _STEPS: Final = 8  # of a sequence
@@ -45,11 +45,11 @@ class Preview:
     Attributes
     ----------
     small : Case
-        Its expected result may be larger than what a cut alternative gives.
+        Its expected result may be larger than the result of a cut alternative.
     cut : callable
-        Takes an alternative and returns it for the part; None if it cannot be tried there.
+        Restricts an alternative to the part; returns None if it cannot be tried there.
     trim : callable
-        Takes a cut alternative; returns the part of the results to be compared, or None.
+        Takes a cut alternative; returns the part of the results to compare, or None.
     """
 
     small: Case
@@ -57,7 +57,7 @@ class Preview:
     trim: Callable[[Alternative], tuple[slice, ...] | None]
 
     def left(self, alternative: Alternative) -> float | None:
-        """Return how much of the part's difference is left; None if it cannot be said."""
+        """Return how much of the part's difference is left; None if the part cannot tell."""
         cut = self.cut(alternative)
         region = self.trim(cut) if cut is not None else None
         if cut is None or region is None:
@@ -78,7 +78,7 @@ class Preview:
 
 
 def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
-    """Return what tries alternatives on a small part of a case; None for a small case."""
+    """Return a function that tries alternatives on a small part; None for a small case."""
     expected = case.expected
     if not isinstance(expected, np.ndarray):
         return None
@@ -95,7 +95,7 @@ def make_preview(case: Case) -> Callable[[Alternative], float | None] | None:
 
 
 def _of_operator(case: Case) -> Preview | None:
-    """Return a small part of an operator; None if no part stands for it."""
+    """Return a small part of an operator; None if no part represents it."""
     if sliding_of(case) is not None:
         return _corner(case)
     if "LSTM" in case.type or "GRU" in case.type:
@@ -133,7 +133,8 @@ class _Corner:
     channels : ndarray of int or None
         Output channels; None for all.
     axis : int
-        Of the output channels in the weight; -1 for a pooling, of whose input they are taken.
+        Axis of the output channels in the weight; -1 for a pooling, which takes them from its
+        input.
     """
 
     whole: Case
@@ -167,7 +168,7 @@ class _Corner:
         return np.take(value[:1], self.channels, 1)
 
     def cut(self, alternative: Alternative) -> Alternative | None:
-        """Cut an alternative; None if it does not hold for a part."""
+        """Restrict an alternative to the part; None if it does not apply to a part."""
         if not _is_runnable(alternative) or "groups" in alternative.params:
             return None
         inputs, known = alternative.inputs, self.whole.weights
@@ -217,7 +218,7 @@ def _corner(case: Case) -> Preview | None:
 def _inside(
     small: Case, sizes: tuple[int, ...], alternative: Alternative
 ) -> tuple[slice, ...] | None:
-    """Return the places whose windows do not reach over the cut."""
+    """Return the positions whose windows stay inside the cut."""
     windows = sliding_of(replace(small, call=small.changed_call(alternative)))
     x, expected = small.input, small.expected
     if windows is None or x is None or not isinstance(expected, np.ndarray):
@@ -250,14 +251,14 @@ def _worst_channels(case: Case, count: int) -> Array:
 
 
 def _is_runnable(alternative: Alternative) -> bool:
-    """Return whether an alternative only changes what the part has, too."""
+    """Return whether an alternative changes only things that the part has too."""
     if alternative.swapped or alternative.result is not None or alternative.type:
         return False
     return alternative.runs and (alternative.after is None or alternative.by_element)
 
 
 def _parted(case: Case, part: Callable[[Array], Array], *, local: bool = True) -> Preview:
-    """Return the part of a case whose inputs and results are cut alike."""
+    """Return the part of a case whose inputs and results are cut the same way."""
 
     def cut_all(values: Sequence[Value]) -> list[Value]:
         return [part(v) if isinstance(v, np.ndarray) and v.ndim else v for v in values]
@@ -324,7 +325,7 @@ def _first_steps(case: Case) -> Preview | None:
 
 
 def _of_elements(case: Case) -> Preview | None:
-    """Return some elements of the results, for functions of one element."""
+    """Return some elements of the results, for element-wise functions."""
     if case.pair is None or case.pair[0].size <= _ELEMENTS:
         return None
     step = -(-case.pair[0].size // _ELEMENTS)

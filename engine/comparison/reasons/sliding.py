@@ -22,7 +22,7 @@ __all__ = ["Sliding", "other_groups", "other_windows", "sliding_of"]
 
 _FAMILIES: Final = {"convtranspose": "transpose", "conv": "conv"}
 _NAMES: Final = ("padding", "stride", "dilation", "kernel_size")
-_LARGEST: Final = 4  # stride and dilation that are tried
+_LARGEST: Final = 4  # largest stride and dilation tried
 _LARGEST_KERNEL: Final = 16
 _LARGEST_NUMBER: Final = 32
 _MOST: Final = 24  # alternatives of one parameter
@@ -72,7 +72,7 @@ class Sliding:
         return count
 
     def choices(self, name: str, axis: int) -> list[int]:
-        """Return values of a parameter that are worth a try."""
+        """Return values of a parameter to try."""
         old: int = getattr(self, name)[axis]
         reach = self.dilation[axis] * (self.kernel_size[axis] - 1)
         numbers = {
@@ -117,7 +117,7 @@ def sliding_of(case: Case) -> Sliding | None:
 
 
 def other_windows(case: Case) -> Iterator[Alternative]:
-    """Return windows that give the expected size, first with one parameter changed."""
+    """Return windows that give the expected size, those with one changed parameter first."""
     windows, sizes = sliding_of(case), _sizes(case)
     if windows is None or sizes is None:
         return
@@ -136,7 +136,7 @@ def other_windows(case: Case) -> Iterator[Alternative]:
 
 
 def other_groups(case: Case) -> Iterator[Alternative]:
-    """Return other groups: those that the weight needs, or its blocks on the diagonal."""
+    """Return other groups: those that fit the weight, or the weight's diagonal blocks."""
     windows, input_, weight = sliding_of(case), case.input, case.weights.get("weight")
     if windows is None or input_ is None or weight is None or windows.family == "pool":
         return
@@ -156,13 +156,13 @@ def other_groups(case: Case) -> Iterator[Alternative]:
             yield Alternative("groups", text, change, params)
         elif old == 1 and not weight.shape[0] % groups:
             blocks = _diagonal(weight, groups)
-            text = f"{text} Keep of the weight the blocks on its diagonal."
+            text = f"{text} Keep only the diagonal blocks of the weight."
             changes = (*change, Change("weight", blocks))
             yield Alternative("groups", text, changes, params, {"weight": blocks})
 
 
 def _least(case: Case) -> float:
-    """Return the least share: where no shape fits, few numbers do by chance."""
+    """Return the smallest share: where our shape is wrong, few numbers agree by chance."""
     return 0.9 if case.discrepancy.is_comparable else 0.5
 
 
@@ -199,7 +199,7 @@ def _fitting(windows: Sliding, name: str, sizes: list[tuple[int, int]]) -> Itera
 def _pairs(
     case: Case, windows: Sliding, names: tuple[str, str], sizes: list[tuple[int, int]]
 ) -> Iterator[Alternative]:
-    """Return two parameters that change together, alike on all axes."""
+    """Return pairs of parameters that change together, equally on all axes."""
     found = 0
     for values in itertools.product(*(windows.choices(name, 0) for name in names)):
         changes = dict(zip(names, values, strict=True))
@@ -224,7 +224,7 @@ def _pairs(
 def _uneven_padding(
     case: Case, windows: Sliding, sizes: list[tuple[int, int]]
 ) -> Iterator[Alternative]:
-    """Return paddings that differ before and after, as of TensorFlow's ``SAME``."""
+    """Return paddings that differ before and after, like TensorFlow's ``SAME``."""
     if not case.type.startswith("nn."):
         return
     most = max(d * (k - 1) for d, k in zip(windows.dilation, windows.kernel_size, strict=True))

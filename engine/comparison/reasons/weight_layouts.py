@@ -1,4 +1,4 @@
-"""Alternatives of the order in which a weight's numbers lie."""
+"""Alternatives of a weight's memory layout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST: Final = 0.98
 _MOST_FACTORS: Final = 32  # ways to split the inputs of a linear layer
 _LARGE: Final = 1 << 16
 _HEADS: Final = frozenset({2, 3, 4, 8, 12, 16})
-_FEW: Final = 4  # channels that are tried in every order
+_FEW: Final = 4  # channels up to which every order is tried
 _GATES: Final = {"LSTM": "ifgo", "GRU": "rzn"}
 
 
@@ -53,7 +53,7 @@ def other_layouts(case: Case) -> Iterator[Alternative]:
 
 
 def layouts_of(case: Case, name: str, weight: Array) -> Iterator[tuple[str, Array]]:
-    """Return a weight in other orders, of the same shape, each with its description."""
+    """Return a weight in other orders, in the same shape, each with its description."""
     windows = sliding_of(case)
     if weight.ndim == 1:
         yield "reversed", weight[::-1]
@@ -75,7 +75,7 @@ def _alternative(name: str, words: str, weight: Array) -> Alternative:
     weight.flags.writeable = False
     return Alternative(
         "weight_layout",
-        f"The {name} of the reference is the file's {words}. Store it so.",
+        f"The {name} of the reference is the file's {words}. Store it that way.",
         (Change(name, weight),),
         weights={name: weight},
         least=_LEAST,
@@ -86,7 +86,7 @@ def _swapped(case: Case, one: str, other: str) -> Alternative:
     weights = {one: case.weights[other], other: case.weights[one]}
     return Alternative(
         "weight_layout",
-        f"{one} and {other} are exchanged in the file. Exchange them.",
+        f"{one} and {other} are swapped in the file. Swap them.",
         tuple(Change(name, value) for name, value in weights.items()),
         weights=weights,
         least=_LEAST,
@@ -105,7 +105,7 @@ def _flipped(weight: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _reread(weight: Array, channels: str) -> Iterator[tuple[str, Array]]:
-    """Return the same memory read as if the axes were in another order, both ways."""
+    """Return the same memory read with the axes in another order, in both directions."""
     names = channels + "DHW"[-(weight.ndim - 2) :] if channels and weight.ndim > 2 else ""
     orders: Iterable[tuple[int, ...]] = itertools.permutations(range(weight.ndim))
     if weight.ndim > 4:  # only whole channels move
@@ -149,7 +149,7 @@ def _orders(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _flattened(weight: Array) -> Iterator[tuple[str, Array]]:
-    """Return inputs of a linear layer as of a flattened image with its axes exchanged."""
+    """Return the inputs of a linear layer as a flattened image with exchanged axes."""
     inputs = weight.shape[1]
     for parts in _splits(inputs, weight.size):
         other = weight.reshape(len(weight), parts, -1).transpose(0, 2, 1)
@@ -164,7 +164,7 @@ def _flattened(weight: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _splits(count: int, size: int) -> list[int]:
-    """Return ways to split an axis; of a large weight only images and usual counts of heads."""
+    """Return splits of an axis; for a large weight only images and usual numbers of heads."""
     splits = _divisors(count)[1:-1]
     if size <= _LARGE:
         return splits[:_MOST_FACTORS]
@@ -201,7 +201,7 @@ def _directions(case: Case) -> Iterator[Alternative]:
     if pairs:
         weights = {n: case.weights[f"{n}_reverse"] for n in pairs}
         weights |= {f"{n}_reverse": case.weights[n] for n in pairs}
-        yield _of_weights("The two directions are exchanged in the file.", weights)
+        yield _of_weights("The two directions are swapped in the file. Swap them.", weights)
 
 
 def _projections(case: Case) -> Iterator[Alternative]:
@@ -219,7 +219,7 @@ def _in_parts(weight: Array, order: tuple[int, ...], count: int) -> Array:
     if not weight.ndim or len(weight) % count:
         return weight
     parts = np.split(weight, count)
-    # `order` says which part of the reference each part of the file is.
+    # `order` names the part of the reference that each part of the file is.
     return np.concatenate([parts[order.index(place)] for place in range(count)])
 
 

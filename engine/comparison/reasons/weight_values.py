@@ -1,4 +1,4 @@
-"""Alternatives of a weight's numbers: those of the reference, or those that the data imply."""
+"""Alternatives of a weight's numbers: the reference's, or those that the data imply."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = ["reference_weights", "solved_weights"]
 
-_MOST_NUMBERS: Final = 1 << 22  # of the matrix that is solved
-_MOST_WORK: Final = 1 << 30  # multiplications of the solution
+_MOST_NUMBERS: Final = 1 << 22  # size of the solved matrix
+_MOST_WORK: Final = 1 << 30  # multiplications of a solution
 _RICH: Final = 1.25  # equations for each unknown
-_FEW_OF: Final = 8  # at most one in so many channels is a few
-_MOST_ELEMENTS: Final = 6  # that are located one by one
+_FEW_OF: Final = 8  # at most one channel in this many counts as few
+_MOST_ELEMENTS: Final = 6  # elements located one by one
 _LEAST: Final = 0.98
 
 
 def reference_weights(case: Case) -> Iterator[Alternative]:
-    """Return the reference's own weights, where they are known and differ."""
+    """Return the reference's weights, if they are known and differ."""
     theirs = {
         name: array
         for name, array in case.reference_weights.items()
@@ -66,7 +66,7 @@ def _equal(one: Array, other: Array) -> bool:
 
 
 def _own_kind(case: Case, name: str, theirs: Array) -> Alternative:
-    """Return one of the reference's weights, and say in what it differs."""
+    """Return the alternative for one of the reference's weights, and how it differs."""
     ours = case.weights[name]
     change, weights = (Change(name, theirs),), {name: theirs}
     if ours.shape == theirs.shape and ours.dtype.kind == "f":
@@ -109,12 +109,12 @@ def _close(one: Array, other: Array) -> bool:
 
 
 def _size(weight: Array) -> float:
-    """Return the largest finite number of a weight, without its sign."""
+    """Return the largest finite absolute value of a weight."""
     return float(np.abs(weight).max(initial=0.0, where=np.isfinite(weight)))
 
 
 def _describe_change(name: str, ours: Array, theirs: Array) -> str:
-    """Say how many numbers of a weight differ; of few, which."""
+    """Describe how many numbers of a weight differ; name them if they are few."""
     if ours.shape != theirs.shape:
         shapes = f"the shape {theirs.shape}, the file's {ours.shape}"
         return f"The {name} of the reference has {shapes}."
@@ -140,7 +140,7 @@ def _describe_change(name: str, ours: Array, theirs: Array) -> str:
 
 
 def solved_weights(case: Case) -> Iterator[Alternative]:
-    """Return weights that the inputs and the expected result imply."""
+    """Return the weights implied by the inputs and the expected result."""
     if case.type == "pnnx.Attribute" and len(case.weights) == 1:
         yield from _stored(case)
     elif case.pair is None or case.pair[1].dtype.kind != "f":
@@ -177,7 +177,7 @@ def _table_rows(case: Case) -> Iterator[Alternative]:
     wanted = table.copy()
     wanted[rows] = expected.reshape(-1, table.shape[1])
     if "weight" in case.weights:
-        # A row that is looked up twice must be the same both times: the result says it.
+        # A row that is looked up twice must agree: the result tells.
         text = _describe_change("weight", table, wanted)
         change = (Change("weight", wanted),)
         yield Alternative(
@@ -220,7 +220,7 @@ def _affine(case: Case) -> Iterator[Alternative]:
     weight, bias = case.weights.get("weight"), case.weights.get("bias")
     shift = 0.0 if bias is None else bias.reshape(
         [ours.shape[a] if a in axes else 1 for a in range(ours.ndim)])  # fmt: skip
-    # First with the same bias: then one number per channel is enough.
+    # First with the same bias: one number per channel may be enough.
     squares = np.square(ours - shift).sum(others, keepdims=True)
     products = ((ours - shift) * (expected - shift)).sum(others, keepdims=True)
     slopes = np.divide(products, squares, out=np.ones_like(squares), where=squares > 0)
@@ -267,14 +267,14 @@ def _of_slopes(
 
 
 class _Products(NamedTuple):
-    """A linear operator as products of rows and the weights of each output channel.
+    """A linear operator as products of input rows with the weights of each output channel.
 
     Attributes
     ----------
     rows : ndarray of shape (P, G, K)
-        What each output place of a group sees.
+        The inputs of each output position, by group.
     residual : ndarray of shape (P, O)
-        Expected result less ours.
+        Expected result minus ours.
     weights : ndarray of shape (O, K)
         Ours.
     """
@@ -325,10 +325,10 @@ def _products(case: Case) -> Iterator[Alternative]:
 
 
 def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[Alternative]:
-    """Return the smallest change of the weights of the few output channels that differ.
+    """Return the smallest change of weights for the few output channels that differ.
 
-    Many changes explain what few places show; that all other channels agree is what speaks
-    for it. So no weights are named.
+    Many changes would explain a few positions; the evidence is that all other channels agree.
+    So no weights are named.
     """
     places, groups, unknowns = found.rows.shape
     outputs = len(found.weights)
@@ -344,8 +344,8 @@ def _of_few_channels(case: Case, found: _Products, channels: Array) -> Iterator[
     theirs = _in_file_order(case, wanted, case.weights["weight"])
     yield Alternative(
         "weight_values",
-        f"Only {_name_channels(channels)} of {outputs} differ, so their weights or bias do. "
-        "These inputs are too few to say which. Compare them with the reference's.",
+        f"Only {_name_channels(channels)} of {outputs} differ, so their weights or biases do. "
+        "These inputs are too few to tell which. Compare them with the reference's.",
         weights={"weight": theirs},
         fitted=channels.size * places,
         least=_LEAST,
@@ -360,9 +360,9 @@ def _name_channels(channels: Array) -> str:
 
 
 def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
-    """Return what is to be added to the weights of channels; None if the data do not say.
+    """Return the correction of the channels' weights; None if the data do not determine it.
 
-    A few elements are located one by one. Otherwise there must be more equations than
+    A few wrong elements are located one by one. Otherwise there must be more equations than
     unknowns, and the solution must be exact.
 
     Parameters
@@ -395,7 +395,7 @@ def _solve(rows: Array, residuals: Array, floor: float) -> Array | None:
 
 
 def _few_elements(rows: Array, residual: Array, floor: float) -> Array | None:
-    """Locate a few elements by orthogonal matching pursuit; None if they are more."""
+    """Locate a few elements by orthogonal matching pursuit; None if there are more."""
     norms = np.sqrt(np.square(rows, dtype=np.float64).sum(0))
     norms[norms == 0] = np.inf
     left, chosen = residual.astype(np.float64), list[int]()
@@ -435,7 +435,7 @@ def _as_products(case: Case) -> _Products | None:
 
 
 def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Products:
-    """Gather the windows of some places, (N, C, H'..., K...), as rows."""
+    """Gather the windows of some positions, (N, C, H'..., K...), as rows."""
     samples, channels = views.shape[:2]
     sizes = residual.shape[2:]
     rank = len(sizes)
@@ -452,7 +452,7 @@ def _gathered(views: Array, residual: Array, kernels: Array, groups: int) -> _Pr
 
 
 def _chosen(count: int, unknowns: int) -> Any:  # noqa: ANN401 - an index
-    """Return an index of as many places as are needed, spread evenly."""
+    """Return evenly spread indexes of as many positions as needed."""
     most = max(_MOST_NUMBERS // max(unknowns, 1), 1)
     wanted = min(count, most, max(2 * unknowns, 1024))
     if wanted >= count:
@@ -461,7 +461,7 @@ def _chosen(count: int, unknowns: int) -> Any:  # noqa: ANN401 - an index
 
 
 def _views(case: Case, batch: Array, windows: Sliding) -> Array | None:
-    """Return what each place of the result sees, of shape (N, C, H'..., K...); a view."""
+    """Return the window of each output position, of shape (N, C, H'..., K...); a view."""
     pads = [(p, p) for p in windows.padding]
     given = case.value("padding", 0)
     rank = windows.rank
@@ -498,7 +498,7 @@ def _views(case: Case, batch: Array, windows: Sliding) -> Array | None:
 
 
 def _spread_out(batch: Array, stride: tuple[int, ...]) -> Array:
-    """Put zeros between the elements, so that a transposed convolution is a plain one."""
+    """Insert zeros between elements, which makes a transposed convolution an ordinary one."""
     sizes = [(size - 1) * s + 1 for size, s in zip(batch.shape[2:], stride, strict=True)]
     result = np.zeros((*batch.shape[:2], *sizes), batch.dtype)
     result[(slice(None), slice(None), *(slice(None, None, s) for s in stride))] = batch
@@ -516,7 +516,7 @@ def _kernels(weight: Array, groups: int, *, transposed: bool) -> Array:
 
 
 def _in_file_order(case: Case, rows: Array, weight: Array) -> Array:
-    """Return the weights of output channels as the file has them; the reverse of `_kernels`."""
+    """Return the weights of output channels in the file's layout; the inverse of `_kernels`."""
     windows = sliding_of(case)
     if windows is None or windows.family != "transpose":
         result = rows.reshape(weight.shape)

@@ -7,8 +7,8 @@ or on the command line, with inputs as .npy and without a batch axis:
 
     python ncnn_recorder.py model.ncnn.param recording input.npy
 
-Every blob is recorded. The options are those with exact numbers; change `OPTIONS` to those that
-you deploy with. Needs NumPy and ncnn.
+Every blob is recorded, with options for exact numbers. Change `OPTIONS` to your deployed ones.
+Needs NumPy and ncnn.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ def record(param_path, inputs, folder, options=None):
     Parameters
     ----------
     param_path : path
-        The .param; the .bin has the same name.
+        The .param; its .bin has the same name.
     inputs : sequence of ndarray
-        Of at most 4 axes; a first axis of size 1 beyond 3 axes is dropped, as it is the batch.
+        At most 4 axes; of 4 axes the first is dropped if its size is 1, because it is the
+        batch.
     folder : path
-        To write to; new or empty.
+        Folder to write to; new or empty.
     options : dict of str to bool, optional
         Instead of `OPTIONS`.
 

@@ -22,7 +22,7 @@ from onnx import numpy_helper
 
 from engine.comparison.recorders.writer import Writer, hash_of
 
-_AT_ONCE = 64  # outputs of one run, so that few are in memory
+_AT_ONCE = 64  # outputs per run, which bounds the memory
 
 
 def record(onnx_path, inputs, folder):
@@ -34,7 +34,7 @@ def record(onnx_path, inputs, folder):
     inputs : sequence of ndarray, or dict of str to ndarray
         In the model's order, or by name.
     folder : path
-        To write to; new or empty.
+        Folder to write to; new or empty.
 
     Returns
     -------

@@ -7,8 +7,8 @@ or on the command line, for a TorchScript file and inputs as .npy:
 
     python torch_recorder.py model.pt recording input.npy
 
-Every function that PyTorch carries out is recorded in order, inside modules and outside, with
-the module that calls it and with hashes of the weights that it takes. Needs NumPy and PyTorch.
+Every function that PyTorch runs is recorded in order, inside and outside of modules, with the
+module that calls it and with hashes of its weights. Needs NumPy and PyTorch.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SAME_ELEMENTS = frozenset(
         "unflatten",
     )
 )
-# Functions that take weights as such; what else takes a weight takes it as a tensor.
+# Functions that have weights; for all others a weight is an ordinary tensor.
 _WITH_WEIGHTS = (
     "convolution",
     "conv",
@@ -72,11 +72,11 @@ def record(module, inputs, folder):
     Parameters
     ----------
     module : torch.nn.Module or torch.jit.ScriptModule
-        Set to evaluation before, with ``module.eval()``.
+        In evaluation mode; call ``module.eval()`` first.
     inputs : sequence of torch.Tensor
         Its positional arguments, or one tensor.
     folder : path
-        To write to; new or empty.
+        Folder to write to; new or empty.
 
     Returns
     -------
@@ -90,13 +90,13 @@ def record(module, inputs, folder):
 
 
 class _Recorder(TorchDispatchMode):
-    """Sees every function that is carried out."""
+    """Intercepts every function that PyTorch runs."""
 
     def __init__(self, module, writer):
         super().__init__()
         self._module, self._writer = module, writer
-        self._keys = WeakTensorKeyDictionary()  # of the tensor that an object holds now
-        self._weights = {}  # names of weights by the memory that they lie in
+        self._keys = WeakTensorKeyDictionary()  # key of the tensor that an object holds now
+        self._weights = {}  # names of weights by their memory
         self._hashes = {}
         self._stack = []
         self._calls = {}

@@ -1,4 +1,4 @@
-"""Writes the folder of a recording; it is pasted into every recorder."""
+"""Writes the folder of a recording; pasted into every recorder."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Writer:
             names.append(name)
 
     def operator(self, name, type, inputs, outputs, weights=None, params=None):
-        """Note a call: keys of its inputs and outputs, hashes of its weights, parameters."""
+        """Record a call: keys of its inputs and outputs, hashes of its weights, parameters."""
         self._operators.append(
             {
                 "name": name,

@@ -1,7 +1,7 @@
 """References: the tensors of another run, to compare a session with.
 
-A `Reference` lists tensors in the order in which they were computed, and loads each when it is
-looked at. `open_reference` makes one of a dump, a recording, arrays in files, another model or
+A `Reference` lists tensors in the order in which they were computed, and loads each on first
+use. `open_reference` makes one from a dump, a recording, arrays in files, another model or
 another session.
 """
 

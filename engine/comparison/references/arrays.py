@@ -1,4 +1,4 @@
-"""References that are arrays in files, without a word on how they were computed."""
+"""References that are arrays in files, without a manifest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ARRAY_SUFFIXES", "load_npy", "reference_of_file", "reference_of_folder"]
 
 ARRAY_SUFFIXES: Final = (".npy", ".csv")
-"""Of files with one array each, which a folder may hold."""
+"""Suffixes of files with one array each, which a folder may hold."""
 
 _MOST_FILES: Final = 1 << 17
 _LARGEST_TEXT: Final = 1 << 30  # bytes of a .csv
@@ -37,9 +37,10 @@ _BFLOAT16: Final = "BF16"
 
 
 def reference_of_folder(folder: Path) -> Reference:
-    """Make a reference of a folder of ``.npy`` and ``.csv`` files, each named by its tensor.
+    """Make a reference from a folder of ``.npy`` and ``.csv`` files.
 
-    Numbers in the names order them: ``2_conv`` comes before ``10_relu``.
+    Each file has the name of its tensor. Numbers in the names order them: ``2_conv`` comes
+    before ``10_relu``.
 
     Raises
     ------
@@ -61,8 +62,8 @@ def reference_of_folder(folder: Path) -> Reference:
     if not files:
         raise ReferenceFileError(
             folder,
-            "it is no dump, no recording and has no .npy and no .csv; name a folder with one "
-            "of these",
+            "it is neither a dump nor a recording, and has no .npy or .csv; name a folder with "
+            "one of these",
         )
     files.sort(key=lambda path: _in_order(path.name))
     keys = _unique([path.stem for path in files], [path.name for path in files])
@@ -74,7 +75,7 @@ def reference_of_folder(folder: Path) -> Reference:
 
 
 def reference_of_file(path: Path) -> Reference:
-    """Make a reference of an ``.npz``, ``.safetensors``, ``.npy`` or ``.csv``.
+    """Make a reference from an ``.npz``, ``.safetensors``, ``.npy`` or ``.csv``.
 
     Raises
     ------
@@ -138,7 +139,7 @@ def _load_csv(path: Path) -> Array:
     except OSError as exc:
         raise ReferenceFileError(path, format_os_error(exc)) from exc
     except ValueError as exc:
-        raise ReferenceFileError(path, "it holds something else than numbers") from exc
+        raise ReferenceFileError(path, "it does not hold only numbers") from exc
     if not rows or len({row.size for row in rows}) != 1:
         raise ReferenceFileError(path, "its lines have different numbers of columns")
     return np.stack(rows)
@@ -195,7 +196,7 @@ def _safetensors(path: Path) -> list[ReferenceTensor]:
 def _checked(
     path: Path, name: str, entry: object, available: int
 ) -> tuple[tuple[int, ...], str, int, int]:
-    """Check what a header says of an array."""
+    """Check an array's entry in the header."""
     try:
         assert isinstance(entry, dict)  # noqa: S101 - caught below
         tag, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -205,7 +206,7 @@ def _checked(
     except (AssertionError, KeyError, TypeError, ValueError) as exc:
         raise ReferenceFileError(path, f"its header does not describe {name!r}") from exc
     if not fits or len(shape) > 64:
-        raise ReferenceFileError(path, f"{name!r} does not lie in the file")
+        raise ReferenceFileError(path, f"{name!r} is outside the file")
     return tuple(shape), tag, begin, end
 
 

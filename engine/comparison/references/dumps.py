@@ -28,7 +28,7 @@ _MODEL_ENDS: Final = {"pnnx.Input": "input", "pnnx.Output": "output"}
 
 
 def reference_of_dump(path: Path) -> Reference:
-    """Make a reference of a dump with a manifest.
+    """Make a reference from a dump with a manifest.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _keys(row: dict[str, Any], name: str, known: set[str]) -> tuple[str, ...]:
 def _tensor(
     row: dict[str, Any], types: dict[str, str], load_of: Callable[[str], Any]
 ) -> ReferenceTensor | None:
-    """Return a tensor of the manifest; None for a member of a list, and for no array."""
+    """Return a tensor of the manifest; None for a member of a list, and without an array."""
     if row.get("kind") != "tensor" or row.get("member") or not row.get("file"):
         return None
     if not _is_text(row, "name", "file", "producer"):
@@ -105,7 +105,7 @@ def _tensor(
 
 
 def _loader(path: Path) -> Callable[[str], Callable[[], Array]]:
-    """Return a function that makes the loader of an entry's file."""
+    """Return a function that makes the loader for an entry's file."""
     if path.suffix.lower() == ".safetensors" and path.is_file():
         entries = reference_of_file(path).by_key
 
@@ -119,7 +119,7 @@ def _loader(path: Path) -> Callable[[str], Callable[[], Array]]:
 
     def of_folder(name: str) -> Callable[[], Array]:
         if not _INSIDE.fullmatch(name):
-            raise ReferenceFileError(path, f"its manifest names {name!r}, no file of a dump")
+            raise ReferenceFileError(path, f"its manifest names {name!r}, not a file of a dump")
         return partial(load_npy, folder / name)
 
     return of_folder

@@ -44,14 +44,14 @@ def open_reference(
         A dump in any format, a recording, a folder of ``.npy`` or ``.csv``, an ``.npz``, a
         ``.safetensors``, another model or another session. A Reference is returned as it is.
     inputs : sequence of Value, optional
-        What a model is run on; needed for a model only.
+        Inputs to run a model on; only needed if `source` is a model.
     backend : str, optional
-        Which runs a model.
+        Backend that runs a model.
 
     Returns
     -------
     Reference
-        Arrays are read when they are looked at.
+        Arrays are read on first use.
 
     Raises
     ------
@@ -90,6 +90,6 @@ def _has_model(folder: Path) -> bool:
 def _of_model(graph: RuntimeGraph, inputs: Sequence[Value] | None, backend: str) -> Reference:
     if inputs is None:
         raise ReferenceFileError(
-            graph.param_path, "a model as the reference needs inputs to run on; give them"
+            graph.param_path, "a reference that is a model needs inputs; give them"
         )
     return reference_of_model(graph, inputs, backend)

@@ -1,4 +1,4 @@
-"""References that a recorder wrote, see `engine.comparison.recorders`."""
+"""References that a recorder wrote; see `engine.comparison.recorders`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_recording(path: Path) -> bool:
 
 
 def reference_of_recording(path: Path) -> Reference:
-    """Make a reference of a recording.
+    """Make a reference from a recording.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def reference_of_recording(path: Path) -> Reference:
     except (ValueError, RecursionError) as exc:
         raise ReferenceFileError(path, f"its {RECORDING} is damaged") from exc
     if not isinstance(manifest, dict) or manifest.get("schema") != _SCHEMA:
-        raise ReferenceFileError(path, f"its {RECORDING} is of another program")
+        raise ReferenceFileError(path, f"its {RECORDING} was written by another program")
     try:
         operators = [_operator(row) for row in manifest["operators"]]
         producers = {key: call for call in reversed(operators) for key in call.outputs}

@@ -1,4 +1,4 @@
-"""What a reference consists of, whatever it was read from."""
+"""The parts of a reference, whatever it was read from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reference", "ReferenceOperator", "ReferenceTensor", "WeightHash", "hash_weight"]
 
-_RESIDENT: Final = 256 << 20  # bytes of loaded tensors that wait for their consumers
+_RESIDENT: Final = 256 << 20  # bytes of tensors that stay loaded for their consumers
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class ReferenceTensor:
     key : str
         Unique in the reference.
     load : callable
-        Returns the elements; raises an EngineError if they cannot be read.
+        Returns the elements; raises `EngineError` if they cannot be read.
     names : tuple of str
         Other names, such as the path of the module whose output it is.
     operator : str
-        Name of the operator that gave it; ``""`` where the reference does not say.
+        Name of its producer; ``""`` if the reference does not say.
     type : str
-        Type of that operator; ``""`` where the reference does not say.
+        Type of its producer; ``""`` if the reference does not say.
     role : {"", "input", "constant"}
     """
 
@@ -89,7 +89,7 @@ class ReferenceOperator:
     inputs, outputs : tuple of str
         Keys of tensors.
     weights : callable
-        Returns the hash of each weight by name; they may have to be computed.
+        Returns the hash of each weight by name; may have to compute them.
     """
 
     name: str
@@ -144,13 +144,13 @@ class Reference:
 
     @cached_property
     def index(self) -> Mapping[str, int]:
-        """Place of each tensor in the order."""
+        """Index of each tensor in the order."""
         return {tensor.key: index for index, tensor in enumerate(self.tensors)}
 
     def array(self, key: str) -> Array:
         """Return the elements of a tensor, read-only.
 
-        The last ones stay loaded. Not for several threads at once.
+        The last ones stay loaded. Not thread-safe.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Reference:
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[ReferenceOperator, ...]]:
-        """Operators that take a tensor, by its key."""
+        """Operators that read a tensor, by its key."""
         found: dict[str, list[ReferenceOperator]] = {}
         for operator in self.operators:
             for key in dict.fromkeys(operator.inputs):

@@ -39,7 +39,7 @@ LISTS: Final = frozenset({"prim::TupleConstruct", "prim::ListConstruct"})
 
 
 def run_to_end(session: Session) -> Session:
-    """Return a session of the same run at its end; the given one stays as it is.
+    """Return a finished session of the same run; the given one is not changed.
 
     Raises
     ------
@@ -55,12 +55,12 @@ def run_to_end(session: Session) -> Session:
     try:
         whole.run()
     except EngineError:
-        return whole  # with what ran before; its state tells
+        return whole  # compare the operators that ran; the session's state says the rest
     return whole
 
 
 def reference_of_session(session: Session, title: str = "") -> Reference:
-    """Make a reference of a session, which is run to its end if it is not there.
+    """Make a reference from a session; a copy runs to the end if the session has not.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def reference_of_session(session: Session, title: str = "") -> Reference:
 def reference_of_model(
     graph: RuntimeGraph, inputs: Sequence[Value], backend: str, title: str = ""
 ) -> Reference:
-    """Make a reference of a model, run on inputs.
+    """Make a reference from a model by running it on inputs.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def reference_of_model(
 
 
 def _fit(value: Array, operand: RuntimeOperand) -> Array:
-    """Add or drop the batch axis, which ncnn's models do not have."""
+    """Add or drop the batch axis, which models in ncnn's format lack."""
     rank = value.ndim if operand.shape is None else len(operand.shape)
     if value.ndim == rank + 1 and value.shape[0] == 1:
         return value.reshape(value.shape[1:])
@@ -144,7 +144,7 @@ def _value_of(session: Session, operand: str) -> Array:
 
 
 def _members(operand: str, session: Session) -> list[str]:
-    """Return the tensors of an output: itself, or those of the list that it is."""
+    """Return the tensors of an output: itself, or the members of a list."""
     if _is_tensor(session, operand):
         return [operand]
     producer = session.graph.operand(operand).producer
@@ -164,7 +164,7 @@ def _operator(operator: RuntimeOperator, known: Collection[str]) -> ReferenceOpe
 
 
 def hash_weights(operator: RuntimeOperator) -> Mapping[str, WeightHash]:
-    """Hash the weights of an operator, by name; those that are not stored are left out."""
+    """Hash the stored weights of an operator, by name."""
     return {
         key: hash_weight(attribute.array)
         for key, attribute in operator.attributes.items()

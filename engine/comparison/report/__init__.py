@@ -1,4 +1,4 @@
-"""Writes a comparison as one self-contained page of HTML."""
+"""Writes a comparison as one self-contained HTML page."""
 
 from __future__ import annotations
 

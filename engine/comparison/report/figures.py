@@ -37,7 +37,7 @@ _WIDTH, _HEIGHT = 1080.0, 170.0
 _LEFT, _BOTTOM, _TOP = 44.0, 16.0, 8.0
 _DECADES: Final = range(-8, 1, 2)
 _FLOOR: Final = 1e-8
-# Which status a bar of several rows has: the first of these that one of them has.
+# A bar of several rows has the first of these statuses that one of them has.
 _RANKS: Final = (Status.ORIGIN, Status.INHERITED, Status.ROUNDING)
 
 
@@ -48,7 +48,7 @@ class TensorPictures:
     Attributes
     ----------
     ours, reference : str
-        Of one range and colour map.
+        Both in the same range and colour map.
     difference : str
         Symmetric about zero; ``""`` where the shapes differ.
     channel : str
@@ -135,7 +135,7 @@ def draw_error_plot(rows: Sequence[Row], tolerance: float) -> str:
     Parameters
     ----------
     rows : sequence of Row
-        In execution order; of many, several share a bar, which shows the largest.
+        In execution order; if there are many, several share a bar, which shows the largest.
     tolerance : float
         Drawn as a dashed line.
     """

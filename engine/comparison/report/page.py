@@ -1,4 +1,4 @@
-"""The page: verdict, origins with their pictures, plot, table, and how to repeat it."""
+"""The page: verdict, origins with pictures, plot, tables, and how to repeat the comparison."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write_report"]
 
-_MOST_PICTURED: Final = 12  # origins with pictures; all are listed
-_MOST_ROWS: Final = 4000  # of the table, so that a page stays small
+_MOST_PICTURED: Final = 12  # origins with pictures; the rest are only listed
+_MOST_ROWS: Final = 4000  # rows of the table, so that a page stays small
 _LIBRARIES: Final = ("numpy", "onnxruntime", "ncnn")
 _COLUMNS: Final = (
     ("#", True),
@@ -51,7 +51,7 @@ _COLUMNS: Final = (
     ("born", True),
     ("inherited", True),
 )
-# Nothing in the page may be loaded or run, whatever the names in a model are.
+# The page loads and runs nothing, whatever names a model contains.
 _POLICY: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
@@ -64,20 +64,20 @@ def write_report(
     command: Sequence[str] = (),
     check_cancelled: Callable[[], None] = lambda: None,
 ) -> Path:
-    """Write a comparison as one page of HTML that needs no other file and no script.
+    """Write a comparison as one HTML page that needs no other file and no script.
 
     Parameters
     ----------
     comparison : Comparison
     session : Session
-        The run that was compared, at its end.
+        The finished run that was compared.
     reference : Reference
     path : str or Path
-        A file that is there already is replaced.
+        An existing file is replaced.
     command : sequence of str, optional
         The command line that repeats the comparison.
     check_cancelled : callable, optional
-        Called now and then; what it raises ends the writing, and nothing is written.
+        Called at times; an exception ends the writing, and nothing is written.
 
     Returns
     -------
@@ -127,7 +127,7 @@ class _Page:
         yield from self._plot()
         yield from self._table()
         yield from self._unmatched()
-        yield from self._circumstances()
+        yield from self._conditions()
         yield "</main></body></html>"
 
     def _verdict(self, name: str) -> Iterator[str]:
@@ -141,12 +141,13 @@ class _Page:
         title = f"Differs: {origins}" if differs else "Same"
         glyph, kind = ("≠", " differs") if differs else ("=", "")
         yield f'<div class="verdict{kind}"><h1><span>{glyph}</span> {title}</h1>'
-        yield f"<p>{escape(name)} beside {escape(comparison.reference)}. Operands: {found}.</p>"
+        reference = escape(comparison.reference)
+        yield f"<p>{escape(name)} compared with {reference}. Operands: {found}.</p>"
         tolerance = comparison.tolerances
         exact, half = map(format_brief, (tolerance.float32, tolerance.float16))
         yield (
-            f"<p>Two tensors are the same up to {exact} of the reference's largest element "
-            f"(float16: {half}).</p></div>"
+            f"<p>Tolerance: {exact} of the reference's largest element (float16: "
+            f"{half}).</p></div>"
         )
 
     # Origins
@@ -155,7 +156,7 @@ class _Page:
         origins = self._comparison.origins
         if not origins:
             return
-        yield "<h2>Where differences are born</h2>"
+        yield "<h2>Where differences begin</h2>"
         for number, origin in enumerate(origins):
             self._check_cancelled()
             label = origin.operator
@@ -167,7 +168,7 @@ class _Page:
             yield f"<p>{escape(origin.text)}.</p>"
             if origin.among:
                 others = ", ".join(escape(each.name) for each in origin.among)
-                yield f"<p>Or upstream, where the reference shows nothing: {others}.</p>"
+                yield f"<p>Or upstream, where the reference shows no tensors: {others}.</p>"
             yield from self._reasons(origin)
             if number < _MOST_PICTURED:
                 yield from self._pictures(origin)
@@ -238,7 +239,7 @@ class _Page:
         yield f"<h2>Operands ({len(rows)})</h2>"
         if len(rows) > _MOST_ROWS:
             rows = self._most_telling(rows)
-            yield f"<p>The {_MOST_ROWS} that differ most.</p>"
+            yield f"<p>The {_MOST_ROWS} with the largest differences.</p>"
         yield '<div class="scroll"><table><thead><tr>'
         yield "".join(
             f'<th class="n">{name}</th>' if number else f"<th>{name}</th>"
@@ -268,9 +269,9 @@ class _Page:
                 yield f"<h2>{title} ({len(listed)})</h2>"
                 yield from _list_unmatched(listed)
 
-    def _circumstances(self) -> Iterator[str]:
+    def _conditions(self) -> Iterator[str]:
         graph = self._session.graph
-        yield "<h2>How to repeat it</h2><dl>"
+        yield "<h2>How to repeat the comparison</h2><dl>"
         files = filter(None, (graph.param_path, graph.bin_path))
         facts = [
             ("Written", datetime.now().astimezone().isoformat(" ", "seconds")),
