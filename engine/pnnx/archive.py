@@ -466,9 +466,9 @@ def _find_directory(read: Callable[[int, int], bytes], nbytes: int) -> tuple[int
     nbytes : int
         Size of the file.
     """
-    first = max(0, nbytes - _LOCATOR64.size - _END.size - _LONGEST_COMMENT)
-    tail = read(first, nbytes - first)
-    place = _find_end(tail)
+    first, tail, place = _read_end(read, nbytes, 0)  # pnnx writes no comment
+    if place < 0:
+        first, tail, place = _read_end(read, nbytes, _LONGEST_COMMENT)
     if place < 0:
         raise ValueError(
             f"its directory at the end is missing; {_DAMAGED}"
@@ -486,6 +486,24 @@ def _find_directory(read: Callable[[int, int], bytes], nbytes: int) -> tuple[int
     if start + size > end:
         raise ValueError(f"its directory reaches beyond its end; {_DAMAGED}")
     return start, size, count
+
+
+def _read_end(
+    read: Callable[[int, int], bytes], nbytes: int, comment: int
+) -> tuple[int, bytes, int]:
+    """Read the last bytes of an archive with a comment of at most so many bytes.
+
+    Returns
+    -------
+    first : int
+        Their offset in the file.
+    tail : bytes
+    place : int
+        Offset of the end record in `tail`; -1 for none.
+    """
+    first = max(0, nbytes - _LOCATOR64.size - _END.size - comment)
+    tail = read(first, nbytes - first)
+    return first, tail, _find_end(tail)
 
 
 def _find_end(tail: bytes) -> int:
