@@ -63,7 +63,7 @@ from kuiper_studio.panels.timeline_panel import TimelinePanel
 from kuiper_studio.sample_models import find_samples
 from kuiper_studio.selection_history import SelectionHistory
 from kuiper_studio.session import Failure, RunState, StudioSession
-from kuiper_studio.tensor_view import TensorView
+from kuiper_studio.tensor_view import Side, TensorView
 from kuiper_studio.theme import Scheme, Theme
 
 if TYPE_CHECKING:
@@ -285,6 +285,7 @@ class MainWindow(QMainWindow):
         self.graph_view.menu_requested.connect(self._show_graph_menu)
         self.operators_panel.menu_requested.connect(self._show_operators_menu)
         self.timeline_panel.canvas.menu_requested.connect(self._show_timeline_menu)
+        tensor.strip.sides.chosen.connect(self._on_side_chosen)
         tensor.hovered_changed.connect(self.status_bar.show_hovered)
         tensor.picked_changed.connect(self.status_bar.show_picked)
         tensor.range_changed.connect(self.status_bar.show_range)
@@ -520,6 +521,10 @@ class MainWindow(QMainWindow):
                     self.resizeDocks([dock], [_COMPARISON_WIDTH], Qt.Orientation.Horizontal)
             dock.raise_()
 
+    @Slot(object)
+    def _on_side_chosen(self, side: Side) -> None:
+        self.settings.setValue("compare/side", side.value)
+
     @Slot()
     def _on_values_dropped(self) -> None:
         """Clear the message about an operator, which is outdated."""
@@ -630,6 +635,9 @@ class MainWindow(QMainWindow):
         if isinstance(sizes, QByteArray):
             self._splitter.restoreState(sizes)
         self._show_legend(shown=str(self.settings.value("graph/legend", "true")) != "false")
+        side = self.settings.value("compare/side")
+        if side in {each.value for each in Side}:
+            self.tensor_view.sides.choose(Side(side))
         self.debugging.restore()
         self._on_graph_changed()
         self._on_state_changed()

@@ -7,7 +7,8 @@ a session: it shows any value.
 from __future__ import annotations
 
 from kuiper_studio.tensor_view.pane import TensorPane
+from kuiper_studio.tensor_view.sides import Side
 from kuiper_studio.tensor_view.tensor_view import TensorView
 from kuiper_studio.tensor_view.view_model import Element
 
-__all__ = ["Element", "TensorPane", "TensorView"]
+__all__ = ["Element", "Side", "TensorPane", "TensorView"]

@@ -50,6 +50,8 @@ class TensorState:
         Whether there are channels, or pages of them, before and after the shown one.
     can_be_symmetric : bool
         Whether the range may be kept symmetric about 0.
+    is_split : bool
+        Whether the reference's tensor and the difference take the grid's room.
     """
 
     shown: bool = False
@@ -60,10 +62,10 @@ class TensorState:
     has_previous_page: bool = False
     has_next_page: bool = False
     can_be_symmetric: bool = False
+    is_split: bool = False
 
 
 _shown: Final = attrgetter("shown")
-_many: Final = attrgetter("many")
 _has_channels: Final = attrgetter("has_channels")
 _has_previous: Final = attrgetter("has_previous")
 _has_next: Final = attrgetter("has_next")
@@ -73,10 +75,15 @@ _can_be_symmetric: Final = attrgetter("can_be_symmetric")
 
 _S: Final = Surface
 
+
+def _can_show_grid(state: TensorState) -> bool:
+    return state.many and not state.is_split
+
+
 COMMANDS: Final[tuple[Command[TensorState], ...]] = (
     Command("tensor.grid", "&Grid of channels", "All channels side by side, or one only",
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("G",), icon="grid",
-            enabled=_many, checkable=True),
+            enabled=_can_show_grid, checkable=True),
     Command("tensor.table", "Numbers as &table", "The channel's numbers as a table",
             "refresh_parts", (Place(_S.TENSOR_VIEW, 1),), keys=("T",), icon="table",
             enabled=_shown, checkable=True),

@@ -12,6 +12,7 @@ from kuiper_studio.tensor_view.message import Message
 from kuiper_studio.tensor_view.mosaic_view import MosaicView
 from kuiper_studio.tensor_view.number_table import NumberTable
 from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
+from kuiper_studio.tensor_view.side_by_side import SideBySide
 from kuiper_studio.tensor_view.statistics_panel import StatisticsPanel
 from kuiper_studio.tensor_view.top_list import TopList
 from kuiper_studio.tensor_view.vector_plot import VectorPlot
@@ -38,14 +39,17 @@ class Body(QFrame):
     Attributes
     ----------
     mosaic, plane, vector, table, message, top, statistics : QWidget
+    planes, vectors : SideBySide
+        Hold `plane` and `vector`, and what they are compared with.
     """
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("role", "base")
         self.mosaic = MosaicView(theme)
-        self.plane = PlaneCanvas(theme)
-        self.vector = VectorPlot(theme)
+        self.planes = SideBySide(PlaneCanvas, theme)
+        self.vectors = SideBySide(VectorPlot, theme)
+        self.plane, self.vector = self.planes.ours, self.vectors.ours
         self.table = NumberTable(theme)
         self.message = Message()
         self.top = TopList(theme)
@@ -54,7 +58,7 @@ class Body(QFrame):
         self._dragged = False
         self._balanced: tuple[object, ...] = ()
         self._stack = QStackedWidget()
-        for widget in (self.plane, self.vector, self.table, self.message):
+        for widget in (self.planes, self.vectors, self.table, self.message):
             self._stack.addWidget(widget)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setObjectName("tensorSplitter")
@@ -81,10 +85,15 @@ class Body(QFrame):
         """The shown part: picture, bars, table or message."""
         return self._shown
 
-    def show_part(self, part: QWidget, *, mosaic: bool) -> None:
-        """Show one of the four, with or without the mosaic beside it."""
+    def show_part(self, part: QWidget, *, mosaic: bool, split: bool) -> None:
+        """Show one of the four, with the mosaic beside it, or with what it is compared with."""
         self._shown = part
-        self._stack.setCurrentWidget(part)
+        whole: QWidget = part
+        for canvases in (self.planes, self.vectors):
+            canvases.split(split=split and part is canvases.ours)
+            if part is canvases.ours:
+                whole = canvases
+        self._stack.setCurrentWidget(whole)
         self.mosaic.setVisible(mosaic)
         for widget in (self._line, self.statistics):
             widget.setVisible(part is not self.message)

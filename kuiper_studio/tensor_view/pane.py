@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -41,12 +42,16 @@ if TYPE_CHECKING:
 
     from engine.statistics import TensorStatistics
     from engine.values import Value
+    from kuiper_studio.tensor_view.canvas import ElementCanvas
     from kuiper_studio.tensor_view.plane_canvas import PlaneCanvas
+    from kuiper_studio.tensor_view.side_by_side import SideBySide
     from kuiper_studio.tensor_view.vector_plot import VectorPlot
+    from kuiper_studio.tensor_view.view_model import Counterpart
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorPane"]
 
+_DIFFERENCES: Final = "RdBu_r"  # colour map of differences
 _END: Final = 1 << 40  # larger than any number of channels
 _CHANNEL_KEYS: Final = {
     Qt.Key.Key_PageUp.value: -1,
@@ -132,13 +137,18 @@ class TensorPane(QWidget):
         column.addWidget(self._range_line)
         column.addWidget(self.range_bar)
 
+    @property
+    def _all_canvases(self) -> tuple[ElementCanvas, ...]:
+        return (*self.body.planes.canvases, *self.body.vectors.canvases)
+
     def _connect(self) -> None:
-        for canvas in (self.plane, self.vector):
+        for canvas in self._all_canvases:
             canvas.hovered.connect(self._on_hovered)
             canvas.picked.connect(self._on_picked)
             canvas.zoom_changed.connect(self._on_zoom_changed)
-        for widget in (self.plane, self.vector, self.table, self.mosaic):
-            widget.menu_requested.connect(self._on_menu_requested)
+            canvas.menu_requested.connect(self._on_menu_requested)
+        self.table.menu_requested.connect(self._on_menu_requested)
+        self.mosaic.menu_requested.connect(self._on_menu_requested)
         self.table.picked.connect(self._on_cell_picked)
         self.mosaic.channel_chosen.connect(self.show_channel)
         self.mosaic.channel_hovered.connect(self._on_channel_hovered)
@@ -162,6 +172,7 @@ class TensorPane(QWidget):
         is_output: bool = False,
         expression: str = "",
         shared_range: tuple[float, float] | None = None,
+        counterpart: Counterpart | None = None,
     ) -> None:
         """Show a value.
 
@@ -180,10 +191,23 @@ class TensorPane(QWidget):
             Python expression of the value, if it is not an operand's.
         shared_range : tuple of float, optional
             Least and greatest value of all that is compared, for one range of colours.
+        counterpart : Counterpart, optional
+            What is shown beside it.
         """
         self._facts, self._is_output = facts, is_output
-        self.model.set_value(name, value, expression, shared_range)
+        self.model.set_value(name, value, expression, shared_range, counterpart)
         self._show_value()
+
+    def set_counterpart(self, counterpart: Counterpart | None) -> None:
+        """Show something else beside the value, or nothing; silent when nothing changes."""
+        before = self.model.counterpart
+        known = before.array if before is not None else None
+        coming = counterpart.array if counterpart is not None else None
+        if known is not coming or (before is None) is not (counterpart is None):
+            self.model.set_counterpart(counterpart)
+            self._show_parts()
+            self.body.balance()
+            self._show_channel()
 
     def set_labels(self, labels: tuple[str, ...]) -> None:
         """Set class names, for vectors of the same length."""
@@ -243,7 +267,9 @@ class TensorPane(QWidget):
         shown: QWidget = self.message
         if pictures or bars:
             shown = self.table if table else self.plane if pictures else self.vector
-        self.body.show_part(shown, mosaic=many and actions["tensor.grid"].isChecked())
+        split = self.model.counterpart is not None
+        mosaic = many and not split and actions["tensor.grid"].isChecked()
+        self.body.show_part(shown, mosaic=mosaic, split=split)
         for widget in (self.range_bar, self._range_line):
             widget.setVisible(pictures or bars)
         self._update_actions()
@@ -294,10 +320,34 @@ class TensorPane(QWidget):
             self._show_page()
             self.mosaic.set_chosen(model.channel)
             self.plane.set_plane(model.plane)
+        self._show_counterpart()
         self._show_channel_facts()
         self._show_table()
         self._show_pick()
         self.refresh_colors()
+
+    def _show_counterpart(self) -> None:
+        """Show the reference's channel and the difference, beside ours."""
+        model, canvases = self.model, self._canvases
+        if not canvases.is_split:
+            return
+        if model.other is not None:
+            if model.reading.kind is Kind.VECTOR:
+                largest = model.difference_range()
+                body = self.body.vectors
+                body.theirs.set_vector(model.other_plane()[0], model.tensor_range)
+                body.difference.set_vector(
+                    model.difference_plane()[0], (largest.low, largest.high)
+                )
+            else:
+                self.body.planes.theirs.set_plane(model.other_plane())
+                self.body.planes.difference.set_plane(model.difference_plane())
+        canvases.show_others(shown=model.other is not None)
+
+    @property
+    def _canvases(self) -> SideBySide[PlaneCanvas] | SideBySide[VectorPlot]:
+        is_vector = self.model.reading.kind is Kind.VECTOR
+        return self.body.vectors if is_vector else self.body.planes
 
     def _show_page(self) -> None:
         model = self.model
@@ -336,6 +386,7 @@ class TensorPane(QWidget):
         elif model.reading.kind is Kind.PLANES:
             self.plane.set_coloring(coloring)
             self.mosaic.set_coloring(coloring, model.page_range())
+        self._color_counterpart(coloring)
         self.range_bar.set_range((model.axis.low, model.axis.high), coloring)
         self.range_bar.set_problem(self._range_problem())
         automatic = model.choice.color_map is None
@@ -347,6 +398,17 @@ class TensorPane(QWidget):
         self._show_histogram()
         shown = model.has_picture and model.data_range is not None
         self.range_changed.emit(format_range(coloring.low, coloring.high) if shown else "")
+
+    def _color_counterpart(self, coloring: Coloring) -> None:
+        canvases = self._canvases
+        if not canvases.is_split or self.model.other is None:
+            return
+        used = self.model.difference_range()
+        canvases.theirs.set_coloring(coloring)
+        canvases.difference.set_coloring(
+            replace(coloring, low=used.low, high=used.high, color_map=_DIFFERENCES, known=True)
+        )
+        canvases.arrange()
 
     def _update_actions(self) -> None:
         model = self.model
@@ -363,6 +425,7 @@ class TensorPane(QWidget):
                 has_previous_page=channel >= PAGE_SIZE,
                 has_next_page=channel // PAGE_SIZE < (channels - 1) // PAGE_SIZE,
                 can_be_symmetric=model.has_picture and (model.signed or model.symmetric),
+                is_split=model.counterpart is not None,
             )
         )
 
@@ -454,8 +517,8 @@ class TensorPane(QWidget):
 
     def _show_pick(self) -> None:
         pick = self.model.choice.pick
-        self.plane.set_pick(pick)
-        self.vector.set_pick(pick)
+        for canvas in self._all_canvases:
+            canvas.set_pick(pick)
         self.top.set_pick(pick[1] if pick is not None else None)
         if self.body.shown is self.table:
             self.table.set_pick(self._table_pick())
@@ -492,7 +555,7 @@ class TensorPane(QWidget):
             return
         value = float(self.model.plane[place])
         color = self.coloring().color_of(value)
-        self.hovered = Element(element.index, element.value, element.text, color.name())
+        self.hovered = replace(element, color=color.name())
         self._told_hovered = True
         self.hovered_changed.emit(str(element), color.name() if color.alpha() else "")
 
@@ -549,6 +612,8 @@ class TensorPane(QWidget):
     def refresh_parts(self) -> None:
         """Show the enabled parts."""
         self._show_parts()
+        self._show_counterpart()
+        self._color_counterpart(self.coloring())
         self.body.balance()
         self._on_zoom_changed()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from engine.pictures import shrink
 from kuiper_studio.tensor_view.canvas import ElementCanvas
-from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, bar_space, paint_color_bar
+from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_bar
 from kuiper_studio.tensor_view.images import (
     Coloring,
     contrasting,
@@ -61,14 +61,22 @@ class PlaneCanvas(ElementCanvas):
     Parameters
     ----------
     theme : Theme
+    name, title : str, optional
+        Its objectName and accessible name.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("tensorPlane", "Enlarged channel", theme, parent)
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget | None = None,
+        name: str = "tensorPlane",
+        title: str = "Enlarged channel",
+    ) -> None:
+        super().__init__(name, title, theme, parent)
         self._plane: Array = np.zeros((1, 1), np.float32)
-        self._coloring = Coloring()
         self._space = 0.0
         self._pick: tuple[int, int] | None = None
+        self._pointed: tuple[int, int] | None = None
         self._port = Viewport()
         self._pressed: QPoint | None = None
         self._dragging = False
@@ -90,18 +98,30 @@ class PlaneCanvas(ElementCanvas):
         self._port.set_plane((rows, columns))
         self._moved(before)
 
+    @override
     def set_coloring(self, coloring: Coloring) -> None:
-        """Set the colours."""
         if coloring != self._coloring:
             self._coloring = coloring
             self._image = self._masks = None
-            self._set_view()
+            self.lay_out()
 
+    @override
     def set_pick(self, pick: tuple[int, int] | None) -> None:
-        """Mark an element."""
         if pick != self._pick:
             self._pick = pick
             self.update()
+
+    @override
+    def set_pointed(self, place: tuple[int, int] | None) -> None:
+        if place != self._pointed:
+            self._pointed = place
+            self.update()
+
+    @override
+    def follow(self, other: Self) -> None:
+        before = self._port.text
+        self._port.follow(other.port)
+        self._moved(before)
 
     @property
     def port(self) -> Viewport:
@@ -125,18 +145,26 @@ class PlaneCanvas(ElementCanvas):
         before = self._port.text
         self._port.zoom_by(steps, about)
         self._moved(before)
+        self.view_changed.emit()
 
     def zoom_actual(self) -> None:
         """Zoom to one pixel per element."""
         before = self._port.text
         self._port.set_zoom(1.0)
         self._moved(before)
+        self.view_changed.emit()
 
     def zoom_fit(self) -> None:
         """Show the whole channel, also after resizing."""
         before = self._port.text
         self._port.fit()
         self._moved(before)
+        self.view_changed.emit()
+
+    def _pan(self, across: float, down: float) -> None:
+        self._port.pan(across, down)
+        self.update()
+        self.view_changed.emit()
 
     def _moved(self, zoom_text: str) -> None:
         """Repaint after a change of the viewport, and emit a change of zoom."""
@@ -190,9 +218,9 @@ class PlaneCanvas(ElementCanvas):
     def _view_rect(self) -> QRectF:
         return QRectF(self.rect()).adjusted(_LEFT, 0, -self._space, 0)
 
-    def _set_view(self) -> None:
-        """Update the room for the picture."""
-        self._space = bar_space(self._coloring, self.theme)
+    @override
+    def lay_out(self) -> None:
+        self._space = self.bar_room
         before = self._port.text
         view = self._view_rect()
         self._port.set_view(
@@ -220,7 +248,7 @@ class PlaneCanvas(ElementCanvas):
         height = min(max(picture.height() - 12, 90), self.height() - 16)
         area = QRectF(round(picture.right()) + BAR_GAP, 0, BAR_WIDTH, height)
         area.moveTop(round(picture.center().y() - height / 2))
-        if self._coloring.known:
+        if self._has_bar and self._coloring.known:
             paint_color_bar(painter, area, self._coloring, self.theme)
 
     # Picking
@@ -234,6 +262,7 @@ class PlaneCanvas(ElementCanvas):
         self.picked.emit(row, column)
         self._port.reveal(row, column)
         self.update()
+        self.view_changed.emit()
 
     def _element_at(self, position: QPointF) -> tuple[int, int] | None:
         return self._port.element_at(position.x(), position.y())
@@ -252,8 +281,7 @@ class PlaneCanvas(ElementCanvas):
             return False
         self._dragging, self._pressed = True, at
         self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self._port.pan(way.x(), way.y())
-        self.update()
+        self._pan(way.x(), way.y())
         return True
 
     # Overrides of Qt methods
@@ -275,6 +303,8 @@ class PlaneCanvas(ElementCanvas):
         painter.setClipRect(view)
         painter.drawImage(target, self._picture(), source)
         self._paint_overlays(painter, target, source)
+        if self._pointed is not None:
+            paint_pointed(painter, QRectF(*self._port.cell_rect(*self._pointed)))
         if self._pick is not None:
             painter.setClipRect(view.adjusted(-_LEFT, 0, BAR_GAP, 0))
             paint_pick(painter, QRectF(*self._port.cell_rect(*self._pick)))
@@ -285,15 +315,14 @@ class PlaneCanvas(ElementCanvas):
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._set_view()
+        self.lay_out()
 
     @override
     def wheelEvent(self, event: QWheelEvent) -> None:
         turn, modifiers = event.angleDelta(), event.modifiers()
         control = modifiers & Qt.KeyboardModifier.ControlModifier
         if modifiers & Qt.KeyboardModifier.ShiftModifier and not control:
-            self._port.pan((turn.x() or turn.y()) / 2, 0)
-            self.update()
+            self._pan((turn.x() or turn.y()) / 2, 0)
         else:
             # Touch pads send less than a notch at a time.
             self._wheel += turn.y() or turn.x()
@@ -339,6 +368,16 @@ class PlaneCanvas(ElementCanvas):
             return
         stride = 8 if event.modifiers() & Qt.KeyboardModifier.ShiftModifier else 1
         self._nudge(move[0] * stride, move[1] * stride)
+
+
+def paint_pointed(painter: QPainter, cell: QRectF) -> None:
+    """Mark the element under the mouse by a thin frame, white over black."""
+    square = QRectF(0, 0, max(cell.width(), 5), max(cell.height(), 5))
+    square.moveCenter(cell.center())
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for color, stroke in ((QColor("#000000"), 3.0), (QColor("#FFFFFF"), 1.0)):
+        painter.setPen(QPen(color, stroke))
+        painter.drawRect(square)
 
 
 def paint_pick(painter: QPainter, cell: QRectF) -> None:

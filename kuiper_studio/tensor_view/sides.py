@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
+
+from kuiper_studio.tensor_view.view_model import Counterpart, subtract
 
 if TYPE_CHECKING:
     from engine.comparison import Row
@@ -17,15 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["Side", "SideBar", "Sides"]
 
 
+# By the value of `engine.comparison.Status`, which the window's process does not import.
+_DIFFERING: Final = frozenset({"origin", "inherited"})
+
+
 class Side(Enum):
     """What is shown of an operand that was compared."""
 
+    ALL = "Side by side"
     OURS = "Ours"
     REFERENCE = "Reference"
     DIFFERENCE = "Difference"
 
 
 _TIPS = {
+    Side.ALL: "Ours, the reference's tensor and the difference, with one zoom",
     Side.OURS: "What the model computed here",
     Side.REFERENCE: "The reference's tensor, with the same range of colours",
     Side.DIFFERENCE: "Ours minus the reference's",
@@ -54,6 +62,7 @@ class SideBar(QWidget):
             button = QToolButton()
             button.setText(side.value)
             button.setToolTip(f"{_TIPS[side]} (V flickers)")
+            button.setAccessibleName(side.value)
             button.setCheckable(True)
             button.setProperty("dense", True)  # noqa: FBT003 - Qt's signature
             self._group.addButton(button, place)
@@ -93,7 +102,7 @@ class Sides(QObject):
     def __init__(self, session: StudioSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._session = session
-        self._side = Side.OURS
+        self._side = Side.ALL
         self._difference: tuple[Array, Array, Array] | None = None  # ours, the other, result
         session.comparing.changed.connect(self.changed)
         session.comparing.tensors.recalled.connect(self.changed)
@@ -117,13 +126,22 @@ class Sides(QObject):
             Our value of it.
         """
         side = self.side(operand)
-        if side is Side.OURS or not isinstance(ours, np.ndarray):
+        if side in {Side.ALL, Side.OURS} or not isinstance(ours, np.ndarray):
             return ours
-        tensors = self._session.comparing.tensors
-        theirs = tensors.value(operand) if tensors.look(operand) else None
+        theirs = self._theirs(operand)
         if side is Side.REFERENCE or not isinstance(theirs, np.ndarray):
             return theirs
         return self._subtract(ours, theirs)
+
+    def counterpart(self, operand: str) -> Counterpart | None:
+        """Return what is shown beside an operand; None where nothing is."""
+        row = self._session.comparing.rows.get(operand)
+        if row is None or row.measures is None or self.side(operand) is not Side.ALL:
+            return None
+        theirs = self._theirs(operand)
+        array = theirs if isinstance(theirs, np.ndarray) else None
+        worst = row.measures.worst_index if row.status.value in _DIFFERING else ()
+        return Counterpart(array, row.measures.max_abs, worst)
 
     def shared_range(self, operand: str) -> tuple[float, float] | None:
         """Return the least and greatest value of both sides; None for what is not compared."""
@@ -147,11 +165,13 @@ class Sides(QObject):
         """Change between ours and the reference's."""
         self.choose(Side.OURS if self._side is Side.REFERENCE else Side.REFERENCE)
 
+    def _theirs(self, operand: str) -> Value:
+        """Return the reference's tensor, which is fetched if need be; None until it is here."""
+        tensors = self._session.comparing.tensors
+        return tensors.value(operand) if tensors.look(operand) else None
+
     def _subtract(self, ours: Array, theirs: Array) -> Array:
         known = self._difference
         if known is None or known[0] is not ours or known[1] is not theirs:
-            with np.errstate(invalid="ignore", over="ignore"):
-                wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
-                found = np.subtract(ours, theirs, dtype=wide)
-            known = self._difference = ours, theirs, found
+            known = self._difference = ours, theirs, subtract(ours, theirs)
         return known[2]

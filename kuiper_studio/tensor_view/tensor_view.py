@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from engine.statistics import TensorStatistics
     from engine.values import Array, Value
     from kuiper_studio.session import StudioSession
-    from kuiper_studio.tensor_view.view_model import Element
+    from kuiper_studio.tensor_view.view_model import Counterpart, Element
     from kuiper_studio.theme import Theme
 
 __all__ = ["TensorView"]
@@ -277,27 +277,31 @@ class TensorView(QWidget):
 
     def _show_value(self, name: str, value: Value) -> None:
         self._stack.setCurrentWidget(self.pane)
+        counterpart = self.sides.counterpart(name)
         if self._shown is None or self._shown[0] != name or self._shown[1] is not value:
             self._shown = name, value
             weight = self._weights.get(name)
             if weight is not None:
                 self.pane.set_value(name, value, expression=weight.expression)
             else:
-                self._show_operand(name, value)
+                self._show_operand(name, value, counterpart)
+        else:
+            self.pane.set_counterpart(counterpart)
         self._on_shown_changed()
         self.zoom_changed.emit(self.pane.zoom_text)
 
-    def _show_operand(self, name: str, value: Value) -> None:
+    def _show_operand(self, name: str, value: Value, counterpart: Counterpart | None) -> None:
         side, channel = self.sides.side(name), self.pane.model.channel
         is_same = self._operand_shown == name  # another side of it, at the same channel
         self._operand_shown = name
-        if side is Side.OURS:
+        if side in {Side.ALL, Side.OURS}:
             self.pane.set_value(
                 name,
                 value,
                 self._facts(name),
                 is_output=self._is_output(name),
                 shared_range=self.sides.shared_range(name),
+                counterpart=counterpart,
             )
         else:
             self.pane.set_value(

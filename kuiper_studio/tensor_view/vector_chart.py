@@ -56,9 +56,12 @@ class VectorChart(QObject):
     -------
     zoom_changed
         `zoom` has changed.
+    range_changed
+        Other entries are visible.
     """
 
     zoom_changed = Signal()
+    range_changed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
@@ -72,6 +75,7 @@ class VectorChart(QObject):
         self._fitting = True
         self._drawn, self._tinted = False, False  # whether the outline is up to date
         self._zoom = 0.0
+        self._range = (0.0, 0.0)
         self.view = pg.GraphicsView(parent, background=None)
         self.view.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -181,6 +185,12 @@ class VectorChart(QObject):
         return area.adjusted(0, _HEADROOM, 0, 0)
 
     @property
+    def range(self) -> tuple[float, float]:
+        """Ends of the visible part of the axis, in entries with fractions."""
+        first, last = self._box.viewRange()[0]
+        return float(first), float(last)
+
+    @property
     def visible(self) -> tuple[int, int]:
         """Return the first visible entry, and the one after the last."""
         first, last = self._box.viewRange()[0]
@@ -220,6 +230,11 @@ class VectorChart(QObject):
         """Show all entries, also after resizing."""
         self._fitting = True
         self._settle()
+
+    def show_range(self, first: float, last: float) -> None:
+        """Show a part of the axis."""
+        self._box.setXRange(first, last, padding=0)
+        self._fitting = self._shows_all
 
     def pan(self, across: float) -> None:
         """Scroll by some pixels within the vector."""
@@ -409,6 +424,9 @@ class VectorChart(QObject):
         if self.zoom != self._zoom:
             self._zoom = self.zoom
             self.zoom_changed.emit()
+        if self.range != self._range:
+            self._range = self.range
+            self.range_changed.emit()
 
     @Slot()
     def _on_resized(self) -> None:

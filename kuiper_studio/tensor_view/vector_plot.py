@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt, Slot
@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from typing_extensions import override
 
 from kuiper_studio.tensor_view.canvas import ElementCanvas
-from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, bar_space, paint_color_bar
-from kuiper_studio.tensor_view.images import Coloring
+from kuiper_studio.tensor_view.color_bar import BAR_GAP, BAR_WIDTH, paint_color_bar
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QEvent
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     )
 
     from engine.values import Array
+    from kuiper_studio.tensor_view.images import Coloring
     from kuiper_studio.tensor_view.vector_chart import VectorChart
     from kuiper_studio.theme import Theme
 
@@ -44,12 +44,19 @@ class VectorPlot(ElementCanvas):
     Parameters
     ----------
     theme : Theme
+    name, title : str, optional
+        Its objectName and accessible name.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__("tensorVector", "Vector as bars", theme, parent)
+    def __init__(
+        self,
+        theme: Theme,
+        parent: QWidget | None = None,
+        name: str = "tensorVector",
+        title: str = "Vector as bars",
+    ) -> None:
+        super().__init__(name, title, theme, parent)
         self._values: Array = np.zeros(1, np.float32)
-        self._coloring = Coloring()
         self._pick: int | None = None
         self._hovered: int | None = None
         self._pressed: QPoint | None = None
@@ -66,19 +73,33 @@ class VectorPlot(ElementCanvas):
         low, high = min(low, 0.0), max(high, 0.0)
         self._chart.set_vector(values, low, high if high > low else 1.0)
 
+    @override
     def set_coloring(self, coloring: Coloring) -> None:
-        """Set the colours."""
         if coloring != self._coloring:
             self._coloring = coloring
             if self._made is not None:
                 self._made.set_coloring(coloring)
-                self._place()
+                self.lay_out()
 
+    @override
     def set_pick(self, pick: tuple[int, int] | None) -> None:
-        """Mark an entry."""
         self._pick = pick[1] if pick is not None else None
         if self._made is not None:
             self._made.set_pick(self._pick)
+
+    @override
+    def set_pointed(self, place: tuple[int, int] | None) -> None:
+        if self._made is not None:
+            self._made.set_hovered(place[1] if place is not None else None)
+
+    @override
+    def follow(self, other: Self) -> None:
+        self._chart.show_range(*other.range)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Return the ends of the visible part of the axis, with fractions of entries."""
+        return self._chart.range
 
     @property
     def visible(self) -> tuple[int, int]:
@@ -97,16 +118,17 @@ class VectorPlot(ElementCanvas):
             from kuiper_studio.tensor_view.vector_chart import VectorChart
 
             self._made = VectorChart(self.theme, self)
-            self._place()
+            self.lay_out()
             self._made.set_coloring(self._coloring)
             self._made.set_pick(self._pick)
             self._made.zoom_changed.connect(self.zoom_changed)
+            self._made.range_changed.connect(self.view_changed)
         return self._made
 
-    def _place(self) -> None:
-        """Lay the chart out beside the colour bar."""
+    @override
+    def lay_out(self) -> None:
         if self._made is not None:
-            self._made.set_size(self.size(), bar_space(self._coloring, self.theme))
+            self._made.set_size(self.size(), self.bar_room)
             self.update()
 
     # Zooming
@@ -134,9 +156,9 @@ class VectorPlot(ElementCanvas):
     def _set_hovered(self, entry: int | None) -> None:
         if entry != self._hovered:
             self._hovered = entry
-            if self._made is not None:
-                self._made.set_hovered(entry)
-            self.hovered.emit((0, entry) if entry is not None else None)
+            place = (0, entry) if entry is not None else None
+            self.set_pointed(place)
+            self.hovered.emit(place)
 
     def _entry_at(self, position: QPointF) -> int | None:
         x, plot = position.x(), self._chart.plot
@@ -168,7 +190,7 @@ class VectorPlot(ElementCanvas):
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), self.theme.color("base"))
-        if self._made is not None and self._coloring.known:
+        if self._made is not None and self._has_bar and self._coloring.known:
             plot = self._made.plot
             bar = QRectF(round(plot.right()) + BAR_GAP, plot.top(), BAR_WIDTH, plot.height())
             paint_color_bar(painter, bar, self._coloring, self.theme)
@@ -177,7 +199,7 @@ class VectorPlot(ElementCanvas):
 
     @override
     def resizeEvent(self, event: QResizeEvent) -> None:
-        self._place()
+        self.lay_out()
 
     @override
     def wheelEvent(self, event: QWheelEvent) -> None:

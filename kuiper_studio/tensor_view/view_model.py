@@ -40,10 +40,12 @@ if TYPE_CHECKING:
 __all__ = [
     "PAGE_SIZE",
     "Choice",
+    "Counterpart",
     "Element",
     "Scope",
     "TensorViewModel",
     "ValueRange",
+    "subtract",
 ]
 
 PAGE_SIZE: Final = 256
@@ -116,17 +118,41 @@ class Element:
         `value` in full precision.
     color : str
         Its colour in the picture, ``#RRGGBB``; ``""`` if it is not painted.
+    compared : str
+        The reference's element and the difference, where both sides are shown; else ``""``.
     """
 
     index: tuple[int, ...]
     value: Any
     text: str
     color: str = ""
+    compared: str = ""
 
     @override
     def __str__(self) -> str:
         """Index and value, as the status bar shows them."""
-        return f"[{', '.join(map(str, self.index))}] {self.text}"
+        place = f"[{', '.join(map(str, self.index))}]"
+        ours = "ours " if self.compared else ""
+        return f"{place} {ours}{self.text}{self.compared}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counterpart:
+    """What a value is compared with, while both are shown.
+
+    Attributes
+    ----------
+    array : ndarray or None
+        The reference's tensor, of the same shape; None while it is fetched.
+    largest : float
+        Largest absolute difference of two elements.
+    worst : tuple of int
+        Index of that element, where the tensors differ by more than rounding; else empty.
+    """
+
+    array: Array | None
+    largest: float
+    worst: tuple[int, ...] = ()
 
 
 class TensorViewModel:
@@ -144,6 +170,8 @@ class TensorViewModel:
     choice : Choice
     channel : int
         The one that is shown; the most telling one where the user chose none.
+    counterpart : Counterpart or None
+        What is shown beside the array.
     """
 
     def __init__(self) -> None:
@@ -160,6 +188,7 @@ class TensorViewModel:
         self._ranged = False
         self._tensor_range: tuple[float, float] | None = None
         self._shared_range: tuple[float, float] | None = None
+        self.counterpart: Counterpart | None = None
         self._planes: Array | None = None
         self._plane_ranges: dict[int, tuple[float, float] | None] = {}
         self._facts: tuple[int, ChannelFacts] | None = None
@@ -173,6 +202,7 @@ class TensorViewModel:
         value: Value,
         expression: str = "",
         shared_range: tuple[float, float] | None = None,
+        counterpart: Counterpart | None = None,
     ) -> None:
         """Show a value, with the earlier choices for its name as far as they fit.
 
@@ -184,7 +214,10 @@ class TensorViewModel:
             Gives the value in Python; by default that of an operand.
         shared_range : tuple of float, optional
             Least and greatest value of all that is compared, instead of this value's own.
+        counterpart : Counterpart, optional
+            What is shown beside it.
         """
+        self.counterpart = counterpart
         self._shared_range = shared_range
         self._expression = expression or f"session.tensors.value({name!r})"
         self._choices[self.name] = self.choice
@@ -192,6 +225,19 @@ class TensorViewModel:
         self._members = tuple(flatten_value(value))
         self.choice = self._choices.get(name, Choice())
         self._adopt_member()
+
+    def set_counterpart(self, counterpart: Counterpart | None) -> None:
+        """Show something beside the value, at the channel that differs most."""
+        self.counterpart = counterpart
+        self.channel = self._first_channel()
+
+    @property
+    def other(self) -> Array | None:
+        """The reference's tensor beside the array, if it is there and has the same shape."""
+        if self.counterpart is None or self.array is None:
+            return None
+        theirs = self.counterpart.array
+        return theirs if theirs is not None and theirs.shape == self.array.shape else None
 
     def forget_choices(self) -> None:
         """Forget the choices for all operands."""
@@ -334,7 +380,7 @@ class TensorViewModel:
     def planes(self) -> Array:
         """Real values of the chosen sample, shape (C, H, W); a vector's is (1, 1, K)."""
         if self._planes is None:
-            data = self._sample().data
+            data = self._sample(self.array).data
             if self.is_channels_last:  # contiguous channels: each is measured alone
                 data = np.ascontiguousarray(data)
             self._planes = real_values(data)
@@ -351,10 +397,33 @@ class TensorViewModel:
         """The array's elements of the chosen channel, shape (H, W); a vector's is (K, 1)."""
         if self.array is None or not self.has_picture:
             return np.zeros((0, 0))
-        sample = self._sample()
+        sample = self._sample(self.array)
         if self.reading.kind is Kind.VECTOR:
             return sample.slice(0).T
         return sample.slice(self.channel)
+
+    def other_plane(self) -> Array:
+        """Return real values of the reference's chosen channel, shape (H, W)."""
+        return real_values(self._other_slice(self.other))
+
+    def difference_plane(self) -> Array:
+        """Return the difference of the chosen channel from the reference's, shape (H, W)."""
+        return real_values(
+            subtract(self._other_slice(self.array), self._other_slice(self.other))
+        )
+
+    def difference_range(self) -> ValueRange:
+        """Return the range of the difference, with zero in the middle."""
+        counterpart = self.counterpart
+        largest = counterpart.largest if counterpart is not None else 0.0
+        if self.choice.scope is Scope.CHANNEL or not math.isfinite(largest):
+            found = finite_range(self.difference_plane())
+            largest = max(map(abs, found)) if found is not None else 0.0
+        return ValueRange(*fitted_range(0.0, largest, symmetric=True))
+
+    def _other_slice(self, array: Array | None) -> Array:
+        channel = 0 if self.reading.kind is Kind.VECTOR else self.channel
+        return self._sample(array).slice(channel)
 
     @property
     def page(self) -> int:
@@ -497,8 +566,12 @@ class TensorViewModel:
             return None
         channel = self.channel if channel is None else channel
         index = self.reading.index(self.choice.fixed, channel, row, column)
-        value = self.array[index]
-        return Element(index, value, str(value))
+        value, compared = self.array[index], ""
+        if self.other is not None:
+            theirs = self.other[index]
+            distance = subtract(value, theirs)
+            compared = f", reference {theirs!s}, difference {distance:+.6g}"
+        return Element(index, value, str(value), compared=compared)
 
     def picked(self) -> Element | None:
         """The picked element."""
@@ -536,6 +609,10 @@ class TensorViewModel:
         if self.reading.kind is not Kind.PLANES or self.reading.channels == 1:
             return 0
         if self.choice.channel is None:
+            worst = self.counterpart.worst if self.counterpart is not None else ()
+            axis = self.reading.channel_axis
+            if axis is not None and self.array is not None and len(worst) == self.array.ndim:
+                return worst[axis]
             return telling_channel(self.planes)
         return _clamped(self.choice.channel, self.reading.channels)
 
@@ -544,21 +621,31 @@ class TensorViewModel:
         self._plane_ranges.clear()
         self._facts = None
 
-    def _sample(self) -> Tensor:
+    def _sample(self, array: Array | None) -> Tensor:
         """Return a view of the chosen sample as KuiperInfer's channels, rows and cols."""
-        if self.array is None or not self.has_picture:
+        if array is None or not self.has_picture:
             return Tensor(np.zeros(0))
-        chosen: list[int | slice] = [slice(None)] * self.array.ndim
+        chosen: list[int | slice] = [slice(None)] * array.ndim
         for axis, place in zip(self.reading.fixed, self.choice.fixed, strict=True):
             chosen[axis.axis] = place
-        sample = self.array[tuple(chosen)]
-        behind = self.reading.channel_axis == self.array.ndim - 1
+        sample = array[tuple(chosen)]
+        behind = self.reading.channel_axis == array.ndim - 1
         return Tensor(np.moveaxis(sample, -1, 0) if behind else sample)
 
     def _member_path(self) -> tuple[int, ...]:
         if not self.members:
             return ()
         return list(_paths(self.value))[self.choice.member]
+
+
+def subtract(ours: Array, theirs: Array) -> Array:
+    """Return the difference of two arrays of one shape, in at least float32.
+
+    Infinities of one sign differ by NaN.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = np.result_type(ours.dtype, theirs.dtype, np.float32)
+        return np.subtract(ours, theirs, dtype=wide)
 
 
 def _paths(value: Value, path: tuple[int, ...] = ()) -> list[tuple[int, ...]]:

@@ -161,6 +161,16 @@ class Viewport:
         y = _within(y, top, top + height, self.size[1])
         self.origin = round(x * self.scale) / self.scale, round(y * self.scale) / self.scale
 
+    def follow(self, other: Viewport) -> None:
+        """Take zoom and position from another viewport, whose view has the same size."""
+        self.fitting = other.fitting
+        if self.fitting:
+            self.settle()
+        else:
+            self.zoom = other.zoom
+            (x, y), view = other.origin, other.view
+            self.move_to(x - view[0] + self.view[0], y - view[1] + self.view[1])
+
     def reveal(self, row: int, column: int) -> None:
         """Move the picture to make an element visible."""
         x, y, wide, high = self.cell_rect(row, column)

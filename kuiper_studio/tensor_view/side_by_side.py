@@ -1,0 +1,143 @@
+"""Canvases side by side: ours, the reference's tensor and the difference, with one zoom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from PySide6.QtCore import QRect, QSize, Slot
+from PySide6.QtWidgets import QLabel, QWidget
+from typing_extensions import override
+
+from kuiper_studio.tensor_view.canvas import ElementCanvas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from PySide6.QtGui import QResizeEvent
+
+    from kuiper_studio.theme import Theme
+
+__all__ = ["SideBySide"]
+
+_CAPTION: Final = 22  # height
+_INSET: Final = 12  # of a caption, as that of the pictures
+
+CanvasT = TypeVar("CanvasT", bound=ElementCanvas)
+
+
+class SideBySide(QWidget, Generic[CanvasT]):
+    """One canvas, or three beside each other that zoom, scroll and point together.
+
+    Parameters
+    ----------
+    make : callable
+        Makes an `ElementCanvas` of a theme, a parent, and perhaps its name and title.
+    theme : Theme
+
+    Attributes
+    ----------
+    ours, theirs, difference : ElementCanvas
+        The first one is always shown.
+    """
+
+    def __init__(
+        self, make: Callable[..., CanvasT], theme: Theme, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.ours = make(theme, self)
+        self.theirs = make(theme, self, "tensorReference", "The reference's tensor")
+        self.difference = make(theme, self, "tensorDifference", "Ours minus the reference's")
+        self.canvases = self.ours, self.theirs, self.difference
+        self._captions = tuple(QLabel(self) for _ in self.canvases)
+        self._is_split = False
+        for caption in self._captions:
+            caption.setProperty("role", "subtitle")
+        for canvas in self.canvases:
+            canvas.view_changed.connect(self._on_view_changed)
+            canvas.hovered.connect(self._on_hovered)
+        self._following = False
+        self._show_parts()
+
+    @property
+    def is_split(self) -> bool:
+        """Whether there are three canvases."""
+        return self._is_split
+
+    def split(self, *, split: bool) -> None:
+        """Show three canvases, or only ours."""
+        if split != self._is_split:
+            self._is_split = split
+            self._show_parts()
+            self._on_hovered(None)
+            if split:
+                self._follow(self.ours)
+
+    def show_others(self, *, shown: bool) -> None:
+        """Show what the reference has, or that it is being fetched."""
+        for canvas in (self.theirs, self.difference):
+            canvas.setVisible(shown and self._is_split)
+        suffix = "" if shown else ", being fetched…"
+        titles = "Ours", f"Reference{suffix}", "Difference: ours \u2212 reference"
+        for caption, title in zip(self._captions, titles, strict=True):
+            caption.setText(title)
+
+    def arrange(self) -> None:
+        """Give all pictures the same size, whatever their colour bars need."""
+        if not self._is_split:
+            self.ours.setGeometry(self.rect())
+            return
+        rooms = [canvas.bar_room for canvas in self.canvases]
+        picture = max((self.width() - sum(rooms)) / len(rooms), 1.0)
+        left = 0.0
+        for canvas, caption, room in zip(self.canvases, self._captions, rooms, strict=True):
+            width = picture + room
+            x = round(left)
+            caption.setGeometry(x + _INSET, 0, round(width) - _INSET, _CAPTION)
+            area = QRect(x, _CAPTION, int(width), max(self.height() - _CAPTION, 1))
+            canvas.setGeometry(area)
+            left += width
+
+    def _show_parts(self) -> None:
+        self.ours.set_bar_shown(not self._is_split)
+        self.theirs.set_bar_shown(False)
+        for caption in self._captions:
+            caption.setVisible(self._is_split)
+        self.show_others(shown=False)
+        self.arrange()
+
+    def _follow(self, leader: CanvasT) -> None:
+        if self._following or not self._is_split:
+            return
+        self._following = True
+        for canvas in self.canvases:
+            if canvas is not leader:
+                canvas.follow(leader)
+        self._following = False
+
+    @Slot()
+    def _on_view_changed(self) -> None:
+        leader = self.sender()
+        for canvas in self.canvases:
+            if canvas is leader:
+                self._follow(canvas)
+
+    @Slot(object)
+    def _on_hovered(self, place: tuple[int, int] | None) -> None:
+        pointer = self.sender()
+        for canvas in self.canvases:
+            if canvas is not pointer:
+                canvas.set_pointed(place if self._is_split else None)
+
+    # Overrides of Qt methods
+
+    @override
+    def sizeHint(self) -> QSize:
+        return self.ours.sizeHint()
+
+    @override
+    def minimumSizeHint(self) -> QSize:
+        return self.ours.minimumSizeHint()
+
+    @override
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self.arrange()
