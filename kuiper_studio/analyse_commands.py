@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from PySide6.QtCore import QSettings
     from PySide6.QtWidgets import QWidget
 
+    from engine.runtime import RuntimeOperand
     from kuiper_studio.file_dialogs import FileDialogs
     from kuiper_studio.session import StudioSession
 
@@ -55,6 +56,40 @@ class AnalyseCommands(QObject):
             recent = [path, *(each for each in self._recent() if each != path)]
             self._settings.setValue(_KEY, recent[:_RECENT])
             self._session.compare(path, dialog.tolerance)
+
+    def match_by_hand(self) -> None:
+        """Ask which tensor of the reference belongs to the selected operator's output."""
+        from kuiper_studio.dialogs.match_dialog import MatchDialog
+
+        session, comparing = self._session, self._session.comparing
+        operand = self._matched_operand()
+        if operand is None:
+            return
+        row = comparing.rows.get(operand.name)
+        dialog = MatchDialog(
+            operand,
+            session.tensors.metadata(operand.name),
+            comparing.entries,
+            row.reference if row is not None else None,
+            self._window,
+        )
+        if dialog.exec():
+            session.match_by_hand(operand.name, dialog.key)
+
+    def remove_match(self) -> None:
+        """Match the selected operator's output as if no hand had."""
+        operand = self._matched_operand()
+        if operand is not None:
+            self._session.remove_match(operand.name)
+
+    def _matched_operand(self) -> RuntimeOperand | None:
+        """Return the shown output of the selected operator, or its first one."""
+        session = self._session
+        if session.graph is None or not session.selected:
+            return None
+        outputs = session.graph.operator(session.selected).outputs
+        shown = [operand for operand in outputs if operand.name == session.operand]
+        return (*shown, *outputs)[0] if outputs else None
 
     def write_report(self) -> None:
         """Ask where to write the report, and write it."""

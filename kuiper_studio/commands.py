@@ -74,6 +74,9 @@ class CommandState:
         Whether the kernels of a dump are in use.
     is_compared, has_origins : bool
         Whether there is a comparison with a reference, and whether it has origins.
+    is_matched_by_hand, can_undo_match : bool
+        Whether an output of the selected operator is matched by hand, and whether the last
+        such match can be undone.
     can_go_back, can_go_forward : bool
         Whether another operator was selected before the present one, or before going back.
     """
@@ -90,6 +93,8 @@ class CommandState:
     has_pinned_kernels: bool = False
     is_compared: bool = False
     has_origins: bool = False
+    is_matched_by_hand: bool = False
+    can_undo_match: bool = False
     can_go_back: bool = False
     can_go_forward: bool = False
 
@@ -137,6 +142,18 @@ def _is_compared(state: CommandState) -> bool:
 
 def _has_origins(state: CommandState) -> bool:
     return state.has_origins
+
+
+def _can_match(state: CommandState) -> bool:
+    return _is_compared(state) and state.has_output
+
+
+def _is_matched_by_hand(state: CommandState) -> bool:
+    return _can_match(state) and state.is_matched_by_hand
+
+
+def _can_undo_match(state: CommandState) -> bool:
+    return _is_compared(state) and state.can_undo_match
 
 
 def _stoppable(state: CommandState) -> bool:
@@ -210,6 +227,7 @@ class Surface(Enum):
     GRAPH_OPERATOR = "context menu of an operator in the graph"
     OPERATORS = "context menu of the operators table"
     TIMELINE = "context menu of the timeline"
+    COMPARISON = "context menu of the comparison's table"
     RECENT_MODELS = "menu of recent models"
     RECENT_LAYERS = "menu of recent layer files"
     TENSOR_VIEW = "context menu of the tensor view, and its part of the Tensor menu"
@@ -496,14 +514,27 @@ COMMANDS: Final[tuple[Command[CommandState], ...]] = (
             (Place(_S.ANALYSE, 2),), ("V",), enabled=_is_compared),
     Command("analyse.worstElement", "Go to &worst element",
             "Pick the element that differs most", "tensor_view.show_worst",
-            (Place(_S.ANALYSE, 2),), ("Shift+V",), enabled=_is_compared),
+            (Place(_S.ANALYSE, 2), Place(_S.COMPARISON, 1)), ("Shift+V",),
+            enabled=_is_compared),
+    Command("analyse.matchByHand", "&Match by hand…",
+            "Choose the reference's tensor that belongs to the selected operator",
+            "analysing.match_by_hand",
+            (Place(_S.ANALYSE, 3), Place(_S.COMPARISON, 2),
+             Place(_S.GRAPH_OPERATOR, 4, only_if=_can_match),
+             Place(_S.OPERATORS, 3, only_if=_can_match)), enabled=_can_match),
+    Command("analyse.removeMatch", "Remove match by &hand",
+            "Match the selected operator as if no hand had", "analysing.remove_match",
+            (Place(_S.ANALYSE, 3), Place(_S.COMPARISON, 2)), enabled=_is_matched_by_hand),
+    Command("analyse.undoMatch", "&Undo match by hand",
+            "Undo the last match by hand, or its removal", "session.undo_match",
+            (Place(_S.ANALYSE, 3), Place(_S.COMPARISON, 2)), enabled=_can_undo_match),
     Command("analyse.report", "Save &report…", "Write the comparison as an HTML page",
-            "analysing.write_report", (Place(_S.ANALYSE, 3),), icon="save",
+            "analysing.write_report", (Place(_S.ANALYSE, 5),), icon="save",
             enabled=_is_compared),
     Command("analyse.clear", "C&lear comparison", "Remove the comparison and its marks",
-            "session.comparing.clear", (Place(_S.ANALYSE, 3),), enabled=_is_compared),
+            "session.comparing.clear", (Place(_S.ANALYSE, 5),), enabled=_is_compared),
     Command("help.operator", "What is this &operator?", "Explain the selected operator's type",
-            "explain_operator", (Place(_S.HELP, 1), Place(_S.GRAPH_OPERATOR, 4)), ("F1",),
+            "explain_operator", (Place(_S.HELP, 1), Place(_S.GRAPH_OPERATOR, 5)), ("F1",),
             "help", _selected),
     Command("help.shortcuts", "&Keyboard shortcuts", "All shortcuts on one sheet",
             "show_shortcuts", (Place(_S.HELP, 2),), ("?",), "keyboard"),

@@ -279,6 +279,10 @@ class MainWindow(QMainWindow):
         self.banner.supply_requested.connect(debugging.choose_output)
         self.comparison_panel.compare_requested.connect(self.analysing.compare)
         self.comparison_panel.report_requested.connect(self.analysing.write_report)
+        self.comparison_panel.match_requested.connect(
+            self.actions_by_id["analyse.matchByHand"].trigger
+        )
+        self.comparison_panel.menu_requested.connect(self._show_comparison_menu)
         self.leftovers_banner.restored.connect(self._on_restored)
         self.leftovers_banner.removed.connect(self._on_removed)
         self.graph_view.tensor_requested.connect(tensor.setFocus)
@@ -506,6 +510,9 @@ class MainWindow(QMainWindow):
             has_pinned_kernels=session.kernels_from is not None,
             is_compared=session.comparing.comparison is not None,
             has_origins=bool(session.comparing.origins),
+            is_matched_by_hand=operator is not None
+            and any(each.name in session.comparing.corrections for each in operator.outputs),
+            can_undo_match=session.comparing.undone_corrections is not None,
             can_go_back=self.history.can_go_back,
             can_go_forward=self.history.can_go_forward,
         )
@@ -585,6 +592,10 @@ class MainWindow(QMainWindow):
     @Slot(object, QPoint)
     def _show_timeline_menu(self, operator: str, point: QPoint) -> None:
         self._show_operator_menu(Surface.TIMELINE, operator, point)
+
+    @Slot(object, QPoint)
+    def _show_comparison_menu(self, operator: str, point: QPoint) -> None:
+        self._show_operator_menu(Surface.COMPARISON, operator, point)
 
     def _show_operator_menu(self, surface: Surface, operator: str, point: QPoint) -> None:
         # Commands act on the selected operator.

@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.comparison import compare, open_reference
+from engine.comparison import (
+    compare,
+    open_reference,
+    read_corrections,
+    write_corrections,
+)
 from engine.comparison.references.sessions import run_to_end
 from engine.comparison.report import write_report
+from engine.errors import EngineError
 from engine.values import ArrayMetadata
+from kuiper_studio.engine_service.protocol import ReferenceEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,8 +53,11 @@ def compare_run(
     run = run_to_end(session)
     fed = [run.value(operand.name) for operand in run.graph.input_operands]
     reference = open_reference(request.reference, fed, backend=session.backend)
-    comparison = compare(run, reference, request.tolerance, progress=report)
-    return ComparedRun(serial, session, reference, comparison, request.reference)
+    corrections = read_corrections(run.graph.source_path, reference.title)
+    comparison = compare(
+        run, reference, request.tolerance, corrections=corrections, progress=report
+    )
+    return ComparedRun(serial, session, reference, comparison, request.reference, corrections)
 
 
 class ComparedRun:
@@ -61,6 +71,8 @@ class ComparedRun:
     comparison : Comparison
     path : Path
         Of the reference.
+    corrections : mapping of str to str or None
+        The matches by hand that hold.
     """
 
     def __init__(
@@ -70,8 +82,9 @@ class ComparedRun:
         reference: Reference,
         comparison: Comparison,
         path: Path,
+        corrections: Mapping[str, str | None],
     ) -> None:
-        self.serial, self.comparison = serial, comparison
+        self.serial, self.comparison, self.corrections = serial, comparison, corrections
         self._session, self._reference, self._path = session, reference, path
         self._rows = {row.operand: row for row in comparison.rows}
         self._lock = Lock()  # a reference is not for several threads
@@ -84,6 +97,50 @@ class ComparedRun:
             if shape is not None and row.reference_dtype:
                 found[name] = ArrayMetadata(shape, np.dtype(row.reference_dtype))
         return found
+
+    def entries(self) -> tuple[ReferenceEntry, ...]:
+        """Return the reference's tensors that can be read."""
+        shapes = {row.reference: row.reference_shape for row in self._rows.values()}
+        found = []
+        for tensor in self._reference.tensors:
+            shape = shapes.get(tensor.key)
+            if shape is None:
+                try:
+                    with self._lock:
+                        shape = self._reference.array(tensor.key).shape
+                except EngineError:
+                    continue
+            found.append(ReferenceEntry(tensor.key, tensor.operator, tensor.type, shape))
+        return tuple(found)
+
+    def correct(
+        self,
+        corrections: Mapping[str, str | None],
+        serial: int,
+        report: Callable[[int, int], None],
+    ) -> ComparedRun:
+        """Compare again with other matches by hand; nobody may read tensors meanwhile."""
+        with self._lock:
+            comparison = compare(
+                run_to_end(self._session),
+                self._reference,
+                self.comparison.tolerances,
+                corrections=corrections,
+                progress=report,
+            )
+        return ComparedRun(
+            serial, self._session, self._reference, comparison, self._path, corrections
+        )
+
+    def write_corrections(self) -> str:
+        """Write the matches by hand beside the model; return why they were not written."""
+        path, title = self._session.graph.source_path, self._reference.title
+        try:
+            if read_corrections(path, title) != self.corrections:
+                write_corrections(path, title, self.corrections)
+        except EngineError as exc:
+            return str(exc)
+        return ""
 
     def value(self, operand: str) -> Array:
         """Return the reference's tensor, in the layout of our operand.

@@ -35,6 +35,7 @@ __all__ = [
     "CloseRequest",
     "CompareRequest",
     "Compared",
+    "CorrectRequest",
     "Done",
     "Evicted",
     "ExportRequest",
@@ -51,6 +52,7 @@ __all__ = [
     "Plan",
     "Progress",
     "Record",
+    "ReferenceEntry",
     "ReportRequest",
     "Request",
     "ReseedRequest",
@@ -505,6 +507,24 @@ class CompareRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectRequest:
+    """Compare again with the same reference and other matches by hand; answered by `Compared`.
+
+    Attributes
+    ----------
+    corrections : mapping of str to str or None
+        All matches by hand: by operand, the key of the reference's tensor, or None for an
+        operand that the reference does not have.
+    undoes : bool
+        Whether they are those from before the last correction.
+    """
+
+    run_id: int
+    corrections: Mapping[str, str | None]
+    undoes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ReportRequest:
     """Write the last comparison as a page of HTML."""
 
@@ -531,6 +551,7 @@ Request: TypeAlias = (
     | ExportRequest
     | SelfCheckRequest
     | CompareRequest
+    | CorrectRequest
     | ReportRequest
 )
 
@@ -713,6 +734,24 @@ class SelfChecked:
 
 
 @dataclass(frozen=True, slots=True)
+class ReferenceEntry:
+    """A tensor of a reference.
+
+    Attributes
+    ----------
+    key : str
+    operator, type : str
+        What gave it; ``""`` where the reference does not say.
+    shape : tuple of int
+    """
+
+    key: str
+    operator: str
+    type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Compared:
     """A comparison has ended.
 
@@ -722,12 +761,21 @@ class Compared:
         None if it was cancelled.
     tensors : Outputs or None
         The reference's tensors in our layout, by our operand; fetched as values are.
+    entries : tuple of ReferenceEntry
+        All tensors of the reference that can be read, in order.
+    corrections : mapping of str to str or None
+        The matches by hand that hold; see `CorrectRequest`.
+    note : str
+        Why those are not in the file beside the model; ``""`` where they are.
     """
 
     run_id: int
     comparison: Comparison | None
     tensors: Outputs | None
     status: Status
+    entries: tuple[ReferenceEntry, ...] = field(default=(), repr=False)
+    corrections: Mapping[str, str | None] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from kuiper_studio.engine_service.protocol import (
     CloseRequest,
     Compared,
     CompareRequest,
+    CorrectRequest,
     Done,
     Evicted,
     ExportRequest,
@@ -192,6 +193,7 @@ class EngineServer:
             ExportRequest: self._export,
             SelfCheckRequest: self._self_check,
             CompareRequest: self._compare,
+            CorrectRequest: self._correct,
             ReportRequest: self._write_report,
             MemoryRequest: self._limit_memory,
             FetchRequest: self._recompute,
@@ -663,25 +665,67 @@ class EngineServer:
     def _compare(self, request: CompareRequest) -> None:
         from kuiper_studio.engine_service.compared_run import compare_run
 
+        session, name = self._opened_session(), request.reference.name
+
+        def make(serial: int, report: Callable[[int, int], None]) -> ComparedRun:
+            return compare_run(session, request, serial, report)
+
+        self._send_compared(request.run_id, f"Comparing with {name}", make)
+
+    def _correct(self, request: CorrectRequest) -> None:
+        before = self._last_compared()
+
+        def make(serial: int, report: Callable[[int, int], None]) -> ComparedRun:
+            return before.correct(request.corrections, serial, report)
+
+        self._compared = None  # the sending thread reads nothing of the reference meanwhile
+        try:
+            self._send_compared(request.run_id, "Comparing again", make)
+        finally:
+            self._keep_compared(before)
+
+    def _keep_compared(self, before: ComparedRun) -> None:
+        """Go back to the comparison before, unless there is another one."""
+        if self._compared is None:
+            self._compared = before
+
+    def _send_compared(
+        self,
+        run_id: int,
+        label: str,
+        make: Callable[[int, Callable[[int, int], None]], ComparedRun],
+    ) -> None:
         def report(done: int, total: int) -> None:
             check_cancelled()
-            self._send(Progress(f"Comparing with {request.reference.name}", done, total))
+            self._send(Progress(label, done, total))
 
-        check_cancelled = self._check_cancelled(request.run_id)
+        check_cancelled = self._check_cancelled(run_id)
         self._serial += 1
         try:
-            compared = compare_run(self._opened_session(), request, self._serial, report)
+            compared = make(self._serial, report)
         except _CancelledError:
-            self._send(Compared(request.run_id, None, None, self._status()))
+            self._send(Compared(run_id, None, None, self._status()))
             return
         self._compared = compared
-        tensors = Outputs(compared.serial, compared.metadata())
-        self._send(Compared(request.run_id, compared.comparison, tensors, self._status()))
+        self._send(
+            Compared(
+                run_id,
+                compared.comparison,
+                Outputs(compared.serial, compared.metadata()),
+                self._status(),
+                compared.entries(),
+                compared.corrections,
+                compared.write_corrections(),
+            )
+        )
+
+    def _last_compared(self) -> ComparedRun:
+        if self._compared is None:
+            raise SessionStateError("nothing has been compared; compare first")
+        return self._compared
 
     def _write_report(self, request: ReportRequest) -> None:
-        compared = self._compared
-        if compared is None:
-            raise SessionStateError("nothing has been compared; compare first")
+        compared = self._last_compared()
         written = compared.write_report(request.path, self._check_cancelled(request.run_id))
         self._done(request.run_id, text=f"report written to {written}")
 

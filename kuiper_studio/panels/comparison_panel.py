@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QModelIndex, QRect, Qt, Signal, Slot
+from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFrame,
@@ -100,10 +100,16 @@ class ComparisonPanel(Panel):
         The user wants to compare.
     report_requested
         The user wants a report.
+    match_requested
+        The user wants to match the selected operator by hand.
+    menu_requested : str, QPoint
+        The context menu of an operator, and its global position.
     """
 
     compare_requested = Signal()
     report_requested = Signal()
+    match_requested = Signal()
+    menu_requested = Signal(object, QPoint)
 
     def __init__(
         self, session: StudioSession, theme: Theme, parent: QWidget | None = None
@@ -120,6 +126,10 @@ class ComparisonPanel(Panel):
         self._compare.setToolTip("Compare with a dump, a recording or another model")
         self._report = QPushButton("Report…")
         self._report.setToolTip("Write the comparison as an HTML page")
+        self._match = QPushButton("Match by hand…")
+        self._match.setToolTip(
+            "Choose the reference's tensor that belongs to the selected operator"
+        )
         self._chips = QButtonGroup(self)
         self._build()
         self._connect()
@@ -176,6 +186,7 @@ class ComparisonPanel(Panel):
         foot = QHBoxLayout()
         foot.setContentsMargins(12, 4, 12, 6)
         foot.addWidget(self.unmatched, 1)
+        foot.addWidget(self._match)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -192,6 +203,9 @@ class ComparisonPanel(Panel):
         self._chips.idClicked.connect(self._on_chip_clicked)
         self._compare.clicked.connect(self.compare_requested)
         self._report.clicked.connect(self.report_requested)
+        self._match.clicked.connect(self.match_requested)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.customContextMenuRequested.connect(self._on_menu_requested)
         self.table.selectionModel().currentRowChanged.connect(self._on_row_changed)
 
     # Slots
@@ -207,11 +221,14 @@ class ComparisonPanel(Panel):
             chip.setVisible(bool(count))
         self._chips.button(0).setChecked(True)
         self.shown.show_only(DifferenceKind.ALL)
-        self._report.setVisible(comparison is not None)
+        for button in (self._report, self._match):
+            button.setVisible(comparison is not None)
         self.set_suffix(str(len(comparison.rows)) if comparison is not None else "")
         self._show_verdict(comparison)
         self._show_unmatched(comparison)
-        if comparison is not None and comparison.origins:
+        if self.session.comparing.is_corrected:
+            self._on_selection_changed(self.session.selected)
+        elif comparison is not None and comparison.origins:
             self.session.select(comparison.origins[0].operator.name)
             self.session.show_operand(comparison.origins[0].operand)
 
@@ -260,6 +277,13 @@ class ComparisonPanel(Panel):
         lines = [] if unmatched is None else [*unmatched.ours[:20], *unmatched.reference[:20]]
         self.unmatched.setToolTip("\n".join(f"{e.operand}: {e.reason}" for e in lines))
         self.unmatched.setVisible(bool(lost or theirs))
+
+    @Slot(QPoint)
+    def _on_menu_requested(self, point: QPoint) -> None:
+        row: Row | None = self.table.indexAt(point).data(ROW_ROLE)
+        if row is not None:
+            place = self.table.viewport().mapToGlobal(point)
+            self.menu_requested.emit(row.operator.name, place)
 
     @Slot(int)
     def _on_chip_clicked(self, place: int) -> None:

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from engine.comparison import Comparison, Origin, Row
-    from kuiper_studio.engine_service.protocol import Outputs
+    from kuiper_studio.engine_service.protocol import (
+        Compared,
+        CorrectRequest,
+        Outputs,
+        ReferenceEntry,
+    )
     from kuiper_studio.session.client import EngineClient
 
 __all__ = ["Comparing"]
@@ -29,6 +34,12 @@ class Comparing(QObject):
     ----------
     tensors : Tensors
         The reference's tensors in our layout, by our operand.
+    entries : tuple of ReferenceEntry
+        All tensors of the reference, in order.
+    corrections : mapping of str to str or None
+        Matches by hand: by operand, the key of the reference's tensor, or None for none.
+    is_corrected : bool
+        Whether the comparison is the one before, with another match by hand.
 
     Signals
     -------
@@ -45,6 +56,15 @@ class Comparing(QObject):
         self._outputs: Outputs | None = None
         self._rows: dict[str, Row] = {}
         self._origins: dict[str, Origin] = {}
+        self.entries: tuple[ReferenceEntry, ...] = ()
+        self.corrections: Mapping[str, str | None] = {}
+        self.is_corrected = False
+        self._undoable: list[Mapping[str, str | None]] = []
+
+    @property
+    def undone_corrections(self) -> Mapping[str, str | None] | None:
+        """The matches by hand before the last correction; None where there was none."""
+        return self._undoable[-1] if self._undoable else None
 
     @property
     def comparison(self) -> Comparison | None:
@@ -84,10 +104,29 @@ class Comparing(QObject):
 
     # For the session
 
-    def show(self, comparison: Comparison, tensors: Outputs) -> None:
-        """Take over a comparison."""
+    def show(
+        self, answer: Compared, comparison: Comparison, correction: CorrectRequest | None
+    ) -> None:
+        """Take over a comparison.
+
+        Parameters
+        ----------
+        answer : Compared
+        comparison : Comparison
+            Of the answer.
+        correction : CorrectRequest or None
+            What was corrected by hand; None for a comparison with another reference.
+        """
+        if correction is None:
+            self._undoable.clear()
+        elif correction.undoes:
+            self._undoable.pop()
+        else:
+            self._undoable.append(self.corrections)
+        self.is_corrected = correction is not None
+        self.entries, self.corrections = answer.entries, answer.corrections
         self.tensors.forget()
-        self._comparison, self._outputs = comparison, tensors
+        self._comparison, self._outputs = comparison, answer.tensors
         self._rows = {row.operand: row for row in comparison.rows}
         self._origins = {origin.operator.name: origin for origin in comparison.origins}
         self.changed.emit()
@@ -98,6 +137,8 @@ class Comparing(QObject):
             self.tensors.forget()
             self._comparison = self._outputs = None
             self._rows, self._origins = {}, {}
+            self.entries, self.corrections = (), {}
+            self._undoable.clear()
             self.changed.emit()
 
     def _outputs_with(self, operand: str) -> Outputs | None:

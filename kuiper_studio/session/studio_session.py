@@ -32,6 +32,7 @@ from kuiper_studio.engine_service.protocol import (
     CloseRequest,
     Compared,
     CompareRequest,
+    CorrectRequest,
     Done,
     Evicted,
     ExportRequest,
@@ -476,6 +477,37 @@ class StudioSession(SessionView):
             self._set_progress(Progress(f"Comparing with {path.name}"))
             self._ask(lambda run_id: CompareRequest(run_id, path, tolerance))
 
+    def match_by_hand(self, operand: str, key: str | None) -> None:
+        """Match an operand with a tensor of the reference, and compare again.
+
+        The match is kept in a file beside the model.
+
+        Parameters
+        ----------
+        operand : str
+        key : str or None
+            None for an operand that the reference does not have.
+        """
+        self._correct({**self.comparing.corrections, operand: key})
+
+    def remove_match(self, operand: str) -> None:
+        """Remove the match by hand of an operand, and compare again."""
+        known = self.comparing.corrections
+        self._correct({name: key for name, key in known.items() if name != operand})
+
+    def undo_match(self) -> None:
+        """Undo the last match by hand, or its removal, and compare again."""
+        before = self.comparing.undone_corrections
+        if before is not None:
+            self._correct(before, undoes=True)
+
+    def _correct(self, corrections: Mapping[str, str | None], *, undoes: bool = False) -> None:
+        comparing = self.comparing
+        if comparing.comparison is None or self.busy or corrections == comparing.corrections:
+            return
+        self._set_progress(Progress("Comparing again"))
+        self._ask(lambda run_id: CorrectRequest(run_id, dict(corrections), undoes))
+
     def write_report(self, path: str | Path) -> None:
         """Write the comparison as a page of HTML."""
         if self.comparing.comparison is not None and not self.busy:
@@ -877,14 +909,18 @@ class StudioSession(SessionView):
 
     def _on_compared(self, answer: Compared, request: Request) -> None:
         self._settle(answer, request)
-        if answer.comparison is None or answer.tensors is None:
-            return  # it was cancelled
         comparison = answer.comparison
+        if comparison is None:
+            return  # it was cancelled
+        if answer.note:
+            text = f"the matches by hand are not kept: {answer.note}"
+            self.workspace.log("warning", text)
         origins = ", ".join(origin.operator.name for origin in comparison.origins[:_LISTED])
         text = f"compared with {comparison.reference}: {comparison.verdict}"
         level = "info" if comparison.verdict == "same" else "warning"
         self.workspace.log(level, f"{text}, first in {origins}" if origins else text)
-        self.comparing.show(comparison, answer.tensors)
+        correction = request if isinstance(request, CorrectRequest) else None
+        self.comparing.show(answer, comparison, correction)
 
     def _on_failed(self, answer: WorkFailed, request: Request) -> None:
         opening = self._openings.pop(answer.run_id, None)

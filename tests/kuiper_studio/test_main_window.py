@@ -774,13 +774,17 @@ class TestCommandTable:
         assert ids(Surface.GRAPH_OPERATOR) == (
             "debug.runToSelected debug.toggleBreakpoint  view.centerCurrent file.exportDump "
             "view.showWeight  "
-            "debug.supplyOutput debug.withdrawOutput file.loadLayers  help.operator"
+            "debug.supplyOutput debug.withdrawOutput file.loadLayers  analyse.matchByHand  "
+            "help.operator"
         )
         assert ids(Surface.OPERATORS) == (
             "debug.runToSelected debug.toggleBreakpoint view.showOutput view.showWeight "
             "debug.supplyOutput "
             "debug.withdrawOutput  edit.copyName edit.copyType edit.filterByType "
-            "view.sortByTime"
+            "view.sortByTime  analyse.matchByHand"
+        )
+        assert ids(Surface.COMPARISON) == (
+            "analyse.worstElement  analyse.matchByHand analyse.removeMatch analyse.undoMatch"
         )
         assert ids(Surface.TIMELINE) == "debug.runToSelected debug.toggleBreakpoint"
 

@@ -1,0 +1,155 @@
+"""Matching an operand with a tensor of the reference by hand, in the window."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from kuiper_studio.commands import Surface
+
+INPUT = np.array([1, 2, 3], np.float32)
+# The tensor with the name of operand 1 is another one; the right one has a name of its own.
+REFERENCE = {
+    "0": INPUT,
+    "1": np.array([7, 7, 9], np.float32),
+    "2": INPUT * 2 + 1,
+    "doubled": INPUT * 2,
+    "long": np.arange(50, dtype=np.float32),
+}
+NET = (
+    "pnnx.Input in 0 1 0 #0=(3)f32",
+    "pnnx.Expression times 1 1 0 1 expr=mul(@0,2) #0=(3)f32 #1=(3)f32",
+    "pnnx.Expression plus 1 1 1 2 expr=add(@0,1) #1=(3)f32 #2=(3)f32",
+    "pnnx.Output out 1 0 2 #2=(3)f32",
+)
+
+
+@pytest.fixture
+def pair(make_pair):
+    return make_pair(*NET)
+
+
+@pytest.fixture
+def window(open_window, pair, tmp_path):
+    np.savez(tmp_path / "reference.npz", **REFERENCE)
+    window = open_window(pair, [INPUT])
+    session = window.session
+    assert session.wait_idle(10)
+    session.resume()
+    assert session.wait_idle(10)
+    session.compare(tmp_path / "reference.npz")
+    assert session.wait_idle(20)
+    return window
+
+
+@pytest.fixture
+def answer(qtbot, window):
+    """A function that matches an operator by hand, and gives the tensors that are offered."""
+
+    def choose(operator, key, search=""):
+        offered = []
+
+        def act():
+            dialog = QApplication.activeModalWidget()
+            dialog.search.setText(search)
+            model = dialog.table.model()
+            offered.extend(model.index(row, 0).data() for row in range(model.rowCount()))
+            dialog.table.setCurrentIndex(model.index(offered.index(key), 0))
+            dialog.ok.click()
+
+        window.session.select(operator)
+        QTimer.singleShot(0, act)
+        window.actions_by_id["analyse.matchByHand"].trigger()
+        assert window.session.wait_idle(20)
+        return offered
+
+    return choose
+
+
+def kept(pair):
+    path = pair.with_name("m.pnnx.matches.json")
+    return list(json.loads(path.read_text())["references"].values()) if path.exists() else []
+
+
+def test_a_match_by_hand(window, answer, pair):
+    panel, opened = window.comparison_panel, window.session.comparing.entries
+    assert panel.verdict.text() == "≠ Differs: 2 origins"
+    offered = answer("times", "doubled")
+    assert offered == ["(none)", "0", "1", "2", "doubled"]  # with as many elements
+    assert panel.verdict.text() == "= Same"
+    assert window.session.selected == "times"  # the selection stays
+    assert window.session.comparing.rows["1"].reference == "doubled"
+    assert kept(pair) == [{"1": "doubled"}]
+    assert window.session.comparing.entries == opened
+
+
+def test_no_tensor(window, answer, pair):
+    answer("times", "(none)")
+    assert [each.operand for each in window.session.comparing.comparison.unmatched.ours] == [
+        "1"
+    ]
+    assert window.comparison_panel.verdict.text() == "= Same"
+    assert kept(pair) == [{"1": None}]
+
+
+def test_search_among_all(window, answer):
+    assert answer("times", "doubled", "DOUB") == ["(none)", "doubled"]
+
+
+def test_remove_and_undo(window, answer, pair):
+    actions, panel = window.actions_by_id, window.comparison_panel
+    assert not actions["analyse.removeMatch"].isEnabled()
+    assert not actions["analyse.undoMatch"].isEnabled()
+    answer("times", "doubled")
+    results = []
+    for command in ("removeMatch", "undoMatch", "undoMatch"):
+        actions[f"analyse.{command}"].trigger()
+        assert window.session.wait_idle(20)
+        results.append((panel.verdict.text(), kept(pair)))
+    assert results == [
+        ("≠ Differs: 2 origins", []),
+        ("= Same", [{"1": "doubled"}]),
+        ("≠ Differs: 2 origins", []),
+    ]
+    assert not actions["analyse.undoMatch"].isEnabled()
+
+
+def test_the_match_holds_for_the_next_comparison(window, answer, tmp_path):
+    answer("times", "doubled")
+    window.session.compare(tmp_path / "reference.npz")
+    assert window.session.wait_idle(20)
+    assert window.comparison_panel.verdict.text() == "= Same"
+    assert window.actions_by_id["analyse.removeMatch"].isEnabled() == (
+        window.session.selected == "times"
+    )
+
+
+def test_the_reference_is_not_opened_again(window, answer, tmp_path):
+    (tmp_path / "reference.npz").unlink()
+    answer("times", "doubled")
+    assert window.comparison_panel.verdict.text() == "= Same"
+
+
+def test_a_file_that_cannot_be_written(window, answer, pair):
+    """The match holds, and the log says that it is not kept."""
+    pair.with_name("m.pnnx.matches.json").write_text("no JSON")
+    answer("times", "doubled")
+    assert window.comparison_panel.verdict.text() == "= Same"
+    texts = [entry.text for entry in window.session.workspace.log_entries]
+    assert any("matches by hand are not kept" in text for text in texts)
+
+
+def test_where_it_is_offered(window):
+    window.session.select("times")
+    for surface in (Surface.COMPARISON, Surface.GRAPH_OPERATOR, Surface.OPERATORS):
+        menu = window.commands.make_menu(surface)
+        assert window.actions_by_id["analyse.matchByHand"] in menu.actions()
+        menu.deleteLater()
+    window.actions_by_id["analyse.clear"].trigger()
+    menu = window.commands.make_menu(Surface.OPERATORS)
+    assert window.actions_by_id["analyse.matchByHand"] not in menu.actions()
+    menu.deleteLater()
